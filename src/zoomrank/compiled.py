@@ -1,0 +1,118 @@
+"""How zoomrank compiles: `@compiled` for kernels, `@generic` for kernels with one body per kind of state.
+
+Numba keeps compiled kernels on disk, but does not notice that a *callee in another file* was edited. So the
+cache lives in a folder named by a hash of the package's sources: other sources, other folder, never a stale kernel.
+
+State that kernels work on is a `NamedTuple` of arrays: unlike a jitclass it is cached across processes, and unlike
+functions passed as arguments it does not defeat the cache. `@generic` picks the body by the class of that state, when
+compiled and when run as plain Python (`NUMBA_DISABLE_JIT=1`) alike.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numba.core.event
+import numba.extending
+import platformdirs
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_settings: Any = numba.config  # a module that Numba fills at import
+_PACKAGE = Path(__file__).parent
+_FORGET_AFTER_DAYS = 14
+
+
+def _source_hash() -> str:
+    digest = hashlib.sha256()
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(file.relative_to(_PACKAGE).as_posix().encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> Path:
+    """The folder for kernels of exactly these sources; folders of other sources that nobody used lately go."""
+    root = Path(_settings.CACHE_DIR or platformdirs.user_cache_dir("zoomrank"))
+    folder = root / f"zoomrank-{_source_hash()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        for other in root.glob("zoomrank-*"):
+            if time.time() - other.stat().st_mtime > _FORGET_AFTER_DAYS * 86_400:
+                shutil.rmtree(other, ignore_errors=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:  # a read-only home: compile into a folder that lasts as long as the machine is up
+        return Path(tempfile.gettempdir()) / folder.name
+
+
+class _CompilationNotice(numba.core.event.Listener):
+    """Says once, on stderr, why the first call takes long."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        module = event.data["dispatcher"].py_func.__module__ or ""
+        if not self.said and module.startswith("zoomrank."):
+            self.said = True
+            sys.stderr.write("zoomrank: compiling for this machine; this happens once\n")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+_CACHE = _cache_folder()
+_listen: Any = numba.core.event.register
+_listen("numba:compile", _CompilationNotice())
+
+
+def inlined(function: Function) -> Function:
+    """Compile a small piece of a kernel into its callers: passing a state of many arrays in a call is not free."""
+    return cast(Function, numba.njit(forceinline=True)(function))
+
+
+def compiled(function: Function) -> Function:
+    """Compile a kernel on first use and keep it on disk. Exact arithmetic: no fastmath."""
+    before = _settings.CACHE_DIR
+    _settings.CACHE_DIR = str(_CACHE)  # read when the decorator runs, so others' kernels stay where they were
+    try:
+        return cast(Function, numba.njit(cache=True)(function))
+    finally:
+        _settings.CACHE_DIR = before
+
+
+def generic(
+    function: Callable[..., Any],
+) -> tuple[Callable[..., Any], Callable[[type], Callable[[Function], Function]]]:
+    """Make a kernel that picks its body by the class of its first argument: returns `(kernel, register)`.
+
+    Kernels call `kernel`; `@register(State)` adds a body. `function` itself is called, in plain Python only, for a
+    class without a body.
+    """
+    kernel = functools.singledispatch(function)
+    bodies: dict[type, Callable[..., Any]] = {}
+
+    def choose(state: Any, *_: Any) -> Callable[..., Any] | None:
+        return bodies.get(getattr(state, "instance_class", type(None)))
+
+    # Not strict: that would demand that `choose` and every body agree in parameter names and annotations.
+    numba.extending.overload(kernel, strict=False, jit_options={"forceinline": True})(choose)
+
+    def register(state: type) -> Callable[[Function], Function]:
+        def add(body: Function) -> Function:
+            bodies[state] = body
+            kernel.register(state)(body)
+            return body
+
+        return add
+
+    return kernel, register

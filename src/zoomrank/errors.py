@@ -1,0 +1,75 @@
+"""Every way to hold zoomrank wrong, by name.
+
+All of them are `ZoomrankError`s and `ValueError`s; the sentence says what is wrong and where.
+"""
+
+
+class ZoomrankError(ValueError):
+    """Anything that zoomrank refuses."""
+
+
+class TreeError(ZoomrankError):
+    """The nodes do not form one rooted tree: a cycle, two roots, none, a parent that is not there."""
+
+
+class EmptyCollectionError(ZoomrankError):
+    """There is not a single document."""
+
+
+class WidthError(ZoomrankError):
+    """A width or edge length is not a finite non-negative number, grows downwards, or sits on a leaf."""
+
+
+class MetricParameterError(ZoomrankError):
+    """A parameter of a metric (base, constant, depth, branching) is outside its range."""
+
+
+class MetricError(ZoomrankError):
+    """Distances that are not a metric: not symmetric, zero off the diagonal, a broken triangle."""
+
+
+class DuplicateDocumentError(ZoomrankError):
+    """One document id stands for two documents, or a document is named twice."""
+
+
+class UnknownDocumentError(ZoomrankError, KeyError):
+    """A document id that the collection does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would print the quoted repr
+
+
+class TaxonomyError(ZoomrankError):
+    """A taxonomy path that is empty, has an empty step, or is both a category and a document."""
+
+
+class MeanError(ZoomrankError):
+    """A mean relevance outside the range that is needed here, or of the wrong length."""
+
+
+class ContinuityError(ZoomrankError):
+    """A function that should be L-continuous is not."""
+
+
+class MutationError(ZoomrankError):
+    """Mutation probabilities outside [0, 1], or against one of the two conditions of Section 3.1."""
+
+
+class WeightError(ZoomrankError):
+    """Weights of users or of mixture components that are not a probability distribution."""
+
+
+class SlotsError(ZoomrankError):
+    """Fewer than one slot, or more slots than documents."""
+
+
+class ImpossibleEventError(ZoomrankError):
+    """A question about visitors that do not exist: nobody skips all these documents."""
+
+
+class TooLargeError(ZoomrankError):
+    """An exhaustive answer was asked for where it would take too long."""
+
+
+class ParameterError(ZoomrankError):
+    """A parameter is outside its range."""

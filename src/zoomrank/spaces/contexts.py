@@ -1,0 +1,91 @@
+"""Distances between contexts: the sets of documents shown above a slot (Section 5.2 of the paper).
+
+The contextual Lipschitz lemma measures two contexts by pairing up their documents, each at least once, as cheaply as
+possible: `D_c(S, S') = 4 · inf Σ D(x_j, x'_j)` over all sequences that enumerate S and S' with repetition. An
+enumeration is a set of edges that touches every document of both, so the infimum is a minimum-weight edge cover of a
+bipartite graph, which an assignment problem solves exactly.
+
+`D_c` satisfies the lemma's Lipschitz condition, but it is *not* a metric between contexts of different sizes: on the
+line, {0} to {1} to {1, 2} costs 4·1 + 4·1, while {0} to {1, 2} costs 4·3. Covering numbers do not need the triangle
+inequality, and contexts of one slot all have the same size.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.topology import Array
+
+LIPSCHITZ_FACTOR = 4.0  # the 4 of Eq. 18
+
+
+class Space(Protocol):
+    """Documents with distances: a `DocumentTree`, an `EdgeWeightedTree` or a `FiniteMetric`."""
+
+    documents: DocumentIds
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+
+    def distance(self, one: DocumentId, other: DocumentId) -> float:
+        """D(x, y)."""
+
+    def distances(self, document: DocumentId) -> Array:
+        """D(x, y) for every document y."""
+
+    def distance_matrix(self) -> Array:
+        """D between all pairs."""
+
+
+def context_distance(space: Space, one: Iterable[DocumentId], other: Iterable[DocumentId]) -> float:
+    """D_c(S, S') of Eq. 18, exactly; infinite between an empty context and any other.
+
+    >>> from zoomrank.spaces.metric import FiniteMetric
+    >>> line = FiniteMetric.from_function([0, 1, 2], lambda x, y: abs(x - y))
+    >>> context_distance(line, [0], [1, 2])
+    12.0
+    """
+    ours, theirs = list(dict.fromkeys(one)), list(dict.fromkeys(other))
+    if not ours and not theirs:
+        return 0.0
+    if not ours or not theirs:
+        return float("inf")
+    cost = np.array([[space.distance(x, y) for y in theirs] for x in ours])
+    return LIPSCHITZ_FACTOR * edge_cover_weight(cost)
+
+
+def edge_cover_weight(cost: Array) -> float:
+    """The weight of the cheapest set of edges that touches every row and every column.
+
+    Letting every vertex take its cheapest edge is a cover; an edge that two vertices share instead saves
+    `cheapest(row) + cheapest(column) - cost`. The best set of shared edges is a matching of maximal saving.
+    """
+    cheapest_row, cheapest_column = cost.min(axis=1), cost.min(axis=0)
+    total = cheapest_row.sum() + cheapest_column.sum()
+    if not np.isfinite(total):
+        return float("inf")
+    saving = np.maximum(cheapest_row[:, None] + cheapest_column[None, :] - cost, 0.0)
+    rows, columns = linear_sum_assignment(saving, maximize=True)
+    return float(max(total - saving[rows, columns].sum(), 0.0))
+
+
+def context_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) -> Array:
+    """D_c between all pairs of contexts."""
+    sets = [list(context) for context in contexts]
+    return np.array([[context_distance(space, one, other) for other in sets] for one in sets]).reshape(
+        len(sets), len(sets)
+    )
+
+
+def pair_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) -> Array:
+    """Distances in the DC-space: `D((x, h), (x', h')) = D(x, x') + D_c(h, h')`, pair (x, h) at index h · documents +
+    x.
+    """
+    return np.asarray(
+        (context_distances(space, contexts)[:, None, :, None] + space.distance_matrix()[None, :, None, :]).reshape(
+            len(contexts) * len(space), -1
+        )
+    )

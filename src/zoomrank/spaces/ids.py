@@ -1,0 +1,102 @@
+"""The caller's own document ids, and where each document stands in the tree.
+
+Inside zoomrank a document is its position among the leaves, left to right. Callers never see positions: they come with
+ids of their own and get the same ids back. Integers are looked up in a sorted array, so ten million of them stay small.
+"""
+
+import operator
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, UnknownDocumentError
+
+DocumentId = Hashable
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class DocumentIds(Sequence[DocumentId]):
+    """Ids in the order of the leaves; without any given, a document's id is its position.
+
+    >>> ids = DocumentIds(3, ["cats", "dogs", "fish"])
+    >>> ids.position("dogs"), ids[2]
+    (1, 'fish')
+    """
+
+    def __init__(self, count: int, ids: Sequence[DocumentId] | np.ndarray[Any, Any] | None = None) -> None:
+        if count < 1:
+            raise EmptyCollectionError("A collection needs at least one document.")
+        if ids is not None and len(ids) != count:
+            raise UnknownDocumentError(f"{len(ids)} ids were given for {count} documents.")
+        self._count = count
+        self._numbers: np.ndarray[Any, Any] | None = None
+        self._things: list[DocumentId] | None = None
+        if ids is None:
+            return
+        if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+            self._numbers = ids
+            self._order = np.argsort(ids, kind="stable").astype(np.min_scalar_type(count))
+            ascending = ids[self._order]
+            twice = np.flatnonzero(ascending[1:] == ascending[:-1])
+            if len(twice):
+                raise DuplicateDocumentError(f"The id {ascending[twice[0]]} stands for two documents.")
+        else:
+            self._things = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+            self._place: dict[DocumentId, int] = {}
+            for position, document in enumerate(self._things):
+                if self._place.setdefault(document, position) != position:
+                    raise DuplicateDocumentError(
+                        f"The id {document!r} stands for two documents: "
+                        f"number {self._place[document]} and number {position}."
+                    )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return [self[i] for i in range(*position.indices(self._count))]
+        index = range(self._count)[position]
+        if self._things is not None:
+            return self._things[index]
+        return index if self._numbers is None else int(self._numbers[index])
+
+    def __contains__(self, document: object) -> bool:
+        try:
+            self.position(document)
+        except UnknownDocumentError:
+            return False
+        return True
+
+    def position(self, document: DocumentId) -> int:
+        """Where this document stands among the leaves."""
+        if self._things is not None:
+            place = self._place.get(document)
+            if place is not None:
+                return place
+        else:
+            try:
+                number = operator.index(document)  # type: ignore[arg-type]
+            except TypeError:
+                number = -1
+            if self._numbers is None:
+                if 0 <= number < self._count:
+                    return number
+            else:
+                at = int(np.searchsorted(self._numbers, number, sorter=self._order))
+                if at < self._count and self._numbers[self._order[at]] == number:
+                    return int(self._order[at])
+        raise UnknownDocumentError(f"No document has the id {document!r}; the first of {self._count} is {self[0]!r}.")
+
+    def positions(self, documents: Iterable[DocumentId]) -> Positions:
+        """Where each of these documents stands; naming one twice is refused."""
+        places = [self.position(document) for document in documents]
+        if len(set(places)) < len(places):
+            twice = next(place for i, place in enumerate(places) if place in places[:i])
+            raise DuplicateDocumentError(f"The document {self[twice]!r} is named twice.")
+        return np.array(places, dtype=np.int64)
+
+    def at(self, positions: Iterable[int]) -> list[DocumentId]:
+        """The ids of the documents at these positions."""
+        return [self[int(position)] for position in positions]

@@ -1,0 +1,70 @@
+"""From taxonomy paths to a tree: "Animals > Birds > Owls" becomes a chain of nodes, shared where paths agree."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, TaxonomyError
+from zoomrank.spaces.ids import DocumentId
+
+Path = str | Sequence[str]
+
+
+def plant(
+    paths: Mapping[Any, Path] | Iterable[Path], separator: str, categories: str
+) -> tuple[list[int], list[str], list[DocumentId]]:
+    """Return the parent of each node, the name of each node, and the ids of the leaves in the order of their nodes."""
+    if categories not in ("refuse", "skip"):
+        raise TaxonomyError(f'categories must be "refuse" or "skip", not {categories!r}.')
+    parents, names = [-1], [""]
+    child: dict[tuple[int, str], int] = {}
+
+    def grow(steps: Sequence[str]) -> int:
+        node = 0
+        for step in steps:
+            if (node, step) not in child:
+                child[node, step] = len(parents)
+                parents.append(node)
+                names.append(step)
+            node = child[node, step]
+        return node
+
+    if isinstance(paths, Mapping):
+        homes = {document: grow(_steps(path, separator)) for document, path in paths.items()}
+        for document, home in homes.items():
+            parents.append(home)
+            names.append(str(document))
+        ids = list(homes)
+    else:
+        ids, nodes = [], []
+        for path in paths:
+            nodes.append(grow(_steps(path, separator)))
+            ids.append(path if isinstance(path, str) else tuple(path))
+        ids = _documents_only(nodes, ids, set(parents), categories)
+    if not ids:
+        raise EmptyCollectionError("There are no documents among the paths.")
+    return parents, names, ids
+
+
+def _documents_only(
+    nodes: Sequence[int], ids: Sequence[DocumentId], inner: set[int], categories: str
+) -> list[DocumentId]:
+    """Keep the ids whose node has no children, in the order of their nodes."""
+    kept: dict[int, DocumentId] = {}
+    for node, document in zip(nodes, ids, strict=True):
+        if node in inner:
+            if categories == "refuse":
+                raise TaxonomyError(
+                    f"{document!r} is a document and also a category of others. Leave categories out with "
+                    'categories="skip", or give {id: path} to hang documents below any category.'
+                )
+        elif kept.setdefault(node, document) is not document:
+            raise DuplicateDocumentError(f"The path {document!r} is given twice.")
+    return [kept[node] for node in sorted(kept)]
+
+
+def _steps(path: Path, separator: str) -> list[str]:
+    steps = path.split(separator) if isinstance(path, str) else list(path)
+    steps = [step.strip() for step in steps]
+    if not steps or not all(steps):
+        raise TaxonomyError(f"The path {path!r} has an empty step.")
+    return steps

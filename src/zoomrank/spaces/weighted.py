@@ -1,0 +1,125 @@
+"""`EdgeWeightedTree`: the shortest-paths metric on the nodes of a tree, as Section 3 of the paper uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zoomrank.compiled import compiled
+from zoomrank.errors import WidthError
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.topology import Array, RootedTree, Shape, breadth_first_shape, least_common_ancestor
+from zoomrank.spaces.tree import DocumentTree
+
+
+class EdgeWeightedTree(RootedTree):
+    """A tree of documents whose distances are lengths of paths; inner nodes have distances too.
+
+    >>> tree = EdgeWeightedTree.from_parents([-1, 0, 0, 2, 2], length=[0, 0.5, 0.1, 0.2, 0.3])
+    >>> round(tree.distance(1, 3), 6), round(tree.distance(3, 4), 6)
+    (0.8, 0.5)
+    """
+
+    def __init__(
+        self, shape: Shape, length: Array, ids: DocumentIds | None = None, names: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(shape, DocumentIds(len(shape.leaf)) if ids is None else ids, names)
+        bad = np.flatnonzero(~(np.isfinite(length) & (length >= 0)))
+        if len(bad):
+            raise WidthError(f"The edge above node {bad[0]} has length {length[bad[0]]}; it must be 0 or more.")
+        if length[0] != 0:
+            raise WidthError(f"The root has no edge above it, so its length must be 0, not {length[0]}.")
+        self.length = np.ascontiguousarray(length, dtype=np.float64)  # of the edge above each node
+        self.length.flags.writeable = False
+        self._from_root = _distances_from_root(shape.parent, self.length)
+
+    @classmethod
+    def from_parents(
+        cls,
+        parents: Sequence[int] | Array,
+        *,
+        length: Sequence[float] | Array,
+        ids: Sequence[DocumentId] | None = None,
+    ) -> EdgeWeightedTree:
+        """Build from the caller's parent array; `length[i]` is that of the edge above node i, 0 for the root.
+
+        Ids as in `DocumentTree.from_parents`.
+        """
+        _, order = breadth_first_shape(np.asarray(parents))
+        given = np.asarray(length, dtype=np.float64)
+        if given.shape != (len(order),):
+            raise WidthError(f"{given.size} lengths were given for {len(order)} nodes.")
+        tree = DocumentTree.from_parents(parents, ids=ids)
+        return cls(tree.shape, given[order], tree.documents)
+
+    @classmethod
+    def from_tree(cls, tree: DocumentTree) -> EdgeWeightedTree:
+        """Build the edge-weighted tree with the same distances between documents.
+
+        The edge above u has length (W(parent) - W(u)) / 2, so a path up from x and down to y adds up to W(LCA).
+        """
+        length = (tree.width[tree.shape.parent] - tree.width) / 2
+        return cls(tree.shape, length, tree.documents, tree.names)
+
+    def distance(self, one: DocumentId, other: DocumentId) -> float:
+        """D(x, y) between two documents."""
+        return self.node_distance(self.leaf(one), self.leaf(other))
+
+    def node_distance(self, one: int, other: int) -> float:
+        """D(u, v) between any two nodes."""
+        meeting = int(least_common_ancestor(self.shape.parent, one, other))
+        return float(
+            (self._from_root[one] - self._from_root[meeting]) + (self._from_root[other] - self._from_root[meeting])
+        )
+
+    def distances(self, document: DocumentId) -> Array:
+        """D(x, y) for every document y, in the order of `documents`."""
+        return _path_lengths(self.shape.parent, self.length, self.leaf(document))[self.shape.leaf]
+
+    def distance_matrix(self) -> Array:
+        """D between all pairs of documents, in the order of `documents`: for small collections."""
+        return np.stack([self.distances(document) for document in self.documents])
+
+    def widths(self) -> DocumentTree:
+        """Build the tree whose widths are the diameters of the subtrees: what the learners need.
+
+        Its distance is never below this one, and agrees with it on the farthest pair of every subtree.
+        """
+        return DocumentTree(self.shape, _diameters(self.shape.parent, self.length), self.documents, self.names)
+
+
+@compiled
+def _distances_from_root(parent: Array, length: Array) -> Array:
+    far = np.zeros(len(parent))
+    for node in range(1, len(parent)):
+        far[node] = far[parent[node]] + length[node]
+    return far
+
+
+@compiled
+def _path_lengths(parent: Array, length: Array, start: int) -> Array:
+    """Distance from one node to all nodes: up its own root path, then down to everything else."""
+    far = np.full(len(parent), -1.0)
+    far[start] = 0.0
+    node = start
+    while node > 0:
+        far[parent[node]] = far[node] + length[node]
+        node = parent[node]
+    for node in range(1, len(parent)):
+        if far[node] < 0:
+            far[node] = far[parent[node]] + length[node]
+    return far
+
+
+@compiled
+def _diameters(parent: Array, length: Array) -> Array:
+    diameter = np.zeros(len(parent))
+    deepest = np.full(len(parent), -1.0)  # the farthest document below; -1 until a child has reported
+    for node in range(len(parent) - 1, 0, -1):
+        up = parent[node]
+        reach = max(deepest[node], 0.0) + length[node]
+        across = reach + deepest[up] if deepest[up] >= 0 else 0.0
+        diameter[up] = max(diameter[up], diameter[node], across)
+        deepest[up] = max(deepest[up], reach)
+    return diameter

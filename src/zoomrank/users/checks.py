@@ -1,0 +1,161 @@
+"""Is a user distribution (conditionally) L-continuous, or L-correlated, for a metric? (Definitions 2.1 and 2.2.)
+
+Both ask the same thing of every pair of documents and, conditionally, of every set S that visitors may have skipped:
+that something is at most D(x, y). On small collections all sets and pairs are tried; on large ones random sets, half
+of them close together, and for each the pairs of some documents with all others. The worst that was found is returned.
+
+Nothing but conditional means is needed, because given Z_S
+`P[π(x) ≠ π(y)] = μ(x) - μ(y) + 2 · μ(y | x skipped too) · (1 - μ(x))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from zoomrank.errors import ParameterError, UnknownDocumentError
+from zoomrank.spaces import DocumentId, DocumentIds, Space
+from zoomrank.spaces.ids import Positions
+from zoomrank.spaces.topology import Array
+from zoomrank.users.distribution import Seed, UserDistribution
+
+EXHAUSTIVE_UP_TO = 12  # documents for which all 2^n sets are tried unless said otherwise
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Check:
+    """The worst pair of documents that was found, and how bad it is."""
+
+    holds: bool  # no pair exceeded its distance
+    ratio: float  # |μ(x) - μ(y)| or P[π(x) ≠ π(y)], divided by D(x, y)
+    pair: tuple[DocumentId, DocumentId] | None
+    skipped: list[DocumentId]  # the set S that was conditioned on
+    value: float
+    distance: float
+    exhaustive: bool  # every set and pair was tried: `holds` is a proof
+    sets: int  # how many sets were tried
+
+
+def check_continuity(users: UserDistribution, space: Space, *, conditional: bool = True, **how: object) -> Check:
+    """Whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y), for all S if `conditional`; see `Sampling` for `how`.
+
+    >>> from zoomrank.users.models import three_documents
+    >>> tree, users = three_documents()
+    >>> check_continuity(users, tree).ratio
+    0.5
+    """
+    return _check(users, space, conditional, correlated=False, sampling=Sampling(**how))  # type: ignore[arg-type]
+
+
+def check_correlation(users: UserDistribution, space: Space, *, conditional: bool = True, **how: object) -> Check:
+    """Whether P[π(x) ≠ π(y) | Z_S] ≤ D(x, y), for all S if `conditional`; see `Sampling` for `how`."""
+    return _check(users, space, conditional, correlated=True, sampling=Sampling(**how))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Where to look: everywhere (`exhaustive`, the default up to a dozen documents) or at random."""
+
+    exhaustive: bool | None = None
+    sets: int = 100  # random sets
+    largest: int = 8  # documents in a set, at most
+    documents: int = 10  # of which all pairs with others are looked at, for each set
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        if self.sets < 1 or self.largest < 1 or self.documents < 1:
+            raise ParameterError(
+                "A check needs at least one set, of at least one document, and one document to look at."
+            )
+
+
+def _check(users: UserDistribution, space: Space, conditional: bool, correlated: bool, sampling: Sampling) -> Check:
+    if set(users.documents) != set(space.documents):
+        raise UnknownDocumentError("The users and the space are not about the same documents.")
+    everything = len(users) <= EXHAUSTIVE_UP_TO if sampling.exhaustive is None else sampling.exhaustive
+    if everything and conditional and len(users) > 20:
+        raise ParameterError(
+            f"All subsets of {len(users)} documents are too many; leave exhaustive out to sample them."
+        )
+    rng = np.random.default_rng(sampling.seed)
+    place = None if users.documents is space.documents else space.documents.positions(users.documents)
+    worst = Check(True, 0.0, None, [], 0.0, 0.0, everything, 0)
+    tried = 0
+    for skipped in _sets(users.documents, space, conditional, everything, sampling, rng):
+        log_probability, means = users.given_skipped(skipped)
+        if log_probability == -np.inf:
+            continue
+        tried += 1
+        for x in _documents(means, skipped, everything, sampling, rng):
+            far = space.distances(users.documents[int(x)])
+            if place is not None:
+                far = far[place]
+            values = _discorrelation(users, skipped, means, int(x)) if correlated else np.abs(means - means[x])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = np.where(values > ROUNDING, values / far, 0.0)
+            ratios[x] = 0.0
+            y = int(ratios.argmax())
+            if ratios[y] > worst.ratio:
+                pair = (users.documents[int(x)], users.documents[y])
+                names = users.documents.at(skipped)
+                worst = Check(
+                    bool(ratios[y] <= 1 + ROUNDING),
+                    float(ratios[y]),
+                    pair,
+                    names,
+                    float(values[y]),
+                    float(far[y]),
+                    everything,
+                    0,
+                )
+    return Check(**{**worst.__dict__, "sets": tried})
+
+
+def _discorrelation(users: UserDistribution, skipped: Positions, means: Array, x: int) -> Array:
+    """P[π(x) ≠ π(y) | Z_S] for all y."""
+    if means[x] >= 1.0:
+        return np.asarray(1.0 - means)
+    if x in skipped:
+        return np.array(means)
+    _, without_x = users.given_skipped(np.append(skipped, x))
+    return np.maximum(means[x] - means + 2 * without_x * (1 - means[x]), 0.0)
+
+
+def _sets(
+    ids: DocumentIds,
+    space: Space,
+    conditional: bool,
+    everything: bool,
+    sampling: Sampling,
+    rng: np.random.Generator,
+) -> Iterator[Positions]:
+    yield np.empty(0, np.int64)
+    if not conditional:
+        return
+    if everything:
+        for size in range(1, len(ids)):
+            for chosen in combinations(range(len(ids)), size):
+                yield np.array(chosen, dtype=np.int64)
+        return
+    for number in range(sampling.sets):
+        size = int(rng.integers(1, min(sampling.largest, len(ids) - 1) + 1))
+        if number % 2:
+            yield rng.choice(len(ids), size=size, replace=False)
+        else:  # close together: where conditioning bites
+            centre = ids[int(rng.integers(len(ids)))]
+            near = np.argsort(space.distances(centre), kind="stable")[: 2 * size]
+            chosen_ids = space.documents.at(rng.choice(near, size=size, replace=False))
+            yield ids.positions(chosen_ids)
+
+
+def _documents(
+    means: Array, skipped: Positions, everything: bool, sampling: Sampling, rng: np.random.Generator
+) -> Positions:
+    if everything or len(means) <= sampling.documents:
+        return np.arange(len(means))
+    random = rng.choice(len(means), size=sampling.documents, replace=False)
+    return np.unique(np.concatenate([skipped[:2], [int(means.argmax())], random])).astype(np.int64)

@@ -1,0 +1,156 @@
+"""Visitors drawn lazily: only the bits that decide the first click on a given ranking, compiled.
+
+`first_click(state, ranking, rng)` is the one question a simulated visitor answers: the 0-based slot of the first
+relevant document, or the number of slots if there is none. Each user model registers a body for its own kind of state.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.compiled import compiled, generic, inlined
+from zoomrank.spaces.topology import Array
+
+
+def _no_body(state: Any, *_: Any) -> int:
+    raise TypeError(f"No way to draw a click from a {type(state).__name__}.")
+
+
+first_click, _register = generic(_no_body)
+
+
+class ForestState(NamedTuple):
+    """One or more tree networks over the same documents, numbered through; a visitor belongs to one of them."""
+
+    cumulative_share: Array  # of visitors, network by network
+    root: Array  # of each network
+    leaf: Array  # leaf[i, x] is the node of document x in network i
+    parent: Array  # of each node
+    chance: Array  # chance[u, b] = P(π(u) = 1 | parent's bit b)
+    mark: Array  # scratch: 2 · visitor + bit of every node drawn for her
+    path: Array  # scratch: nodes on the way down to a document
+    visitor: Array  # scratch: how many there have been
+
+
+@inlined
+def _pick(cumulative: Array, rng: np.random.Generator) -> int:
+    """Draw an index by cumulative probabilities; the last of them may be a rounding error below 1."""
+    return min(int(np.searchsorted(cumulative, rng.random(), side="right")), len(cumulative) - 1)
+
+
+@inlined
+def _inherit(p: float, rng: np.random.Generator) -> int:
+    """Draw a bit that is 1 with probability p. Most edges cannot flip in one direction: they cost no random number."""
+    if p <= 0.0:
+        return 0
+    if p >= 1.0:
+        return 1
+    return 1 if rng.random() < p else 0
+
+
+@inlined
+def _arrive(state: ForestState, rng: np.random.Generator) -> int:
+    """A new visitor, whose number invalidates all marks: draw her network and its root's bit."""
+    network = 0
+    if len(state.cumulative_share) > 1:
+        network = _pick(state.cumulative_share, rng)
+    root = state.root[network]
+    state.visitor[0] += 1
+    state.mark[root] = 2 * state.visitor[0] + _inherit(state.chance[root, 0], rng)
+    return network
+
+
+@inlined
+def _is_relevant(state: ForestState, leaf: int, rng: np.random.Generator) -> bool:
+    """Climb to the lowest ancestor whose bit is drawn already, then draw down to the leaf (Algorithm 1)."""
+    parent, chance, mark, path = state.parent, state.chance, state.mark, state.path
+    visitor = state.visitor[0]
+    node = leaf
+    length = 0
+    while mark[node] >> 1 != visitor:
+        path[length] = node
+        length += 1
+        node = parent[node]
+    bit = mark[node] & 1
+    for at in range(length - 1, -1, -1):
+        node = path[at]
+        bit = _inherit(chance[node, bit], rng)
+        mark[node] = 2 * visitor + bit
+    return bool(bit == 1)
+
+
+@_register(ForestState)
+def _first_click_in_forest(state: ForestState, ranking: Array, rng: np.random.Generator) -> int:
+    network = _arrive(state, rng)
+    for slot in range(len(ranking)):
+        if _is_relevant(state, state.leaf[network, ranking[slot]], rng):
+            return slot
+    return len(ranking)
+
+
+class TableState(NamedTuple):
+    """A weighted table of relevance vectors: a visitor is one of its rows."""
+
+    cumulative_weight: Array
+    row_start: Array  # the relevant documents of row i, ascending, are relevant[row_start[i] : row_start[i + 1]]
+    relevant: Array
+
+
+@_register(TableState)
+def _first_click_in_table(state: TableState, ranking: Array, rng: np.random.Generator) -> int:
+    row = _pick(state.cumulative_weight, rng)
+    relevant = state.relevant[state.row_start[row] : state.row_start[row + 1]]
+    for slot in range(len(ranking)):
+        at = np.searchsorted(relevant, ranking[slot])
+        if at < len(relevant) and relevant[at] == ranking[slot]:
+            return slot
+    return len(ranking)
+
+
+@compiled
+def first_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
+    """The slot of each visitor's first click on a fixed ranking; the number of slots where there is none."""
+    slots = np.empty(visitors, np.int16)
+    for visitor in range(visitors):
+        slots[visitor] = first_click(state, ranking, rng)
+    return slots
+
+
+@compiled
+def count_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
+    """How many visitors click first on each slot, and last how many leave: the floor that learners are measured
+    against.
+    """
+    counts = np.zeros(len(ranking) + 1, np.int64)
+    for _ in range(visitors):
+        counts[first_click(state, ranking, rng)] += 1
+    return counts
+
+
+@compiled
+def lazy_relevance(state: ForestState, documents: Array, visitors: int, rng: np.random.Generator) -> Array:
+    """Relevance of these documents only, to each of many visitors: what `first_click` draws, without stopping early."""
+    relevance = np.zeros((visitors, len(documents)), np.bool_)
+    for visitor in range(visitors):
+        network = _arrive(state, rng)
+        for at in range(len(documents)):
+            relevance[visitor, at] = _is_relevant(state, state.leaf[network, documents[at]], rng)
+    return relevance
+
+
+@compiled
+def whole_relevance(state: ForestState, visitors: int, rng: np.random.Generator) -> Array:
+    """Relevance of every document to each of many visitors: Algorithm 1 as it is printed."""
+    documents = state.leaf.shape[1]
+    relevance = np.empty((visitors, documents), np.bool_)
+    bits = np.zeros(len(state.parent), np.uint8)
+    for visitor in range(visitors):
+        network = _arrive(state, rng)
+        root = state.root[network]
+        end = state.root[network + 1] if network + 1 < len(state.root) else len(state.parent)
+        bits[root] = state.mark[root] & 1
+        for node in range(root + 1, end):
+            bits[node] = _inherit(state.chance[node, bits[state.parent[node]]], rng)
+        for document in range(documents):
+            relevance[visitor, document] = bits[state.leaf[network, document]]
+    return relevance

@@ -1,0 +1,88 @@
+"""Exact probabilities in a tree network, by passing messages: up only along the root paths of S, down to everyone.
+
+The message of a node u is `(P(Z_S below u | π(u) = 0), P(Z_S below u | π(u) = 1))`, where Z_S is the event that no
+document of S is relevant. Subtrees without a document of S send (1, 1), so they cost nothing on the way up. Messages
+are scaled to a maximum of 1 and the scale kept as a logarithm: conditioning on thousands of documents does not
+underflow.
+
+`chance[u, b]` is the probability that π(u) = 1 if the parent's bit is b; the root's two entries are both μ(root).
+"""
+
+import numpy as np
+
+from zoomrank.compiled import compiled
+from zoomrank.spaces.topology import Array
+
+
+@compiled
+def _root_paths(parent: Array, leaves: Array) -> Array:
+    """All nodes on the root paths of these leaves, ascending."""
+    length = 0
+    for leaf in leaves:
+        node = leaf
+        while node > 0:
+            length += 1
+            node = parent[node]
+    nodes = np.zeros(length + 1, np.int64)  # the root stays at index 0
+    at = 1
+    for leaf in leaves:
+        node = leaf
+        while node > 0:
+            nodes[at] = node
+            at += 1
+            node = parent[node]
+    return np.unique(nodes)
+
+
+@compiled
+def _send_up(parent: Array, chance: Array, leaves: Array, nodes: Array) -> tuple[Array, float]:
+    """Messages of the nodes on the root paths, and log P(Z_S)."""
+    message = np.ones((len(nodes), 2))
+    for leaf in leaves:
+        message[np.searchsorted(nodes, leaf), 1] = 0.0  # skipped: this document is not relevant
+    log_scale = 0.0
+    for at in range(len(nodes) - 1, -1, -1):
+        largest = max(message[at, 0], message[at, 1])
+        if largest == 0.0:
+            return message, -np.inf
+        message[at] /= largest
+        log_scale += np.log(largest)
+        node = nodes[at]
+        if node > 0:
+            above = np.searchsorted(nodes, parent[node])
+            for bit in range(2):
+                p = chance[node, bit]
+                message[above, bit] *= (1 - p) * message[at, 0] + p * message[at, 1]
+    skipped = (1 - chance[0, 0]) * message[0, 0] + chance[0, 0] * message[0, 1]
+    return message, log_scale + (np.log(skipped) if skipped > 0 else -np.inf)
+
+
+@compiled
+def log_skip_probability(parent: Array, chance: Array, leaves: Array) -> float:
+    """Log P(Z_S): everybody skips all these leaves. Costs |S| times the depth."""
+    return _send_up(parent, chance, leaves, _root_paths(parent, leaves))[1]
+
+
+@compiled
+def posterior(parent: Array, chance: Array, leaves: Array) -> tuple[float, Array]:
+    """Log P(Z_S), and P(π(u) = 1 | Z_S) for every node u."""
+    nodes = _root_paths(parent, leaves)
+    message, log_probability = _send_up(parent, chance, leaves, nodes)
+    relevant = np.empty(len(parent))
+    at = 0
+    for node in range(len(parent)):
+        above = relevant[parent[node]] if node > 0 else 0.0
+        p0, p1 = chance[node, 0], chance[node, 1]
+        if at < len(nodes) and nodes[at] == node:  # something below is known: weigh the two bits by their messages
+            p0 = _weigh(p0, message[at])
+            p1 = _weigh(p1, message[at])
+            at += 1
+        relevant[node] = (1 - above) * p0 + above * p1
+    return log_probability, relevant
+
+
+@compiled
+def _weigh(p: float, message: Array) -> float:
+    one = p * message[1]
+    either = (1 - p) * message[0] + one
+    return one / either if either > 0 else 0.0  # 0 / 0: the parent's bit itself has probability 0

@@ -1,0 +1,78 @@
+"""Mutation probabilities q0, q1 of Algorithm 1, and the two conditions of Section 3.1 that they have to meet.
+
+A child's bit is its parent's, flipped with probability q_b(u) if the parent's bit is b. With v the parent of u:
+
+- Eq. 5, the mean is right:      μ(u) = (1 - μ(v)) q0(u) + μ(v) (1 - q1(u))
+- Eq. 6, mutations are rare:     q0(u) + q1(u) ≤ D(u, v) / μ(v)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zoomrank.errors import MutationError, ParameterError
+from zoomrank.spaces import EdgeWeightedTree
+from zoomrank.spaces.topology import Array, Shape
+
+
+@dataclass(frozen=True)
+class ConditionReport:
+    """How well mutation probabilities meet the two conditions; everything is about the worst node."""
+
+    consistency_error: float  # of Eq. 5: |left - right|
+    consistency_node: int
+    rarity_ratio: float  # of Eq. 6: (q0 + q1) · μ(v) / D(u, v), at most 1 where it holds
+    rarity_node: int
+
+    @property
+    def hold(self) -> bool:
+        """Whether both conditions hold, up to rounding."""
+        return self.consistency_error <= 1e-9 and self.rarity_ratio <= 1 + 1e-9
+
+
+def example_mutations(shape: Shape, mean: Array) -> tuple[Array, Array]:
+    """Eq. 7, the paper's own choice: flip as rarely as the means allow, in one direction only. `mean` is of all
+    nodes.
+    """
+    above = mean[shape.parent]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q0 = np.where(mean > above, (mean - above) / (1 - above), 0.0)
+        q1 = np.where(mean < above, (above - mean) / above, 0.0)
+    return q0, q1
+
+
+def loosened_mutations(tree: EdgeWeightedTree, mean: Array, looseness: float) -> tuple[Array, Array]:
+    """Eq. 7 plus a chance t(u) to draw the bit afresh from μ(v): children that are more independent of their parents.
+
+    Adding t·μ(v) to q0 and t·(1 - μ(v)) to q1 leaves Eq. 5 true. `looseness` is the share used of what Eq. 6 leaves
+    open: 0 is the paper's example, 1 the most independent network that the theory covers.
+    """
+    if not 0 <= looseness <= 1:
+        raise ParameterError(f"looseness must lie between 0 and 1, not {looseness}.")
+    q0, q1 = example_mutations(tree.shape, mean)
+    above = mean[tree.shape.parent]
+    room = np.minimum(tree.length / above, 1.0) - (q0 + q1)
+    fresh = looseness * np.maximum(room, 0.0)
+    return q0 + fresh * above, q1 + fresh * (1 - above)
+
+
+def check_range(q0: Array, q1: Array, nodes: int) -> None:
+    """Refuse what is not a probability."""
+    for name, q in (("q0", q0), ("q1", q1)):
+        if q.shape != (nodes,):
+            raise MutationError(f"{name} has {q.size} values for {nodes} nodes.")
+        bad = np.flatnonzero(~((q >= 0) & (q <= 1)))
+        if len(bad):
+            raise MutationError(f"{name} of node {bad[0]} is {q[bad[0]]}; a probability lies between 0 and 1.")
+
+
+def check_conditions(tree: EdgeWeightedTree, mean: Array, q0: Array, q1: Array) -> ConditionReport:
+    """Measure Eq. 5 and Eq. 6 at every node but the root."""
+    above = mean[tree.shape.parent]
+    error = np.abs(mean - ((1 - above) * q0 + above * (1 - q1)))
+    rate = (q0 + q1) * above
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(rate > 0, rate / tree.length, 0.0)
+    error[0] = ratio[0] = 0.0
+    worst, rarest = int(error.argmax()), int(ratio.argmax())
+    return ConditionReport(float(error[worst]), worst, float(ratio[rarest]), rarest)
