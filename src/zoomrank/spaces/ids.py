@@ -5,14 +5,14 @@ ids of their own and get the same ids back. Integers are looked up in a sorted a
 """
 
 import operator
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, UnknownDocumentError
 
-DocumentId = Hashable
+DocumentId = Any  # whatever hashable thing the caller calls a document
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -77,7 +77,7 @@ class DocumentIds(Sequence[DocumentId]):
                 return place
         else:
             try:
-                number = operator.index(document)  # type: ignore[arg-type]
+                number = operator.index(document)
             except TypeError:
                 number = -1
             if self._numbers is None:

@@ -83,9 +83,7 @@ D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
         return cls.from_matrix(matrix, list(points) if ids is None else ids)
 
     @classmethod
-    def from_bounds(
-        cls, documents: Sequence[DocumentId], bounds: Mapping[tuple[DocumentId, DocumentId], float]
-    ) -> FiniteMetric:
+    def from_bounds(cls, documents: Sequence[DocumentId], bounds: Mapping[tuple[Any, Any], float]) -> FiniteMetric:
         """Make a metric of whatever is known: |μ(x) - μ(y)| ≤ δ for some pairs (the footnote of Section 2).
 
         The distance is the length of the shortest chain of known pairs, infinite where there is none.

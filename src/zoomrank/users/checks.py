@@ -122,7 +122,7 @@ def _discorrelation(users: UserDistribution, skipped: Positions, means: Array, x
     if x in skipped:
         return np.array(means)
     _, without_x = users.given_skipped(np.append(skipped, x))
-    return np.maximum(means[x] - means + 2 * without_x * (1 - means[x]), 0.0)
+    return np.asarray(np.maximum(means[x] - means + 2 * without_x * (1 - means[x]), 0.0))
 
 
 def _sets(

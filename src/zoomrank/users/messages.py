@@ -13,6 +13,8 @@ import numpy as np
 from zoomrank.compiled import compiled
 from zoomrank.spaces.topology import Array
 
+TINY = 2.0**-400  # a power of two: scaling by it rounds nothing
+
 
 @compiled
 def _root_paths(parent: Array, leaves: Array) -> Array:
@@ -53,6 +55,9 @@ def _send_up(parent: Array, chance: Array, leaves: Array, nodes: Array) -> tuple
             for bit in range(2):
                 p = chance[node, bit]
                 message[above, bit] *= (1 - p) * message[at, 0] + p * message[at, 1]
+            if max(message[above, 0], message[above, 1]) < TINY:  # a node with thousands of children in S
+                message[above] *= 1 / TINY
+                log_scale += np.log(TINY)
     skipped = (1 - chance[0, 0]) * message[0, 0] + chance[0, 0] * message[0, 1]
     return message, log_scale + (np.log(skipped) if skipped > 0 else -np.inf)
 

@@ -1,0 +1,25 @@
+import pytest
+
+from zoomrank.cli import main
+
+
+def test_demo_shows_a_table_and_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--depth", "8", "--visitors", "2000"]) == 0
+    shown = capsys.readouterr().out
+    assert "256 documents" in shown
+    assert "█" in shown or "▇" in shown
+    for row in ("greedy, knows all", "by popularity", "at random"):
+        assert row in shown
+
+
+def test_errors_say_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["demo", "--depth", "3", "--slots", "9"])
+    assert stopped.value.code == 2
+    assert "9 slots cannot be filled from 8 documents" in capsys.readouterr().err
+
+
+def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    assert "example:" in capsys.readouterr().out
