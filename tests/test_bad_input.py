@@ -47,7 +47,7 @@ def test_not_widths(width: list[float], says: str) -> None:
 
 
 def test_widths_are_named_as_the_caller_numbers_them() -> None:
-    with pytest.raises(errors.WidthError, match="node 0 has width 2.0 below node 3 with width 1.0"):
+    with pytest.raises(errors.WidthError, match=r"node 0 has width 2\.0 below node 3 with width 1\.0"):
         zr.DocumentTree.from_parents([3, 0, 0, -1], width=[2, 0, 0, 1])
 
 

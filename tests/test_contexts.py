@@ -43,7 +43,7 @@ def test_contexts_of_different_size_are_no_metric_space() -> None:
 
 @given(seeds, st.integers(2, 10))
 def test_contextual_lipschitz_lemma(seed: int, nodes: int) -> None:
-    """|μ(x | Z_S) - μ(x | Z_S')| ≤ D_c(S, S') where the users are conditionally L-continuous (Lemma 5.1)."""
+    """|μ(x | Z_S) - μ(x | Z_S')| ≤ D_c(S, S') where the users are conditionally L-continuous."""
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, nodes)
     users = TreeNetwork(tree, lipschitz_mean(rng, tree), extension="lipschitz")

@@ -57,7 +57,9 @@ def test_theorem_3_1(seed: int, looseness: float) -> None:
     mean = lipschitz_mean(rng, tree)
     users = TreeNetwork(tree, mean, extension="lipschitz", looseness=looseness)
     assert users.conditions().hold
-    assert check_correlation(users, ExpressivenessBound(tree, mean, factor=3.0)).holds
+    bound = ExpressivenessBound(tree, mean, factor=3.0)
+    assert check_correlation(users, bound).holds
+    assert check_correlation(users, bound.closure()).holds  # the remark after the theorem
     assert check_correlation(users, ExpressivenessBound(tree, mean, factor=1.0), conditional=False).holds
 
 
@@ -114,7 +116,7 @@ def test_extension_to_arbitrary_metrics(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_equivalence_lemma(seed: int) -> None:
-    """Conditionally L-continuous with respect to D: conditionally L-correlated with respect to 2·D (Lemma 2.1)."""
+    """Conditionally L-continuous with respect to D: conditionally L-correlated with respect to 2·D."""
     rng = np.random.default_rng([5, seed])
     users = random_network(rng, nodes=int(rng.integers(4, 9)))
     tree = users.tree
@@ -128,7 +130,7 @@ def test_equivalence_lemma(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_mixture_lemma(seed: int) -> None:
-    """A mixture is conditionally L-continuous wherever all its components are (Lemma 3.2)."""
+    """A mixture is conditionally L-continuous wherever all its components are."""
     rng = np.random.default_rng([6, seed])
     tree = random_tree(rng, nodes=9)
     parts = [
@@ -162,7 +164,7 @@ def test_the_printed_proof_for_arbitrary_metrics_has_a_gap() -> None:
 
 
 def test_the_evaluation_rule_is_not_quite_the_theory() -> None:
-    """Averages of children, as in Section 6.1, mutate more often than Eq. 6 allows, and D is not quite respected."""
+    """Averages of children, as in Section 6.1, mutate more often than Eq. 8 allows, and D is not quite respected."""
     tree = DocumentTree.exponential()
     users = two_peaks(tree, seed=2)
     assert isinstance(users, TreeNetwork)

@@ -20,7 +20,7 @@ def test_the_front_door() -> None:
     assert best.satisfaction == pytest.approx(0.73, abs=0.02)  # the greedy optimum of the paper's main experiment
 
 
-def test_peaks_are_equation_21() -> None:
+def test_peaks_are_equation_29() -> None:
     values = {3: 0.5, 90: 0.4}
     mean = peaks_mean(TREE, values, background=0.05)
     for x in range(0, 128, 7):

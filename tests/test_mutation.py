@@ -11,7 +11,7 @@ from zoomrank.users import TreeNetwork
 
 @given(seeds, sizes, st.floats(0, 1))
 def test_both_conditions_hold_by_construction(seed: int, nodes: int, looseness: float) -> None:
-    """Eq. 7 satisfies Eq. 5 and 6 on any L-continuous mean, and so does every loosened version of it."""
+    """Eq. 9 satisfies Eq. 7 and 8 on any L-continuous mean, and so does every loosened version of it."""
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, nodes)
     mean = lipschitz_mean(rng, tree)
@@ -36,7 +36,7 @@ def test_violations_are_named() -> None:
     with pytest.raises(MutationError, match="8 times too frequent"):
         TreeNetwork.from_mutations(tree, 0.5, some, some)
     TreeNetwork.from_mutations(tree, 0.5, some, some, beyond_theory=True)
-    with pytest.raises(MutationError, match=r"Eq\. 5"):
+    with pytest.raises(MutationError, match=r"Eq\. 7"):
         TreeNetwork.from_mutations(tree, 0.5, zero, zero, mean=[0.5, 0.4])
     with pytest.raises(MutationError, match=r"q1 of node 2 is 1\.5"):
         TreeNetwork.from_mutations(tree, 0.5, zero, [0, 0, 1.5])

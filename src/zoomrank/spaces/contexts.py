@@ -1,4 +1,4 @@
-"""Distances between contexts: the sets of documents shown above a slot (Section 5.2 of the paper).
+"""Distances between contexts: the sets of documents shown above a slot.
 
 The contextual Lipschitz lemma measures two contexts by pairing up their documents, each at least once, as cheaply as
 possible: `D_c(S, S') = 4 · inf Σ D(x_j, x'_j)` over all sequences that enumerate S and S' with repetition. An
@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.topology import Array
 
-LIPSCHITZ_FACTOR = 4.0  # the 4 of Eq. 18
+LIPSCHITZ_FACTOR = 4.0  # the 4 of Eq. 25
 
 
 class Space(Protocol):
@@ -41,7 +41,7 @@ class Space(Protocol):
 
 
 def context_distance(space: Space, one: Iterable[DocumentId], other: Iterable[DocumentId]) -> float:
-    """D_c(S, S') of Eq. 18, exactly; infinite between an empty context and any other.
+    """D_c(S, S') of Eq. 25, exactly; infinite between an empty context and any other.
 
     >>> from zoomrank.spaces.metric import FiniteMetric
     >>> line = FiniteMetric.from_function([0, 1, 2], lambda x, y: abs(x - y))

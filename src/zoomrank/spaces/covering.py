@@ -10,7 +10,7 @@ read "all r" as the distances that occur (or the reward scales 2^-i where Append
 paper's log_{1/ε}(b).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ def covering_number(space: Space, radius: float, among: Iterable[DocumentId] | N
 
 
 def covering_dimension(space: Space, constant: float = 1.0) -> float:
-    """CovDim of Eq. 10 with the constant α: infinite if even r ≥ 1 needs more than α balls.
+    """CovDim of Eq. 18 with the constant α: infinite if even r ≥ 1 needs more than α balls.
 
     >>> round(covering_dimension(DocumentTree.exponential(depth=8, branching=2, epsilon=0.5)), 12)
     1.0
@@ -96,14 +96,14 @@ def _badness(means: Array, documents: int, contexts: int) -> Array:
     return np.asarray((means.max(axis=1, keepdims=True) - means).ravel())
 
 
-def _zooming(badness: Array, constant: float, count: object) -> float:
+def _zooming(badness: Array, constant: float, count: Callable[[float, Array], int]) -> float:
     scales, numbers = [], []
     scale = 1.0
     while scale >= badness[badness > 0].min(initial=1.0) / 2:
         chosen = np.flatnonzero((badness > scale) & (badness <= 2 * scale))  # X_r
         if len(chosen):
             scales.append(scale)
-            numbers.append(count(scale, chosen))  # type: ignore[operator]
+            numbers.append(count(scale, chosen))
         scale /= 2
     return _dimension(np.array(scales), np.array(numbers), constant)
 

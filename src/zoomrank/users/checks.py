@@ -1,4 +1,4 @@
-"""Is a user distribution (conditionally) L-continuous, or L-correlated, for a metric? (Definitions 2.1 and 2.2.)
+"""Is a user distribution (conditionally) L-continuous, or L-correlated, for a metric? (Section 2.)
 
 Both ask the same thing of every pair of documents and, conditionally, of every set S that visitors may have skipped:
 that something is at most D(x, y). On small collections all sets and pairs are tried; on large ones random sets, half

@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 
 import numpy as np
+from scipy.sparse.csgraph import shortest_path
 
 from zoomrank.errors import ParameterError
-from zoomrank.spaces import DocumentId, Space
+from zoomrank.spaces import DocumentId, FiniteMetric, Space
 from zoomrank.spaces.topology import Array
 from zoomrank.users.distribution import mean_array
 
 
 class ExpressivenessBound:
-    """`factor · D_μ(x, y)` with `D_μ(x, y) = D(x, y) · min(1/α, 3 / (μ(x) + μ(y)))` (Eq. 8); a `Space` of its own.
+    """`factor · D_μ(x, y)` with `D_μ(x, y) = D(x, y) · min(1/α, 3 / (μ(x) + μ(y)))` (Eq. 10); a `Space` of its own.
 
     Theorem 3.1: a tree network is conditionally L-correlated for factor 3; on random trees of stretch c, for 3·c.
     """
@@ -41,6 +42,10 @@ class ExpressivenessBound:
     def distance_matrix(self) -> Array:
         """factor · D_μ between all pairs."""
         return np.stack([self.distances(document) for document in self.documents])
+
+    def closure(self) -> FiniteMetric:
+        """The shortest-paths metric that D_μ induces: by the remark after Theorem 3.1, the theorem holds for it too."""
+        return FiniteMetric.from_matrix(shortest_path(self.distance_matrix()), self.documents)
 
 
 class Stretched:

@@ -1,7 +1,7 @@
 """From the mean relevance of documents to that of every node above them: two ways, both in the paper.
 
 - `average`: a node's mean is the average of its children's (Section 6.1, used in every experiment of the paper).
-- `lipschitz`: values that keep |μ(u) - μ(v)| ≤ D(u, v) along every edge (Lemma 3.1, proved in Section 7). The lemma
+- `lipschitz`: values that keep |μ(u) - μ(v)| ≤ D(u, v) along every edge (proved possible in Section 7). The lemma
   leaves room; of all values it allows we take the one nearest to the average of the children.
 """
 

@@ -1,4 +1,4 @@
-"""`Independent`: every document is relevant or not for itself, as in the example of Section 5.1 (6.1 in print)."""
+"""`Independent`: every document is relevant or not for itself, as in the example of Section 5.1."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

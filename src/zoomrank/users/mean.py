@@ -1,4 +1,4 @@
-"""Mean relevance with peaks: as low as L-continuity and a background rate allow (Eq. 21 of the paper)."""
+"""Mean relevance with peaks: as low as L-continuity and a background rate allow (Eq. 29 of the paper)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -2,8 +2,8 @@
 
 A child's bit is its parent's, flipped with probability q_b(u) if the parent's bit is b. With v the parent of u:
 
-- Eq. 5, the mean is right:      μ(u) = (1 - μ(v)) q0(u) + μ(v) (1 - q1(u))
-- Eq. 6, mutations are rare:     q0(u) + q1(u) ≤ D(u, v) / μ(v)
+- Eq. 7, the mean is right:      μ(u) = (1 - μ(v)) q0(u) + μ(v) (1 - q1(u))
+- Eq. 8, mutations are rare:     q0(u) + q1(u) ≤ D(u, v) / μ(v)
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from zoomrank.spaces.topology import Array, Shape
 class ConditionReport:
     """How well mutation probabilities meet the two conditions; everything is about the worst node."""
 
-    consistency_error: float  # of Eq. 5: |left - right|
+    consistency_error: float  # of Eq. 7: |left - right|
     consistency_node: int
-    rarity_ratio: float  # of Eq. 6: (q0 + q1) · μ(v) / D(u, v), at most 1 where it holds
+    rarity_ratio: float  # of Eq. 8: (q0 + q1) · μ(v) / D(u, v), at most 1 where it holds
     rarity_node: int
 
     @property
@@ -31,7 +31,7 @@ class ConditionReport:
 
 
 def example_mutations(shape: Shape, mean: Array) -> tuple[Array, Array]:
-    """Eq. 7, the paper's own choice: flip as rarely as the means allow, in one direction only. `mean` is of all
+    """Eq. 9, the paper's own choice: flip as rarely as the means allow, in one direction only. `mean` is of all
     nodes.
     """
     above = mean[shape.parent]
@@ -42,9 +42,9 @@ def example_mutations(shape: Shape, mean: Array) -> tuple[Array, Array]:
 
 
 def loosened_mutations(tree: EdgeWeightedTree, mean: Array, looseness: float) -> tuple[Array, Array]:
-    """Eq. 7 plus a chance t(u) to draw the bit afresh from μ(v): children that are more independent of their parents.
+    """Eq. 9 plus a chance t(u) to draw the bit afresh from μ(v): children that are more independent of their parents.
 
-    Adding t·μ(v) to q0 and t·(1 - μ(v)) to q1 leaves Eq. 5 true. `looseness` is the share used of what Eq. 6 leaves
+    Adding t·μ(v) to q0 and t·(1 - μ(v)) to q1 leaves Eq. 7 true. `looseness` is the share used of what Eq. 8 leaves
     open: 0 is the paper's example, 1 the most independent network that the theory covers.
     """
     if not 0 <= looseness <= 1:
@@ -67,7 +67,7 @@ def check_range(q0: Array, q1: Array, nodes: int) -> None:
 
 
 def check_conditions(tree: EdgeWeightedTree, mean: Array, q0: Array, q1: Array) -> ConditionReport:
-    """Measure Eq. 5 and Eq. 6 at every node but the root."""
+    """Measure Eq. 7 and Eq. 8 at every node but the root."""
     above = mean[tree.shape.parent]
     error = np.abs(mean - ((1 - above) * q0 + above * (1 - q1)))
     rate = (q0 + q1) * above

@@ -80,8 +80,8 @@ class TreeNetwork(UserDistribution):
     ) -> TreeNetwork:
         """Build from mutation probabilities, one of each per node in the tree's numbering (the root's are ignored).
 
-        Unless `beyond_theory`, the resulting means must lie in (0, ½] and mutations be as rare as Eq. 6 demands. If
-        a `mean` is given it must be what the mutations lead to (Eq. 5).
+        Unless `beyond_theory`, the resulting means must lie in (0, ½] and mutations be as rare as Eq. 8 demands. If
+        a `mean` is given it must be what the mutations lead to (Eq. 7).
         """
         up, down = np.array(q0, dtype=np.float64), np.array(q1, dtype=np.float64)
         check_range(up, down, tree.nodes)
@@ -95,7 +95,7 @@ class TreeNetwork(UserDistribution):
             if abs(wanted[worst] - got[worst]) > 1e-9:
                 raise MutationError(
                     f"These mutations give {tree.documents[worst]!r} the mean {got[worst]:.6g}, not "
-                    f"{wanted[worst]:.6g} (Eq. 5 of the paper)."
+                    f"{wanted[worst]:.6g} (Eq. 7 of the paper)."
                 )
         if not beyond_theory:
             check_theory(tree.documents, network.mean())
@@ -104,7 +104,7 @@ class TreeNetwork(UserDistribution):
                 node = report.rarity_node
                 raise MutationError(
                     f"Mutations at {tree.name(node)} are {report.rarity_ratio:.4g} times too frequent: "
-                    f"q0 + q1 = {up[node] + down[node]:.4g} (Eq. 6 of the paper). "
+                    f"q0 + q1 = {up[node] + down[node]:.4g} (Eq. 8 of the paper). "
                     "Pass beyond_theory=True to do without the guarantee."
                 )
         return network

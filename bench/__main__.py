@@ -1,0 +1,52 @@
+"""`make bench`: every number in docs/benchmarks.md, measured in one run and printed as Markdown.
+
+Machines differ and are noisy, so speeds that matter are ratios within the run. Name sections to run only those:
+`python -m bench floor`.
+"""
+
+import argparse
+import platform
+import sys
+from datetime import UTC, datetime
+
+import numba
+import numpy as np
+
+import zoomrank
+from bench import ground
+from bench.measure import Row
+
+SECTIONS = {"spaces": ground.spaces, "floor": ground.floor, "exact": ground.exact}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (default: all)")
+    chosen = parser.parse_args().sections or list(SECTIONS)
+    unknown = set(chosen) - set(SECTIONS)
+    if unknown:
+        parser.error(f"there is no section {unknown.pop()!r}; there are {', '.join(SECTIONS)}")
+    print(f"zoomrank {zoomrank.__version__}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, "
+          f"Numba {numba.__version__}, NumPy {np.__version__}, {_processor()}\n")  # fmt: skip
+    for section in chosen:
+        print(f"### {section}\n\n| what | measured | aim |\n|---|---|---|")
+        for row in SECTIONS[section]():
+            _print(row)
+        print()
+
+
+def _print(row: Row) -> None:
+    print(f"| {row.what} | {row.measured} | {row.aim} |")
+    sys.stdout.flush()
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+if __name__ == "__main__":
+    main()

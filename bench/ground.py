@@ -1,0 +1,100 @@
+"""The ground: trees at scale, the floor that learners are measured against, and exact answers."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import zoomrank as zr
+from bench.measure import Row, in_fresh_process, seconds
+from zoomrank.spaces.topology import least_common_ancestor
+from zoomrank.users.clicks import count_clicks
+
+VISITORS = 1_000_000
+SLOTS = 5
+
+BUILD = """
+import gc, time, numpy as np, zoomrank as zr
+def resident():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 1e6
+zr.DocumentTree.from_parents(np.array([-1, 0, 0], np.int32))  # compiled
+{prepare}
+before, start = resident(), time.perf_counter()
+tree = {build}
+print(time.perf_counter() - start, resident() - before, len(tree))
+"""
+COMPLETE = {"prepare": "", "build": "zr.DocumentTree.exponential(depth=7, branching=10)"}
+SHUFFLED = {
+    "prepare": """
+nodes = 19_999_999
+name = np.random.default_rng(0).permutation(nodes).astype(np.int32)
+parents = np.empty(nodes, np.int32)
+parents[name] = np.where(np.arange(nodes) > 0, name[(np.arange(nodes) - 1) // 2], -1)
+del name
+""",
+    "build": "zr.DocumentTree.from_parents(parents)",
+}
+
+
+def spaces() -> Iterator[Row]:
+    for name, script in (("10 children a node", COMPLETE), ("binary, parents in random order", SHUFFLED)):
+        took, memory, documents = in_fresh_process(BUILD.format(**script))
+        yield Row(
+            f"tree of {documents:,.0f} documents, {name}", f"{took:.1f} s, {memory:.0f} MB", "seconds, under 1 GB"
+        )
+    for depth in (15, 23):
+        tree = zr.DocumentTree.exponential(depth=depth)
+        leaves = np.random.default_rng(0).choice(tree.shape.leaf, size=(1000, 2)).astype(np.int64)
+
+        def queries(parent=tree.shape.parent, pairs=leaves) -> None:  # type: ignore[no-untyped-def]
+            for one, other in pairs:
+                least_common_ancestor(parent, one, other)
+
+        per_query = seconds(queries) / len(leaves)
+        yield Row(
+            f"common ancestor in {len(tree):,} documents, called from Python", f"{per_query * 1e6:.2f} µs", "≤ depth"
+        )
+
+
+def floor() -> Iterator[Row]:
+    """A fixed ranking of 5 out of 32,768, drawn lazily; the learners' bars are fractions of the random one."""
+    tree = zr.DocumentTree.exponential()
+    rng = np.random.default_rng(1)
+    rate = {}
+    for model, users in (
+        ("two peaks", zr.users.two_peaks(tree, seed=7)),
+        ("two peaks, mixture", zr.users.two_peaks(tree, seed=7, reading="mixture")),
+        ("Chinese Restaurant", zr.users.chinese_restaurant(tree, seed=7)),
+    ):
+        greedy = users.documents.positions(users.greedy(SLOTS).documents)
+        randoms = [rng.choice(len(tree), size=SLOTS, replace=False) for _ in range(5)]
+        for name, rankings in (("random", randoms), ("greedy", [greedy])):
+            times = [seconds(lambda r=r, u=users: count_clicks(u.state, r, VISITORS, rng), 3) for r in rankings]  # type: ignore[misc]
+            rate[model, name] = VISITORS / float(np.mean(times))
+            aim = "3 M rounds/s" if model == "two peaks" else ""
+            yield Row(f"{model}, {name} ranking", f"{rate[model, name] / 1e6:.2f} M rounds/s", aim)
+    users = zr.users.two_peaks(tree, seed=7)
+    whole = seconds(lambda: users.draw(100, rng), 3) / 100
+    yield Row("lazy visitors against whole relevance vectors", f"{rate['two peaks', 'random'] * whole:,.0f} ×")
+    large = zr.users.two_peaks(zr.DocumentTree.exponential(depth=20), seed=7)
+    ranking = rng.choice(len(large), size=SLOTS, replace=False)
+    large_rate = VISITORS / seconds(lambda: count_clicks(large.state, ranking, VISITORS, rng), 3)
+    yield Row("the same with 1,048,576 documents", f"{large_rate / 1e6:.2f} M rounds/s")
+
+
+def exact() -> Iterator[Row]:
+    for depth, aim in ((15, "under 0.1 s"), (20, "a few seconds")):
+        tree = zr.DocumentTree.exponential(depth=depth)
+        for model in (zr.users.two_peaks, zr.users.chinese_restaurant):
+            for reading in ("network", "mixture", "mutations"):
+                users = model(tree, seed=7, reading=reading)
+                took = seconds(lambda u=users: u.greedy(SLOTS), 3)  # type: ignore[misc]
+                name = f"greedy, {SLOTS} of {len(tree):,}, {model.__name__} ({reading})"
+                yield Row(name, f"{took * 1e3:.1f} ms", aim)
+        users = zr.users.two_peaks(tree, seed=7)
+        ranking = users.greedy(SLOTS).documents
+        yield Row(
+            f"satisfaction of one ranking, {len(tree):,} documents",
+            f"{seconds(lambda u=users, r=ranking: [u.satisfaction(r) for _ in range(100)]) * 1e4:.1f} µs",  # type: ignore[misc]
+        )

@@ -1,0 +1,28 @@
+"""What README and docs say is run, or looked up, here."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_readme_examples_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out
+
+
+def test_the_map_points_at_what_exists() -> None:
+    """Every `name` on the map stands somewhere in the package or the tests; every file is there."""
+    code = "\n".join(file.read_text() for folder in ("src", "tests") for file in (ROOT / folder).rglob("*.py"))
+    named = re.findall(r"`([^`]+)`", (ROOT / "docs" / "paper-map.md").read_text())
+    assert len(named) > 60
+    for name in named:
+        if name.endswith(".py"):
+            assert (ROOT / "src" / "zoomrank" / name).exists() or (ROOT / name).exists(), name
+        elif re.fullmatch(r"[A-Za-z_.]+", name) and ":" not in name and not name.endswith("/"):
+            for part in name.split("."):
+                assert re.search(rf"\b{part}\b", code), name
