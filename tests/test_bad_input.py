@@ -21,7 +21,6 @@ USERS = TreeNetwork(TREE, [0.5, 0.4, 0.1, 0.1])
         ([-1, 0, -1], "2 roots, for example nodes 0 and 2"),
         ([-1, 5], "Node 1 has the parent 5"),
         ([-1, -2], "Node 1 has the parent -2"),
-        ([], "no nodes|array of integers"),
         ([-1.0, 0.0], "array of integers"),
     ],
 )
@@ -38,7 +37,7 @@ def test_not_a_tree(parents: list[int], says: str) -> None:
         ([float("inf"), 1, 0, 0], "width of node 0 is inf"),
         ([1, -1, 0, 0], "width of node 1 is -1"),
         ([1, 0.5, 0.1, 0], r"node 2, a leaf, is 0\.1"),
-        ([1, 0.5, 0], "3 widths were given for 4 nodes"),
+        ([1, 0.5, 0], r"Widths of shape \(3,\) were given for 4 nodes"),
     ],
 )
 def test_not_widths(width: list[float], says: str) -> None:
@@ -71,6 +70,10 @@ def test_other_parameters_of_trees() -> None:
         zr.DocumentTree.exponential(depth=40)
     with pytest.raises(errors.TreeError, match="no node 7; nodes are numbered 0 to 6"):
         TREE.children(7)
+    with pytest.raises(errors.MetricParameterError, match="too deep"):
+        zr.DocumentTree.from_parents([-1, *range(6000)])
+    with pytest.raises(errors.ParameterError, match="depth must be a whole number"):
+        zr.DocumentTree.exponential(depth=2.5)  # type: ignore[arg-type]
     with pytest.raises(errors.WidthError, match="2 names were given for 1 nodes"):
         zr.DocumentTree.from_parents([-1], names=["a", "b"])
 
@@ -82,8 +85,15 @@ def test_document_ids() -> None:
         DocumentIds(3, np.array([4, 5, 4]))
     with pytest.raises(errors.UnknownDocumentError, match="1 ids were given for 2 documents"):
         zr.DocumentTree.from_parents([-1, 0, 0], ids=["a"])
-    with pytest.raises(errors.EmptyCollectionError):
-        DocumentIds(0)
+    for empty in (
+        lambda: DocumentIds(0),
+        lambda: zr.DocumentTree.from_parents([]),
+        lambda: zr.FiniteMetric.from_matrix([]),
+    ):
+        with pytest.raises(errors.EmptyCollectionError):
+            empty()
+    with pytest.raises(errors.UnknownDocumentError, match="not hashable"):
+        zr.DocumentTree.from_parents([-1], ids=[["a"]])
     for unknown in (4, -1, "0", 1.0, None):
         with pytest.raises(errors.UnknownDocumentError, match="No document has the id"):
             TREE.distance(0, unknown)
@@ -102,7 +112,7 @@ def test_means_outside_the_theory(value: float) -> None:
 
 
 def test_means_of_the_wrong_shape() -> None:
-    with pytest.raises(errors.MeanError, match="3 means were given for 4 documents"):
+    with pytest.raises(errors.MeanError, match=r"Means of shape \(3,\) were given for 4 documents"):
         TreeNetwork(TREE, [0.1, 0.1, 0.1])
     with pytest.raises(errors.MeanError, match="2 documents have no mean relevance, for example 1"):
         TreeNetwork(TREE, {0: 0.1, 3: 0.1})
@@ -126,9 +136,27 @@ def test_other_questions_to_users() -> None:
         USERS.clicks([0], -1)
     with pytest.raises(errors.ParameterError, match="-1 visitors"):
         USERS.sample(-1)
+    with pytest.raises(errors.ParameterError, match=r"slots must be a whole number, not 2\.5"):
+        USERS.greedy(2.5)  # type: ignore[arg-type]
+    with pytest.raises(errors.ParameterError, match="visitors must be a whole number"):
+        USERS.clicks([0], 2.7)  # type: ignore[arg-type]
     users = Independent(zr.DocumentTree.exponential(depth=7), np.random.default_rng(0).random(128) / 2)
     with pytest.raises(errors.TooLargeError, match="more than 10 evaluations"):
         users.optimum(5, limit=10)
+
+
+def test_integer_ids_are_found_or_refused() -> None:
+    numbers = np.array([-1, 5, 7])
+    ids = DocumentIds(3, numbers)
+    numbers[1] = 99  # ours is a copy
+    assert ids[1] == 5
+    for unknown in ("foo", None, 2.0, 2**70, -(2**70)):
+        with pytest.raises(errors.UnknownDocumentError):
+            ids.position(unknown)
+    large = DocumentIds(3, np.array([2**60, 2**60 + 1, 2**60 + 2], np.uint64))
+    assert [large.position(2**60 + i) for i in range(3)] == [0, 1, 2]
+    with pytest.raises(errors.UnknownDocumentError, match="too large"):
+        DocumentIds(1, np.array([2**63], np.uint64))
 
 
 def test_every_error_is_one_of_ours_and_a_value_error() -> None:

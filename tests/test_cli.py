@@ -19,6 +19,12 @@ def test_errors_say_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert "9 slots cannot be filled from 8 documents" in capsys.readouterr().err
 
 
+def test_seeds_are_not_negative(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["demo", "--seed", "-1"])
+    assert "a seed is 0 or more" in capsys.readouterr().err
+
+
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["demo", "--help"])

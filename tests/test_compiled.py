@@ -15,6 +15,7 @@ users = zr.users.two_peaks(tree, seed=1, reading="mixture")
 print(users.clicks([0, 9, 17], 40, seed=3).tolist())
 print(users.sample(3, seed=4).astype(int).tolist())
 print(users.conditional_mean([4, 5]).round(12).tolist())
+print(zr.users.two_peaks(tree, seed=1, reading="mutations").greedy(3))
 """
 
 
@@ -47,7 +48,20 @@ def test_edited_sources_get_a_cache_of_their_own(tmp_path: Path) -> None:
         file.write("# edited\n")
     again = run(SCRIPT, NUMBA_CACHE_DIR=str(cache), PYTHONPATH=str(tmp_path))
     assert "this happens once" in again.stderr
-    assert len(list(cache.glob("zoomrank-*"))) == 2
+    assert len(list((cache / "zoomrank-kernels").iterdir())) == 2
+
+
+def test_old_kernels_go_and_nothing_else_does(tmp_path: Path) -> None:
+    kernels = tmp_path / "zoomrank-kernels"
+    old, foreign = kernels / ("0123456789abcdef"), tmp_path / "zoomrank-results"
+    mine = kernels / "notes"
+    for folder in (old, foreign, mine):
+        folder.mkdir(parents=True)
+        os.utime(folder, (0, 0))
+    run("import zoomrank", NUMBA_CACHE_DIR=str(tmp_path))
+    assert not old.exists()
+    assert foreign.exists()
+    assert mine.exists()
 
 
 def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:

@@ -51,16 +51,16 @@ def test_large_spaces_are_bounded_from_above() -> None:
 @pytest.mark.parametrize(("branching", "epsilon"), [(2, 0.837), (3, 0.5), (5, 0.9)])
 def test_dimension_of_the_exponential_tree(branching: int, epsilon: float) -> None:
     tree = DocumentTree.exponential(depth=5, branching=branching, epsilon=epsilon)
-    assert covering_dimension(tree) == pytest.approx(math.log(branching) / math.log(1 / epsilon))
-    assert covering_dimension(tree, constant=len(tree)) == 0.0
+    assert covering_dimension(tree).value == pytest.approx(math.log(branching) / math.log(1 / epsilon))
+    assert covering_dimension(tree, constant=len(tree)).value == 0.0
     as_matrix = FiniteMetric.from_matrix(DocumentTree.exponential(3, branching, epsilon).distance_matrix())
-    assert covering_dimension(as_matrix) == pytest.approx(math.log(branching) / math.log(1 / epsilon))
+    assert covering_dimension(as_matrix).value == pytest.approx(math.log(branching) / math.log(1 / epsilon))
 
 
 def test_dimension_of_what_is_too_wide() -> None:
     line = FiniteMetric.from_function(range(5), lambda x, y: abs(x - y))
-    assert covering_dimension(line) == math.inf  # radius 1 already takes two balls
-    assert covering_dimension(line, constant=5) == 0.0
+    assert covering_dimension(line).value == math.inf  # radius 1 already takes two balls
+    assert covering_dimension(line, constant=5).value == 0.0
     with pytest.raises(ParameterError, match="constant"):
         covering_dimension(line, constant=0)
 
@@ -88,12 +88,12 @@ def high_and_low(
 
 def test_zooming_dimension_looks_only_where_rewards_are_high() -> None:
     tree, mean = high_and_low(depth=6, high=2, low=6, epsilon=0.5)
-    covering = covering_dimension(tree)
-    zooming = zooming_dimension(tree, mean)
+    covering = covering_dimension(tree).value
+    zooming = zooming_dimension(tree, mean).value
     assert covering > 2
     assert zooming <= math.log(2) / math.log(2) + 0.01
     matrix = FiniteMetric.from_matrix(DocumentTree.exponential(3, 3, 0.5).distance_matrix())
-    assert zooming_dimension(matrix, np.linspace(0, 0.5, 27)) <= covering_dimension(matrix) + 1e-9
+    assert zooming_dimension(matrix, np.linspace(0, 0.5, 27)).value <= covering_dimension(matrix).value + 1e-9
 
 
 def test_zooming_dimension_is_the_definition() -> None:
@@ -110,17 +110,34 @@ def test_zooming_dimension_is_the_definition() -> None:
             expected = max(
                 expected, math.inf if r >= 1 and number > 1 else math.log(number) / math.log(1 / r) if r < 1 else 0
             )
-    assert zooming_dimension(tree, mean) == pytest.approx(expected)
+    assert zooming_dimension(tree, mean).value == pytest.approx(expected)
 
 
 def test_contextual_dimensions() -> None:
     tree = DocumentTree.exponential(depth=2, branching=2, epsilon=0.25, constant=0.1)
     contexts = [[0], [1], [3]]
     means = np.array([[0.0, 0.1, 0.2, 0.3], [0.1, 0.0, 0.2, 0.3], [0.3, 0.2, 0.1, 0.0]])
-    contextual = contextual_covering_dimension(tree, contexts)
-    assert contextual >= covering_dimension(tree) > 0
-    assert contextual_zooming_dimension(tree, contexts, means) <= contextual + 1e-9
+    contextual = contextual_covering_dimension(tree, contexts).value
+    assert contextual >= covering_dimension(tree).value > 0
+    assert contextual_zooming_dimension(tree, contexts, means).value <= contextual + 1e-9
     one = contextual_zooming_dimension(tree, contexts[:1], means[:1])
-    assert one == pytest.approx(zooming_dimension(tree, means[0]))
+    assert one.value == pytest.approx(zooming_dimension(tree, means[0]).value)
     with pytest.raises(MeanError, match="shape"):
         contextual_zooming_dimension(tree, contexts, means[:2])
+    with pytest.raises(MeanError, match=r"\[0, 1\]"):
+        zooming_dimension(tree, np.array([0.0, 10.0, -5.0, 3.0]))
+    with pytest.raises(ParameterError, match="no contexts"):
+        contextual_covering_dimension(tree, [])
+
+
+def test_widths_of_chains_are_nobodys_distance() -> None:
+    tree = DocumentTree.from_parents([-1, 0, 0, 1, 3, 3], width=[1, 0.9, 0, 0.1, 0, 0])
+    matrix = FiniteMetric.from_matrix(tree.distance_matrix())
+    assert covering_dimension(tree).value == pytest.approx(covering_dimension(matrix).value)
+
+
+def test_what_is_not_exact_says_so() -> None:
+    rng = np.random.default_rng(0)
+    assert covering_dimension(FiniteMetric.from_vectors(rng.random((16, 2)) / 2)).exact
+    assert not covering_dimension(FiniteMetric.from_vectors(rng.random((30, 2)) / 2)).exact
+    assert covering_number(FiniteMetric.from_vectors(rng.random((4, 2))), 1.0, among=[]).number == 0

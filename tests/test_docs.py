@@ -23,6 +23,6 @@ def test_the_map_points_at_what_exists() -> None:
     for name in named:
         if name.endswith(".py"):
             assert (ROOT / "src" / "zoomrank" / name).exists() or (ROOT / name).exists(), name
-        elif re.fullmatch(r"[A-Za-z_.]+", name) and ":" not in name and not name.endswith("/"):
+        elif re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name) and ":" not in name and not name.endswith("/"):
             for part in name.split("."):
                 assert re.search(rf"\b{part}\b", code), name

@@ -37,6 +37,14 @@ def test_expected_stretch_is_logarithmic(points: int) -> None:
         assert 1.0 <= stretch.mean() <= stretch.max() <= 8 * np.log(points)
 
 
+def test_the_random_scale_has_the_right_distribution() -> None:
+    """Whether {a, b} is a cluster is decided by β < 1.5 alone, which has probability log2(1.5)."""
+    space = FiniteMetric.from_matrix([[0, 1, 1.5], [1, 0, 1.5], [1.5, 1.5, 0]], ids="abc")
+    rng = np.random.default_rng(0)
+    close = [random_tree(space, rng).distance("a", "b") == 1.0 for _ in range(4000)]
+    assert np.mean(close) == pytest.approx(np.log2(1.5), abs=0.04)
+
+
 def test_infinite_distances_are_refused() -> None:
     with pytest.raises(MetricError, match="infinite"):
         random_tree(FiniteMetric.from_bounds("ab", {}), np.random.default_rng(0))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import zoomrank as zr
-from zoomrank.errors import MeanError, ParameterError
+from zoomrank.errors import ContinuityError, MeanError, ParameterError, WeightError
 from zoomrank.users import READINGS, Mixture, TreeNetwork, peaks_mean, seat_customers
 from zoomrank.users.mean import choose_peaks
 
@@ -102,6 +102,11 @@ def test_refusals() -> None:
         zr.users.peaks(TREE, {0: 0.9})
     with pytest.raises(MeanError, match="raise its share"):
         zr.users.peaks(TREE, {0: 0.5, 64: 0.5, 127: 0.5}, reading="mixture")
+    with pytest.raises(WeightError, match="Peak number 1 has no visitors"):
+        zr.users.peaks(TREE, {0: 0.5, 64: 0.4}, shares=[1, 0], reading="mixture")
+    line = zr.FiniteMetric.from_function([0, 1, 2], lambda x, y: 0.1 * abs(x - y))
+    with pytest.raises(ContinuityError, match=r"those of 0 and 1 differ by 0\.3 more than their distance"):
+        zr.users.MetricNetwork(line, [0.5, 0.1, 0.1])
     with pytest.raises(ParameterError, match="peaks cannot be chosen"):
         zr.users.two_peaks(zr.DocumentTree.exponential(depth=0))
     with pytest.raises(ParameterError, match="Chinese Restaurant"):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trees import lipschitz_mean, random_tree, seeds, sizes
-from zoomrank import DocumentTree
+from zoomrank import DocumentTree, EdgeWeightedTree
 from zoomrank.errors import MeanError, MutationError, ParameterError
 from zoomrank.users import TreeNetwork
 
@@ -46,5 +46,18 @@ def test_violations_are_named() -> None:
         TreeNetwork.from_mutations(tree, 1.5, zero, zero)
     with pytest.raises(MeanError, match=r"theory needs \(0, ½\]"):
         TreeNetwork.from_mutations(tree, 0.8, zero, zero)
+    with pytest.raises(MeanError, match=r"The mean of node 1 is 0\.9"):
+        TreeNetwork.from_mutations(
+            DocumentTree.from_parents([-1, 0, 1], width=[1, 1, 0]), 0.4, [0, 0.9, 0], [0, 0.1, 0.9], beyond_theory=False
+        )
+    lengths = EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.003, 0.003])
+    with pytest.raises(MutationError, match=r"differs from its parent's by 99 times"):
+        TreeNetwork.from_mutations(lengths, 0.01, [0, 0.3, 0.3], zero)
     with pytest.raises(ParameterError, match="looseness"):
         TreeNetwork(tree, [0.5, 0.5], looseness=2)
+
+
+def test_zero_means_can_be_loosened() -> None:
+    tree = DocumentTree.from_parents([-1, 0, 0, 1, 1], width=[1, 0, 0, 0, 0])
+    users = TreeNetwork(tree, [0.2, 0.0, 0.0], looseness=1.0, beyond_theory=True)
+    np.testing.assert_allclose(users.mean(), [0.2, 0.0, 0.0], atol=1e-12)

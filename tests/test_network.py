@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tests.reference import relevance
-from tests.trees import random_network
+from tests.trees import random_network, random_parents
 from zoomrank import DocumentTree
 from zoomrank.errors import ImpossibleEventError
+from zoomrank.spaces import DocumentIds
 from zoomrank.users import Independent, Mixture, TreeNetwork, UserDistribution
 
 
@@ -80,24 +81,40 @@ def test_symmetric_ties_are_all_followed_cheaply() -> None:
     )
 
 
-def test_the_worst_of_tied_rankings_counts() -> None:
-    """Two first documents tie; after the wrong one, less is left to win."""
-    tree = DocumentTree.from_parents([-1, 0, 0, 0], width=[1, 0, 0, 0], ids=["a", "b", "c"])
-    users = Mixture(
-        [Independent(tree, vector) for vector in ([1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [1, 0, 1])],
-        [0.1, 0.2, 0.2, 0.1, 0.3, 0.1],
-    )  # a and b satisfy 0.4 each; then {a, b} and {b, c} are possible
-    table: relevance.Table = {
-        (1, 0, 0): 0.1,
-        (1, 1, 0): 0.2,
-        (0, 1, 0): 0.2,
-        (0, 0, 1): 0.1,
-        (0, 0, 0): 0.3,
-        (1, 0, 1): 0.1,
-    }
-    best = users.greedy(slots=2)
-    assert best.every_tie
-    assert best.satisfaction == pytest.approx(relevance.worst_greedy(table, 3, 2))
+def test_ties_everywhere() -> None:
+    """Equal means on uneven trees: which of the tied documents comes first decides what is left to win."""
+    different = 0
+    for seed in range(120):
+        rng = np.random.default_rng([55, seed])
+        tree = DocumentTree.from_parents(random_parents(rng, nodes=int(rng.integers(4, 11))), epsilon=0.5)
+        if len(tree) < 2:
+            continue
+        users = TreeNetwork(tree, np.full(len(tree), 0.3), looseness=1.0)
+        table, slots = table_of(users), min(3, len(tree))
+        worst = relevance.worst_greedy(table, len(tree), slots)
+        ids = DocumentIds(len(tree), [tree.documents[int(i)] for i in rng.permutation(len(tree))])
+        for same in (users, Mixture([users], [1.0], ids), Mixture([users, users], [0.5, 0.5], ids)):
+            best = same.greedy(slots)
+            assert best.every_tie
+            assert best.satisfaction == pytest.approx(worst, abs=1e-12)
+        different += relevance.best(table, len(tree), slots) > worst + 1e-6
+    assert different >= 10
+
+
+def test_certain_satisfaction_is_one_and_not_nan() -> None:
+    tree = DocumentTree.exponential(depth=2)
+    for seed in range(100):
+        shares = np.random.default_rng(seed).dirichlet(np.ones(3))
+        users = Mixture([Independent(tree, [1, 0.2, 0.1, 0.1])] * 3, shares)
+        assert users.greedy(1).satisfaction == pytest.approx(1.0)
+
+
+def test_many_slots() -> None:
+    tree = DocumentTree.exponential(depth=11)
+    users = Independent(tree, np.random.default_rng(0).random(len(tree)) / 1000)
+    best = users.greedy(1500)
+    assert len(set(best.documents)) == 1500
+    assert users.satisfaction([]) == 0.0
 
 
 def test_conditioning_on_thousands_of_documents_does_not_underflow() -> None:
@@ -106,6 +123,15 @@ def test_conditioning_on_thousands_of_documents_does_not_underflow() -> None:
     shown = list(range(20_000))
     assert users.conditional_mean(shown, 30_000) == pytest.approx(0.1)
     assert users.log_skip_probability(np.arange(20_000)) == pytest.approx(20_000 * np.log(0.9))
+
+
+def test_conditioning_on_what_almost_never_happens() -> None:
+    """The larger message belongs to a bit that cannot be: the smaller one must not have underflowed."""
+    tree = DocumentTree.from_parents([-1] + [0] * 400)
+    q1 = np.full(401, 0.1)
+    users = TreeNetwork.from_mutations(tree, 1.0, np.zeros(401), q1, beyond_theory=True)
+    assert users.log_skip_probability(np.arange(399)) == pytest.approx(399 * np.log(0.1))
+    assert users.conditional_mean(list(users.documents)[:399])[399] == pytest.approx(0.9)
 
 
 def test_nobody_is_left_to_ask() -> None:
@@ -140,7 +166,9 @@ def test_both_samplers_match_the_means(seed: int) -> None:
     other = random_network(rng, nodes=12)
     while set(other.documents) != set(users.documents):
         other = random_network(rng, nodes=12)
-    both_samplers(Mixture([users, other], [0.3, 0.7]), 40_000)
+    mixture = Mixture([users, other], [0.3, 0.7])
+    both_samplers(mixture, 40_000)
+    both_samplers(Mixture([other, users], [0.7, 0.3], mixture.documents), 40_000)
 
 
 @pytest.mark.parametrize("seed", range(6))

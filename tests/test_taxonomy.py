@@ -46,5 +46,11 @@ def test_refusals() -> None:
         DocumentTree.from_paths({})
     with pytest.raises(DuplicateDocumentError, match="given twice"):
         DocumentTree.from_paths(["A > B", "A > C", "A >  B"])
+    with pytest.raises(DuplicateDocumentError, match="given twice"):
+        DocumentTree.from_paths(["A > B", "A > B", "A > C"])
+    with pytest.raises(TaxonomyError, match="separator"):
+        DocumentTree.from_paths(["A"], separator="")
+    with pytest.raises(TaxonomyError, match="not a string"):
+        DocumentTree.from_paths([["A", 3]])  # type: ignore[list-item]
     with pytest.raises(TaxonomyError, match="refuse"):
         DocumentTree.from_paths(["A"], categories="keep")

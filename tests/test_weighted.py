@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from tests.trees import random_parents, random_tree, seeds, sizes
-from zoomrank import DocumentTree, EdgeWeightedTree
+from zoomrank import DocumentTree, EdgeWeightedTree, FiniteMetric
 from zoomrank.errors import WidthError
 
 
@@ -54,6 +54,18 @@ def test_diameters(seed: int, nodes: int) -> None:
     assert (hull.distance_matrix() >= tree.distance_matrix() - 1e-12).all()
 
 
+@given(seeds, sizes)
+def test_distances_make_a_metric_space(seed: int, nodes: int) -> None:
+    rng = np.random.default_rng(seed)
+    parents = random_parents(rng, nodes)
+    length = [0.0 if parent < 0 else float(rng.uniform(0.1, 1)) for parent in parents]
+    tree = EdgeWeightedTree.from_parents(parents, length=length)
+    assert len(FiniteMetric.from_matrix(tree.distance_matrix())) == len(tree)
+    assert tree.given_numbers is not None
+    assert sorted(tree.given_numbers) == list(range(nodes))
+    assert [tree.given_numbers[tree.leaf(d)] for d in tree.documents] == list(tree.documents)
+
+
 def test_inner_nodes_have_distances() -> None:
     tree = EdgeWeightedTree.from_parents([-1, 0, 0, 2, 2], length=[0, 0.5, 0.1, 0.2, 0.3])
     assert tree.node_distance(0, tree.leaf(3)) == pytest.approx(0.3)
@@ -63,7 +75,9 @@ def test_inner_nodes_have_distances() -> None:
 def test_refusals() -> None:
     with pytest.raises(WidthError, match="edge above node 1"):
         EdgeWeightedTree.from_parents([-1, 0], length=[0, -1])
+    with pytest.raises(WidthError, match="edge above node 0"):  # as the caller numbers them
+        EdgeWeightedTree.from_parents([1, -1, 1], length=[-1, 0, 1])
     with pytest.raises(WidthError, match="root"):
         EdgeWeightedTree.from_parents([-1, 0], length=[1, 1])
-    with pytest.raises(WidthError, match="1 lengths were given for 2 nodes"):
+    with pytest.raises(WidthError, match=r"Lengths of shape \(1,\) were given for 2 nodes"):
         EdgeWeightedTree.from_parents([-1, 0], length=[1])

@@ -8,6 +8,7 @@ functions passed as arguments it does not defeat the cache. `@generic` picks the
 compiled and when run as plain Python (`NUMBA_DISABLE_JIT=1`) alike.
 """
 
+import atexit
 import functools
 import hashlib
 import os
@@ -28,6 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _settings: Any = numba.config  # a module that Numba fills at import
 _PACKAGE = Path(__file__).parent
+_HASH_DIGITS = 16
 _FORGET_AFTER_DAYS = 14
 
 
@@ -36,23 +38,25 @@ def _source_hash() -> str:
     for file in sorted(_PACKAGE.rglob("*.py")):
         digest.update(file.relative_to(_PACKAGE).as_posix().encode())
         digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:_HASH_DIGITS]
 
 
 def _cache_folder() -> Path:
     """The folder for kernels of exactly these sources; folders of other sources that nobody used lately go."""
-    root = Path(_settings.CACHE_DIR or platformdirs.user_cache_dir("zoomrank"))
-    folder = root / f"zoomrank-{_source_hash()}"
+    root = Path(_settings.CACHE_DIR or platformdirs.user_cache_dir("zoomrank")) / "zoomrank-kernels"
+    folder = root / _source_hash()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-        for other in root.glob("zoomrank-*"):
+        for other in root.glob("[0-9a-f]" * _HASH_DIGITS):  # nothing but what this function made
             if time.time() - other.stat().st_mtime > _FORGET_AFTER_DAYS * 86_400:
                 shutil.rmtree(other, ignore_errors=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError:  # a read-only home: compile into a folder that lasts as long as the machine is up
-        return Path(tempfile.gettempdir()) / folder.name
+    except OSError:  # a home that cannot be written to: compile for this process alone
+        mine = Path(tempfile.mkdtemp(prefix="zoomrank-kernels-"))
+        atexit.register(shutil.rmtree, mine, ignore_errors=True)
+        return mine
 
 
 class _CompilationNotice(numba.core.event.Listener):

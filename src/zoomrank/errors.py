@@ -3,6 +3,9 @@
 All of them are `ZoomrankError`s and `ValueError`s; the sentence says what is wrong and where.
 """
 
+import operator
+from typing import Any
+
 
 class ZoomrankError(ValueError):
     """Anything that zoomrank refuses."""
@@ -73,3 +76,11 @@ class TooLargeError(ZoomrankError):
 
 class ParameterError(ZoomrankError):
     """A parameter is outside its range."""
+
+
+def whole_number(value: Any, name: str) -> int:
+    """The value as an integer; 2.5 is refused, not cut to 2."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ParameterError(f"{name} must be a whole number, not {value!r}.") from None

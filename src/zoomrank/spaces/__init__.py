@@ -2,6 +2,8 @@
 
 from zoomrank.spaces.contexts import Space, context_distance
 from zoomrank.spaces.covering import (
+    Covering,
+    Dimension,
     contextual_covering_dimension,
     contextual_zooming_dimension,
     covering_dimension,
@@ -16,6 +18,8 @@ from zoomrank.spaces.tree import DocumentTree
 from zoomrank.spaces.weighted import EdgeWeightedTree
 
 __all__ = [
+    "Covering",
+    "Dimension",
     "DocumentId",
     "DocumentIds",
     "DocumentTree",

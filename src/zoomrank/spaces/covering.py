@@ -23,7 +23,7 @@ from zoomrank.spaces.topology import Array
 from zoomrank.spaces.tree import DocumentTree
 
 EXACT_UP_TO = 64  # points for which the smallest cover is searched for
-SCALES = 64  # radii looked at in a space that is not a tree
+SCALES = 256  # radii looked at in a space that is not a tree
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,16 @@ class Covering:
     exact: bool  # False: an upper bound, at most ln(documents) + 1 times too large
 
 
+@dataclass(frozen=True)
+class Dimension:
+    """The smallest d with N_r ≤ α · r^-d."""
+
+    value: float
+    exact: bool  # False: some covering numbers are upper bounds, or not all distances were looked at
+
+
 def covering_number(space: Space, radius: float, among: Iterable[DocumentId] | None = None) -> Covering:
-    """N_r of all documents, or of those `among` them: how many closed balls of this radius it takes to cover them.
+    """N_r of all documents, or of those `among` them: how many closed balls around them it takes to cover them.
 
     >>> covering_number(DocumentTree.exponential(depth=4, branching=3, epsilon=0.5), radius=0.25)
     Covering(number=9, exact=True)
@@ -48,74 +56,81 @@ def covering_number(space: Space, radius: float, among: Iterable[DocumentId] | N
     return _cover(space.distance_matrix(), radius, chosen)
 
 
-def covering_dimension(space: Space, constant: float = 1.0) -> float:
-    """CovDim of Eq. 18 with the constant α: infinite if even r ≥ 1 needs more than α balls.
+def covering_dimension(space: Space, constant: float = 1.0) -> Dimension:
+    """CovDim of Eq. 18 with the constant α; infinite if even a radius of 1 or more needs more than α balls.
 
-    >>> round(covering_dimension(DocumentTree.exponential(depth=8, branching=2, epsilon=0.5)), 12)
-    1.0
+    >>> tree = DocumentTree.exponential(depth=8, branching=2, epsilon=0.5)
+    >>> covering_dimension(tree)
+    Dimension(value=1.0, exact=True)
     """
     if isinstance(space, DocumentTree):
         scales, numbers = _all_covering_numbers(space)
-        return _dimension(scales, numbers, constant)
+        return _dimension(scales, [Covering(int(number), exact=True) for number in numbers], constant)
     return _matrix_dimension(space.distance_matrix(), constant)
 
 
 def contextual_covering_dimension(
     space: Space, contexts: Sequence[Iterable[DocumentId]], constant: float = 1.0
-) -> float:
+) -> Dimension:
     """CovDim of the DC-space over these contexts: all (document, context) pairs (Section 4.5)."""
+    if not contexts:
+        raise ParameterError("There are no contexts.")
     return _matrix_dimension(pair_distances(space, contexts), constant)
 
 
-def zooming_dimension(space: Space, mean: Array, constant: float = 1.0) -> float:
-    """ZoomDim(X, D, μ): like the covering dimension, but at each scale covering only documents about that far from
-    the best.
+def zooming_dimension(space: Space, mean: Array, constant: float = 1.0) -> Dimension:
+    """ZoomDim(X, D, μ): at each scale r, only documents that are r to 2r worse than the best need covering.
 
     `mean` is μ(x) in the order of `space.documents`.
     """
     badness = _badness(np.asarray(mean, dtype=np.float64)[None, :], len(space), contexts=1)
     if isinstance(space, DocumentTree):
-        return _zooming(badness, constant, lambda scale, chosen: _subtrees(space, scale, chosen))
+        return _zooming(badness, constant, lambda scale, chosen: Covering(_subtrees(space, scale, chosen), exact=True))
     matrix = space.distance_matrix()
-    return _zooming(badness, constant, lambda scale, chosen: _cover(matrix, scale, chosen).number)
+    return _zooming(badness, constant, lambda scale, chosen: _cover(matrix, scale, chosen))
 
 
 def contextual_zooming_dimension(
     space: Space, contexts: Sequence[Iterable[DocumentId]], means: Array, constant: float = 1.0
-) -> float:
+) -> Dimension:
     """Compute the contextual zooming dimension: `means[h, x]` is μ(x | h), a row per context."""
     badness = _badness(np.asarray(means, dtype=np.float64), len(space), len(contexts))
     matrix = pair_distances(space, contexts)
-    return _zooming(badness, constant, lambda scale, chosen: _cover(matrix, scale, chosen).number)
+    return _zooming(badness, constant, lambda scale, chosen: _cover(matrix, scale, chosen))
 
 
 def _badness(means: Array, documents: int, contexts: int) -> Array:
     """Δ(x | h): how much worse a document is than the best one in the same context."""
-    if means.shape != (contexts, documents) or not np.isfinite(means).all():
-        raise MeanError(f"Means must be finite and of shape {(contexts, documents)}, not {means.shape}.")
+    if means.shape != (contexts, documents) or not ((means >= 0) & (means <= 1)).all():
+        raise MeanError(
+            f"Means must lie in [0, 1] and have the shape {(contexts, documents)}; theirs is {means.shape}."
+        )
     return np.asarray((means.max(axis=1, keepdims=True) - means).ravel())
 
 
-def _zooming(badness: Array, constant: float, count: Callable[[float, Array], int]) -> float:
-    scales, numbers = [], []
+def _zooming(badness: Array, constant: float, cover: Callable[[float, Array], Covering]) -> Dimension:
+    scales, covers = [], []
     scale = 1.0
     while scale >= badness[badness > 0].min(initial=1.0) / 2:
         chosen = np.flatnonzero((badness > scale) & (badness <= 2 * scale))  # X_r
         if len(chosen):
             scales.append(scale)
-            numbers.append(count(scale, chosen))
+            covers.append(cover(scale, chosen))
         scale /= 2
-    return _dimension(np.array(scales), np.array(numbers), constant)
+    return _dimension(np.array(scales), covers, constant)
 
 
-def _dimension(scales: Array, numbers: Array, constant: float) -> float:
+def _dimension(scales: Array, covers: Sequence[Covering], constant: float, every_scale: bool = True) -> Dimension:
+    """The smallest d for these radii. Those above 1 only ask for at most α balls."""
     if not constant > 0:
         raise ParameterError(f"The constant of a dimension must be positive, not {constant}.")
+    exact = every_scale and all(cover.exact for cover in covers)
+    numbers = np.array([cover.number for cover in covers], dtype=np.float64)
     crowded = numbers > constant
     if (crowded & (scales >= 1)).any():
-        return float("inf")
+        return Dimension(float("inf"), exact)
     small = crowded & (scales < 1)
-    return float((np.log(numbers[small] / constant) / -np.log(scales[small])).max(initial=0.0))
+    return Dimension(float((np.log(numbers[small] / constant) / -np.log(scales[small])).max(initial=0.0)), exact)
 
 
 def _subtrees(tree: DocumentTree, radius: float, chosen: Array | None) -> int:
@@ -134,22 +149,25 @@ def _subtrees(tree: DocumentTree, radius: float, chosen: Array | None) -> int:
 
 def _all_covering_numbers(tree: DocumentTree) -> tuple[Array, Array]:
     """N_r for every width r that occurs: nodes that fit less nodes whose parent fits too."""
-    scales = np.unique(tree.width[tree.width > 0])
+    branches = np.diff(tree.shape.child_start) > 1  # the width of a node with one child is nobody's distance
+    scales = np.unique(tree.width[branches & (tree.width > 0)])
     fits = np.searchsorted(np.sort(tree.width), scales, side="right")
     parent_fits = np.searchsorted(np.sort(tree.width[tree.shape.parent[1:]]), scales, side="right")
     return scales, fits - parent_fits
 
 
-def _matrix_dimension(matrix: Array, constant: float) -> float:
+def _matrix_dimension(matrix: Array, constant: float) -> Dimension:
     occurring = np.unique(matrix[(matrix > 0) & np.isfinite(matrix)])
-    if len(occurring) > SCALES:
-        occurring = occurring[np.unique(np.linspace(0, len(occurring) - 1, SCALES).astype(int))]
-    numbers = np.array([_cover(matrix, radius, None).number for radius in occurring])
-    return _dimension(occurring, numbers, constant)
+    every_scale = len(occurring) <= SCALES
+    if not every_scale:
+        occurring = occurring[np.linspace(0, len(occurring) - 1, SCALES).astype(int)]
+    return _dimension(occurring, [_cover(matrix, radius, None) for radius in occurring], constant, every_scale)
 
 
 def _cover(matrix: Array, radius: float, chosen: Array | None) -> Covering:
     points = np.arange(len(matrix)) if chosen is None else np.asarray(chosen)
+    if len(points) == 0:
+        return Covering(0, exact=True)
     holds = matrix[np.ix_(points, points)] <= radius  # holds[centre, point]
     if len(points) <= EXACT_UP_TO:
         answer = milp(

@@ -17,17 +17,18 @@ from zoomrank.spaces.topology import Array, breadth_first_shape
 from zoomrank.spaces.tree import DocumentTree
 
 
-def random_tree(space: FiniteMetric, rng: np.random.Generator) -> DocumentTree:
+def random_tree(space: FiniteMetric, seed: int | np.random.Generator | None = None) -> DocumentTree:
     """Draw one tree: `tree.distance(x, y) ≥ space.distance(x, y)`, and on average over draws O(log N) times that.
 
     >>> line = FiniteMetric.from_function(range(4), lambda x, y: abs(x - y))
-    >>> tree = random_tree(line, np.random.default_rng(0))
+    >>> tree = random_tree(line, seed=0)
     >>> all(tree.distance(x, y) >= abs(x - y) for x in range(4) for y in range(4))
     True
     """
     matrix = space.distance_matrix()
     if np.isinf(matrix).any():
         raise MetricError("A tree cannot stand in for infinite distances; split the space into its parts first.")
+    rng = np.random.default_rng(seed)
     beta = float(2 ** rng.random())  # density 1 / (β ln 2) on [1, 2)
     parents, widths, homes = _clusters(matrix, rng.permutation(len(matrix)), beta)
     shape, order = breadth_first_shape(parents)

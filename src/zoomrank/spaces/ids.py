@@ -5,7 +5,7 @@ ids of their own and get the same ids back. Integers are looked up in a sorted a
 """
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,11 @@ class DocumentIds(Sequence[DocumentId]):
         if ids is None:
             return
         if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-            self._numbers = ids
+            if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
+                raise UnknownDocumentError(f"The id {ids.max()} is too large; integer ids have 63 bits at most.")
+            small = ids.dtype.kind == "i" and ids.dtype.itemsize <= 4
+            self._numbers = ids.astype(np.int32 if small else np.int64)
+            self._numbers.flags.writeable = False
             self._order = np.argsort(ids, kind="stable").astype(np.min_scalar_type(count))
             ascending = ids[self._order]
             twice = np.flatnonzero(ascending[1:] == ascending[:-1])
@@ -45,6 +49,8 @@ class DocumentIds(Sequence[DocumentId]):
             self._things = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
             self._place: dict[DocumentId, int] = {}
             for position, document in enumerate(self._things):
+                if not isinstance(document, Hashable):
+                    raise UnknownDocumentError(f"{document!r} cannot be an id: it is not hashable.")
                 if self._place.setdefault(document, position) != position:
                     raise DuplicateDocumentError(
                         f"The id {document!r} stands for two documents: "
@@ -72,19 +78,21 @@ class DocumentIds(Sequence[DocumentId]):
     def position(self, document: DocumentId) -> int:
         """Where this document stands among the leaves."""
         if self._things is not None:
-            place = self._place.get(document)
+            place = self._place.get(document) if isinstance(document, Hashable) else None
             if place is not None:
                 return place
         else:
             try:
                 number = operator.index(document)
             except TypeError:
-                number = -1
-            if self._numbers is None:
+                number = None
+            if number is None:
+                pass
+            elif self._numbers is None:
                 if 0 <= number < self._count:
                     return number
-            else:
-                at = int(np.searchsorted(self._numbers, number, sorter=self._order))
+            elif abs(number) <= np.iinfo(self._numbers.dtype).max:
+                at = int(np.searchsorted(self._numbers, self._numbers.dtype.type(number), sorter=self._order))
                 if at < self._count and self._numbers[self._order[at]] == number:
                     return int(self._order[at])
         raise UnknownDocumentError(f"No document has the id {document!r}; the first of {self._count} is {self[0]!r}.")

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
 from zoomrank.compiled import compiled
-from zoomrank.errors import MetricError
+from zoomrank.errors import EmptyCollectionError, MetricError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.topology import Array
 
@@ -46,6 +46,8 @@ D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
     ) -> FiniteMetric:
         """Take a full matrix of distances, and check that it is a metric."""
         distances = np.array(matrix, dtype=np.float64)
+        if distances.size == 0:
+            raise EmptyCollectionError("A collection needs at least one document.")
         if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
             raise MetricError(f"A distance matrix is square; this one has shape {distances.shape}.")
         documents = DocumentIds(len(distances), ids)

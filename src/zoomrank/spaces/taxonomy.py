@@ -15,6 +15,8 @@ def plant(
     """Return the parent of each node, the name of each node, and the ids of the leaves in the order of their nodes."""
     if categories not in ("refuse", "skip"):
         raise TaxonomyError(f'categories must be "refuse" or "skip", not {categories!r}.')
+    if not separator:
+        raise TaxonomyError("The separator between the steps of a path must not be empty.")
     parents, names = [-1], [""]
     child: dict[tuple[int, str], int] = {}
 
@@ -57,13 +59,17 @@ def _documents_only(
                     f"{document!r} is a document and also a category of others. Leave categories out with "
                     'categories="skip", or give {id: path} to hang documents below any category.'
                 )
-        elif kept.setdefault(node, document) is not document:
+            continue
+        if node in kept:
             raise DuplicateDocumentError(f"The path {document!r} is given twice.")
+        kept[node] = document
     return [kept[node] for node in sorted(kept)]
 
 
 def _steps(path: Path, separator: str) -> list[str]:
     steps = path.split(separator) if isinstance(path, str) else list(path)
+    if not all(isinstance(step, str) for step in steps):
+        raise TaxonomyError(f"The path {path!r} has a step that is not a string.")
     steps = [step.strip() for step in steps]
     if not steps or not all(steps):
         raise TaxonomyError(f"The path {path!r} has an empty step.")

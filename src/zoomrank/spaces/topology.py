@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.compiled import compiled
-from zoomrank.errors import TreeError
+from zoomrank.errors import EmptyCollectionError, TreeError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 
 Array = np.ndarray[Any, Any]
@@ -114,11 +114,11 @@ def node_depths(parent: Array) -> Array:
 def breadth_first_shape(parents: Array) -> tuple[Shape, Array]:
     """Turn a caller's parent array (the root has -1) into a shape, and say which of the caller's nodes is which."""
     given = np.asarray(parents)
+    nodes = given.size
+    if nodes == 0:
+        raise EmptyCollectionError("There are no nodes; even a single document needs one, the root.")
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise TreeError("Parents must be a one-dimensional array of integers; the root's is -1.")
-    nodes = len(given)
-    if nodes == 0:
-        raise TreeError("There are no nodes; even a single document needs one, the root.")
     lost = np.flatnonzero((given < -1) | (given >= nodes))
     if len(lost):
         raise TreeError(
@@ -166,6 +166,7 @@ class RootedTree:
         self.shape = shape
         self.documents = ids
         self.names = names
+        self.given_numbers: Array | None = None  # how the caller numbered the nodes, if from an array of parents
 
     def __len__(self) -> int:
         """How many documents there are."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.compiled import compiled
-from zoomrank.errors import MetricParameterError, WidthError
+from zoomrank.errors import MetricParameterError, WidthError, whole_number
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.taxonomy import Path, plant
 from zoomrank.spaces.topology import (
@@ -53,6 +53,7 @@ class DocumentTree(RootedTree):
         >>> DocumentTree.exponential(depth=2, branching=3)
         DocumentTree(9 documents, 13 nodes, depth 2)
         """
+        depth, branching = whole_number(depth, "depth"), whole_number(branching, "branching")
         if depth < 0 or branching < 1:
             raise MetricParameterError(f"A tree of depth {depth} with {branching} children a node cannot be built.")
         level = _exponential_widths(depth, epsilon, constant)
@@ -90,25 +91,18 @@ class DocumentTree(RootedTree):
         (0.3, 1.0)
         """
         shape, order = breadth_first_shape(np.asarray(parents))
-        leaf_numbers = order[shape.leaf]
-        if ids is None:
-            documents = DocumentIds(len(leaf_numbers), leaf_numbers)
-        else:
-            # The caller lists documents in the order of her nodes; ours is left to right.
-            rank = np.argsort(np.argsort(leaf_numbers, kind="stable"), kind="stable")
-            DocumentIds(len(rank), ids)  # refuses a wrong number of ids before they are shuffled
-            documents = DocumentIds(len(rank), [ids[i] for i in rank])
         if width is None:
             widths = exponential_widths(shape, epsilon, constant)
         else:
             given = np.asarray(width, dtype=np.float64)
             if given.shape != (len(order),):
-                raise WidthError(f"{given.size} widths were given for {len(order)} nodes.")
-            _checked_widths(shape, given[order], called=order)
-            widths = given[order]
+                raise WidthError(f"Widths of shape {given.shape} were given for {len(order)} nodes.")
+            widths = _checked_widths(shape, given[order], called=order)
         if names is not None and len(names) != len(order):
             raise WidthError(f"{len(names)} names were given for {len(order)} nodes.")
-        return cls(shape, widths, documents, None if names is None else [names[i] for i in order])
+        tree = cls(shape, widths, document_ids(shape, order, ids), None if names is None else [names[i] for i in order])
+        tree.given_numbers = order
+        return tree
 
     @classmethod
     def from_paths(
@@ -150,6 +144,16 @@ class DocumentTree(RootedTree):
         return np.stack([_distances(self.shape, self.width, leaf) for leaf in self.shape.leaf])
 
 
+def document_ids(shape: Shape, order: Array, ids: Sequence[DocumentId] | None) -> DocumentIds:
+    """Ids of the leaves, left to right, from a caller who lists them in the order of her own node numbers."""
+    numbers = order[shape.leaf]
+    if ids is None:
+        return DocumentIds(len(numbers), numbers)
+    DocumentIds(len(numbers), ids)  # refuses a wrong number of ids before they are shuffled
+    rank = np.argsort(np.argsort(numbers, kind="stable"), kind="stable")
+    return DocumentIds(len(numbers), [ids[i] for i in rank])
+
+
 def exponential_widths(shape: Shape, epsilon: float, constant: float) -> Array:
     """The width c · ε^depth of every node of any tree, 0 for documents."""
     depth = node_depths(shape.parent)
@@ -163,7 +167,12 @@ def _exponential_widths(depth: int, epsilon: float, constant: float) -> Array:
         raise MetricParameterError(f"epsilon must lie strictly between 0 and 1, not {epsilon}.")
     if not 0 < constant < np.inf:
         raise MetricParameterError(f"The constant must be a positive number, not {constant}.")
-    return constant * epsilon ** np.arange(depth + 1.0)
+    widths = constant * epsilon ** np.arange(depth + 1.0)
+    if widths[-1] == 0.0:
+        raise MetricParameterError(
+            f"{epsilon} to the power of {depth} is 0 to a computer: this tree is too deep for it."
+        )
+    return np.asarray(widths)
 
 
 def _checked_widths(shape: Shape, width: Array, called: Array | None = None) -> Array:
@@ -173,7 +182,7 @@ def _checked_widths(shape: Shape, width: Array, called: Array | None = None) -> 
         return f"node {node if called is None else called[node]}"
 
     if width.shape != shape.parent.shape:
-        raise WidthError(f"{width.size} widths were given for {len(shape.parent)} nodes.")
+        raise WidthError(f"Widths of shape {width.shape} were given for {len(shape.parent)} nodes.")
     bad = np.flatnonzero(~(np.isfinite(width) & (width >= 0)))
     if len(bad):
         raise WidthError(f"The width of {name(bad[0])} is {width[bad[0]]}; it must be a finite number, 0 or more.")

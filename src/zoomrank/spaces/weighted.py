@@ -10,7 +10,7 @@ from zoomrank.compiled import compiled
 from zoomrank.errors import WidthError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.topology import Array, RootedTree, Shape, breadth_first_shape, least_common_ancestor
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.tree import DocumentTree, document_ids
 
 
 class EdgeWeightedTree(RootedTree):
@@ -25,11 +25,7 @@ class EdgeWeightedTree(RootedTree):
         self, shape: Shape, length: Array, ids: DocumentIds | None = None, names: Sequence[str] | None = None
     ) -> None:
         super().__init__(shape, DocumentIds(len(shape.leaf)) if ids is None else ids, names)
-        bad = np.flatnonzero(~(np.isfinite(length) & (length >= 0)))
-        if len(bad):
-            raise WidthError(f"The edge above node {bad[0]} has length {length[bad[0]]}; it must be 0 or more.")
-        if length[0] != 0:
-            raise WidthError(f"The root has no edge above it, so its length must be 0, not {length[0]}.")
+        _check_lengths(length, root=0)
         self.length = np.ascontiguousarray(length, dtype=np.float64)  # of the edge above each node
         self.length.flags.writeable = False
         self._from_root = _distances_from_root(shape.parent, self.length)
@@ -46,12 +42,14 @@ class EdgeWeightedTree(RootedTree):
 
         Ids as in `DocumentTree.from_parents`.
         """
-        _, order = breadth_first_shape(np.asarray(parents))
+        shape, order = breadth_first_shape(np.asarray(parents))
         given = np.asarray(length, dtype=np.float64)
         if given.shape != (len(order),):
-            raise WidthError(f"{given.size} lengths were given for {len(order)} nodes.")
-        tree = DocumentTree.from_parents(parents, ids=ids)
-        return cls(tree.shape, given[order], tree.documents)
+            raise WidthError(f"Lengths of shape {given.shape} were given for {len(order)} nodes.")
+        _check_lengths(given, root=int(order[0]))
+        tree = cls(shape, given[order], document_ids(shape, order, ids))
+        tree.given_numbers = order
+        return tree
 
     @classmethod
     def from_tree(cls, tree: DocumentTree) -> EdgeWeightedTree:
@@ -79,7 +77,8 @@ class EdgeWeightedTree(RootedTree):
 
     def distance_matrix(self) -> Array:
         """D between all pairs of documents, in the order of `documents`: for small collections."""
-        return np.stack([self.distances(document) for document in self.documents])
+        matrix = np.stack([self.distances(document) for document in self.documents])
+        return np.asarray(np.minimum(matrix, matrix.T))  # the same path summed in two directions may differ in a bit
 
     def widths(self) -> DocumentTree:
         """Build the tree whose widths are the diameters of the subtrees: what the learners need.
@@ -87,6 +86,14 @@ class EdgeWeightedTree(RootedTree):
         Its distance is never below this one, and agrees with it on the farthest pair of every subtree.
         """
         return DocumentTree(self.shape, _diameters(self.shape.parent, self.length), self.documents, self.names)
+
+
+def _check_lengths(length: Array, root: int) -> None:
+    bad = np.flatnonzero(~(np.isfinite(length) & (length >= 0)))
+    if len(bad):
+        raise WidthError(f"The edge above node {bad[0]} has length {length[bad[0]]}; it must be 0 or more.")
+    if length[root] != 0:
+        raise WidthError(f"The root has no edge above it, so its length must be 0, not {length[root]}.")
 
 
 @compiled

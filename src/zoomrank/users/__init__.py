@@ -3,7 +3,7 @@ here.
 """
 
 from zoomrank.users.best import BestRanking
-from zoomrank.users.checks import Check, check_continuity, check_correlation
+from zoomrank.users.checks import Check, Sampling, check_continuity, check_correlation
 from zoomrank.users.distribution import UserDistribution
 from zoomrank.users.expressiveness import ExpressivenessBound, Stretched
 from zoomrank.users.independent import Independent
@@ -23,6 +23,7 @@ __all__ = [
     "MetricNetwork",
     "Mixture",
     "RelevanceTable",
+    "Sampling",
     "Stretched",
     "TreeNetwork",
     "UserDistribution",

@@ -31,68 +31,54 @@ class BestRanking:
         return f"BestRanking({self.documents}, satisfaction={self.satisfaction:.6f}{ties})"
 
 
-@dataclass
-class _Search:
-    """What the greedy search carries along."""
-
-    users: UserDistribution
-    slots: int
-    budget: int
-    every_tie: bool = True
-
-    def worst_from(
-        self, chosen: tuple[int, ...], known: dict[frozenset[int], tuple[float, tuple[int, ...]]]
-    ) -> tuple[float, tuple[int, ...]]:
-        """The log-probability that nobody is satisfied by the worst greedy continuation, and that continuation."""
-        key = frozenset(chosen)
-        if key not in known:
-            self.budget -= 1
-            log_skip, means = self.users.given_skipped(_positions(chosen))
-            if log_skip == -np.inf or means.max() <= TIE:  # nobody is left to win: whatever follows changes nothing
-                known[key] = (log_skip, tuple(_others(chosen, self.slots - len(chosen))))
-            else:
-                tied = self._tied(chosen, means)
-                if len(chosen) + 1 == self.slots:
-                    with np.errstate(divide="ignore"):  # log 0: the last slot satisfies whoever was left
-                        known[key] = (log_skip + float(np.log1p(-means[tied[0]])), (int(tied[0]),))
-                else:
-                    known[key] = self._worst_among(chosen, tied, known)
-        return known[key]
-
-    def _worst_among(
-        self,
-        chosen: tuple[int, ...],
-        tied: Positions,
-        known: dict[frozenset[int], tuple[float, tuple[int, ...]]],
-    ) -> tuple[float, tuple[int, ...]]:
-        worst: tuple[float, tuple[int, ...]] | None = None
-        for document in tied:
-            if worst is not None and self.budget <= 0:
-                self.every_tie = False
-                break
-            value, rest = self.worst_from((*chosen, int(document)), known)
-            if worst is None or value > worst[0]:
-                worst = (value, (int(document), *rest))
-        assert worst is not None  # noqa: S101  (slots never outnumber documents, so something is always left)
-        return worst
-
-    def _tied(self, chosen: tuple[int, ...], means: Array) -> Positions:
-        """One document of each kind among those with the highest mean."""
-        left = means.copy()
-        left[list(chosen)] = -1.0
-        tied = np.flatnonzero(left >= left.max() - TIE)
-        if len(tied) > 1 and len(chosen) + 1 < self.slots:
-            classes = self.users.symmetry_classes(_positions(chosen))
-            if classes is not None:
-                tied = tied[np.sort(np.unique(classes[tied], return_index=True)[1])]
-        return tied
-
-
 def greedy(users: UserDistribution, slots: int, tie_budget: int) -> BestRanking:
     """The worst of all greedy rankings, as far as `tie_budget` evaluations can tell."""
-    search = _Search(users, slots, tie_budget)
-    log_skip, ranking = search.worst_from((), {})
-    return BestRanking(users.documents.at(ranking), float(-np.expm1(log_skip)), search.every_tie)
+    worst, ranking, every_tie = -np.inf, None, True
+    pending: list[tuple[int, ...]] = [()]  # beginnings of greedy rankings, the next one last
+    seen: set[frozenset[int]] = set()  # what can follow depends on the set alone
+    budget = max(tie_budget, 1)
+    while pending:
+        chosen = pending.pop()
+        if ranking is not None and budget <= 0:
+            every_tie = False
+            break
+        if frozenset(chosen) in seen:
+            continue
+        seen.add(frozenset(chosen))
+        budget -= 1
+        log_skip, means = users.given_skipped(_positions(chosen))
+        if log_skip == -np.inf or means.max() <= TIE:  # nobody is left to win: whatever follows changes nothing
+            whole = (*chosen, *_others(chosen, slots - len(chosen)))
+        else:
+            tied = _tied(users, chosen, means, last=len(chosen) + 1 == slots)
+            if len(chosen) + 1 < slots:
+                room = max(budget, 0) + 1
+                every_tie = every_tie and len(tied) <= room
+                pending.extend((*chosen, int(document)) for document in reversed(tied[:room]))
+                continue
+            whole = (*chosen, int(tied[0]))
+            with np.errstate(divide="ignore"):  # log 0: the last slot satisfies whoever was left
+                log_skip += float(np.log1p(-means[tied[0]]))
+        if ranking is None or log_skip > worst:
+            worst, ranking = log_skip, whole
+    assert ranking is not None  # noqa: S101  (slots never outnumber documents, so something is always left)
+    return BestRanking(users.documents.at(ranking), satisfied(worst), every_tie)
+
+
+def satisfied(log_skip: float) -> float:
+    """The fraction of visitors who click, given the logarithm of the fraction who do not."""
+    return max(float(-np.expm1(log_skip)), 0.0)
+
+
+def _tied(users: UserDistribution, chosen: tuple[int, ...], means: Array, last: bool) -> Positions:
+    """One document of each kind among those with the highest mean; in the last slot one is as good as any."""
+    left = means.copy()
+    left[list(chosen)] = -1.0
+    tied = np.flatnonzero(left >= left.max() - TIE)
+    if last or len(tied) == 1:
+        return tied[:1]
+    classes = users.symmetry_classes(_positions(chosen))
+    return tied if classes is None else tied[np.sort(np.unique(classes[tied], return_index=True)[1])]
 
 
 def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
@@ -112,7 +98,7 @@ def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
         if evaluations > limit:
             raise TooLargeError(f"The optimum over {len(users)} documents takes more than {limit} evaluations.")
         log_skip, means = users.given_skipped(_positions(chosen))
-        satisfied = -np.expm1(log_skip)
+        already = satisfied(log_skip)
         if log_skip == -np.inf:
             best, found = 1.0, (*chosen, *_others(chosen, slots - len(chosen)))
             return
@@ -120,11 +106,11 @@ def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
         order = np.argsort(-gains, kind="stable")
         left = slots - len(chosen)
         for rank, at in enumerate(order):
-            if len(order) - rank < left or satisfied + gains[order[rank : rank + left]].sum() <= best + TIE:
+            if len(order) - rank < left or already + gains[order[rank : rank + left]].sum() <= best + TIE:
                 return  # not even the largest gains would do
             document = int(allowed[at])
             if left == 1:
-                best, found = float(satisfied + gains[at]), (*chosen, document)
+                best, found = float(already + gains[at]), (*chosen, document)
                 return
             extend((*chosen, document), allowed[order[rank + 1 :]])
 

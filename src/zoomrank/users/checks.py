@@ -23,7 +23,8 @@ from zoomrank.spaces.topology import Array
 from zoomrank.users.distribution import Seed, UserDistribution
 
 EXHAUSTIVE_UP_TO = 12  # documents for which all 2^n sets are tried unless said otherwise
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of a ratio
+NOISE = 1e-14  # probabilities below it are rounding errors
 
 
 @dataclass(frozen=True)
@@ -38,22 +39,6 @@ class Check:
     distance: float
     exhaustive: bool  # every set and pair was tried: `holds` is a proof
     sets: int  # how many sets were tried
-
-
-def check_continuity(users: UserDistribution, space: Space, *, conditional: bool = True, **how: object) -> Check:
-    """Whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y), for all S if `conditional`; see `Sampling` for `how`.
-
-    >>> from zoomrank.users.models import three_documents
-    >>> tree, users = three_documents()
-    >>> check_continuity(users, tree).ratio
-    0.5
-    """
-    return _check(users, space, conditional, correlated=False, sampling=Sampling(**how))  # type: ignore[arg-type]
-
-
-def check_correlation(users: UserDistribution, space: Space, *, conditional: bool = True, **how: object) -> Check:
-    """Whether P[π(x) ≠ π(y) | Z_S] ≤ D(x, y), for all S if `conditional`; see `Sampling` for `how`."""
-    return _check(users, space, conditional, correlated=True, sampling=Sampling(**how))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -71,6 +56,29 @@ class Sampling:
             raise ParameterError(
                 "A check needs at least one set, of at least one document, and one document to look at."
             )
+
+
+EVERYWHERE = Sampling()
+
+
+def check_continuity(
+    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: Sampling = EVERYWHERE
+) -> Check:
+    """Whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y), for all S if `conditional`.
+
+    >>> from zoomrank.users.models import three_documents
+    >>> tree, users = three_documents()
+    >>> check_continuity(users, tree).ratio
+    0.5
+    """
+    return _check(users, space, conditional, correlated=False, sampling=sampling)
+
+
+def check_correlation(
+    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: Sampling = EVERYWHERE
+) -> Check:
+    """Whether P[π(x) ≠ π(y) | Z_S] ≤ D(x, y), for all S if `conditional`."""
+    return _check(users, space, conditional, correlated=True, sampling=sampling)
 
 
 def _check(users: UserDistribution, space: Space, conditional: bool, correlated: bool, sampling: Sampling) -> Check:
@@ -96,7 +104,7 @@ def _check(users: UserDistribution, space: Space, conditional: bool, correlated:
                 far = far[place]
             values = _discorrelation(users, skipped, means, int(x)) if correlated else np.abs(means - means[x])
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = np.where(values > ROUNDING, values / far, 0.0)
+                ratios = np.where(values > NOISE, values / far, 0.0)
             ratios[x] = 0.0
             y = int(ratios.argmax())
             if ratios[y] > worst.ratio:
@@ -134,7 +142,7 @@ def _sets(
     rng: np.random.Generator,
 ) -> Iterator[Positions]:
     yield np.empty(0, np.int64)
-    if not conditional:
+    if not conditional or len(ids) == 1:
         return
     if everything:
         for size in range(1, len(ids)):

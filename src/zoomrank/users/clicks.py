@@ -110,7 +110,7 @@ def _first_click_in_table(state: TableState, ranking: Array, rng: np.random.Gene
 @compiled
 def first_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
     """The slot of each visitor's first click on a fixed ranking; the number of slots where there is none."""
-    slots = np.empty(visitors, np.int16)
+    slots = np.empty(visitors, np.int32)
     for visitor in range(visitors):
         slots[visitor] = first_click(state, ranking, rng)
     return slots

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.errors import ImpossibleEventError, MeanError, ParameterError, SlotsError
+from zoomrank.errors import ImpossibleEventError, MeanError, ParameterError, SlotsError, whole_number
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.spaces.ids import Positions
 from zoomrank.spaces.topology import Array
-from zoomrank.users.best import BestRanking, greedy, optimum
+from zoomrank.users.best import BestRanking, greedy, optimum, satisfied
 from zoomrank.users.clicks import first_clicks
 
 Seed = int | np.random.Generator | None
@@ -76,7 +76,7 @@ class UserDistribution(ABC):
 
     def satisfaction(self, ranking: Iterable[DocumentId]) -> float:
         """The fraction of visitors who find a relevant document among these."""
-        return float(-np.expm1(self.log_skip_probability(self.documents.positions(ranking))))
+        return satisfied(self.log_skip_probability(self.documents.positions(ranking)))
 
     def greedy(self, slots: int, tie_budget: int = 64) -> BestRanking:
         """The greedy optimum: slot by slot the document most likely to be relevant to those whom the ones above missed.
@@ -107,9 +107,10 @@ class UserDistribution(ABC):
         return None
 
     def _checked_slots(self, slots: int) -> int:
-        if not 1 <= slots <= len(self):
-            raise SlotsError(f"{slots} slots cannot be filled from {len(self)} documents.")
-        return int(slots)
+        count = whole_number(slots, "slots")
+        if not 1 <= count <= len(self):
+            raise SlotsError(f"{count} slots cannot be filled from {len(self)} documents.")
+        return count
 
 
 def mean_array(documents: DocumentIds, mean: Mapping[Any, float] | Iterable[float] | Array) -> Array:
@@ -124,7 +125,7 @@ def mean_array(documents: DocumentIds, mean: Mapping[Any, float] | Iterable[floa
     else:
         values = np.array(mean if isinstance(mean, np.ndarray) else list(mean), dtype=np.float64)
     if values.shape != (len(documents),):
-        raise MeanError(f"{values.size} means were given for {len(documents)} documents.")
+        raise MeanError(f"Means of shape {values.shape} were given for {len(documents)} documents.")
     bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if len(bad):
         raise MeanError(f"The mean relevance of {documents[bad[0]]!r} is {values[bad[0]]}; it must lie in [0, 1].")
@@ -136,9 +137,10 @@ def _nobody() -> Positions:
 
 
 def _checked_count(visitors: int) -> int:
-    if visitors < 0:
-        raise ParameterError(f"{visitors} visitors cannot be drawn.")
-    return int(visitors)
+    count = whole_number(visitors, "visitors")
+    if count < 0:
+        raise ParameterError(f"{count} visitors cannot be drawn.")
+    return count
 
 
 def _few(names: list[DocumentId]) -> str:

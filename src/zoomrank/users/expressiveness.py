@@ -41,11 +41,13 @@ class ExpressivenessBound:
 
     def distance_matrix(self) -> Array:
         """factor · D_μ between all pairs."""
-        return np.stack([self.distances(document) for document in self.documents])
+        matrix = np.stack([self.distances(document) for document in self.documents])
+        return np.asarray(np.minimum(matrix, matrix.T))
 
     def closure(self) -> FiniteMetric:
         """The shortest-paths metric that D_μ induces: by the remark after Theorem 3.1, the theorem holds for it too."""
-        return FiniteMetric.from_matrix(shortest_path(self.distance_matrix()), self.documents)
+        closure = shortest_path(self.distance_matrix())
+        return FiniteMetric.from_matrix(np.minimum(closure, closure.T), self.documents)
 
 
 class Stretched:

@@ -1,9 +1,8 @@
 """Exact probabilities in a tree network, by passing messages: up only along the root paths of S, down to everyone.
 
-The message of a node u is `(P(Z_S below u | π(u) = 0), P(Z_S below u | π(u) = 1))`, where Z_S is the event that no
-document of S is relevant. Subtrees without a document of S send (1, 1), so they cost nothing on the way up. Messages
-are scaled to a maximum of 1 and the scale kept as a logarithm: conditioning on thousands of documents does not
-underflow.
+The message of a node u is `(log P(Z_S below u | π(u) = 0), log P(Z_S below u | π(u) = 1))`, where Z_S is the event that
+no document of S is relevant. Subtrees without a document of S send (0, 0), so they cost nothing on the way up. Being
+logarithms, messages do not underflow however many documents are conditioned on.
 
 `chance[u, b]` is the probability that π(u) = 1 if the parent's bit is b; the root's two entries are both μ(root).
 """
@@ -12,8 +11,6 @@ import numpy as np
 
 from zoomrank.compiled import compiled
 from zoomrank.spaces.topology import Array
-
-TINY = 2.0**-400  # a power of two: scaling by it rounds nothing
 
 
 @compiled
@@ -37,29 +34,30 @@ def _root_paths(parent: Array, leaves: Array) -> Array:
 
 
 @compiled
+def _log_average(p: float, zero: float, one: float) -> float:
+    """Log of (1 - p)·exp(zero) + p·exp(one)."""
+    if p <= 0.0:
+        return zero
+    if p >= 1.0:
+        return one
+    largest = max(zero, one)
+    if largest == -np.inf:
+        return largest
+    return float(largest + np.log((1 - p) * np.exp(zero - largest) + p * np.exp(one - largest)))
+
+
+@compiled
 def _send_up(parent: Array, chance: Array, leaves: Array, nodes: Array) -> tuple[Array, float]:
     """Messages of the nodes on the root paths, and log P(Z_S)."""
-    message = np.ones((len(nodes), 2))
+    message = np.zeros((len(nodes), 2))
     for leaf in leaves:
-        message[np.searchsorted(nodes, leaf), 1] = 0.0  # skipped: this document is not relevant
-    log_scale = 0.0
-    for at in range(len(nodes) - 1, -1, -1):
-        largest = max(message[at, 0], message[at, 1])
-        if largest == 0.0:
-            return message, -np.inf
-        message[at] /= largest
-        log_scale += np.log(largest)
+        message[np.searchsorted(nodes, leaf), 1] = -np.inf  # skipped: this document is not relevant
+    for at in range(len(nodes) - 1, 0, -1):
         node = nodes[at]
-        if node > 0:
-            above = np.searchsorted(nodes, parent[node])
-            for bit in range(2):
-                p = chance[node, bit]
-                message[above, bit] *= (1 - p) * message[at, 0] + p * message[at, 1]
-            if max(message[above, 0], message[above, 1]) < TINY:  # a node with thousands of children in S
-                message[above] *= 1 / TINY
-                log_scale += np.log(TINY)
-    skipped = (1 - chance[0, 0]) * message[0, 0] + chance[0, 0] * message[0, 1]
-    return message, log_scale + (np.log(skipped) if skipped > 0 else -np.inf)
+        above = np.searchsorted(nodes, parent[node])
+        for bit in range(2):
+            message[above, bit] += _log_average(chance[node, bit], message[at, 0], message[at, 1])
+    return message, _log_average(chance[0, 0], message[0, 0], message[0, 1])
 
 
 @compiled
@@ -88,6 +86,9 @@ def posterior(parent: Array, chance: Array, leaves: Array) -> tuple[float, Array
 
 @compiled
 def _weigh(p: float, message: Array) -> float:
-    one = p * message[1]
-    either = (1 - p) * message[0] + one
-    return one / either if either > 0 else 0.0  # 0 / 0: the parent's bit itself has probability 0
+    """P(bit = 1) if it was p before what is known below."""
+    if p <= 0.0 or message[1] == -np.inf:
+        return 0.0
+    if p >= 1.0 or message[0] == -np.inf:
+        return 1.0
+    return float(p / (p + (1 - p) * np.exp(message[0] - message[1])))

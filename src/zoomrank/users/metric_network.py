@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from zoomrank.errors import ParameterError
+from zoomrank.errors import ContinuityError, ParameterError
 from zoomrank.spaces import DocumentId, FiniteMetric, random_tree
 from zoomrank.spaces.ids import Positions
 from zoomrank.spaces.topology import Array
@@ -33,6 +33,13 @@ class MetricNetwork(UserDistribution):
         self.space = space
         self._mean = mean_array(space.documents, mean)
         check_theory(space.documents, self._mean)
+        excess = np.abs(self._mean[:, None] - self._mean[None, :]) - space.distance_matrix()
+        x, y = np.unravel_index(int(excess.argmax()), excess.shape)
+        if excess[x, y] > 1e-12:
+            raise ContinuityError(
+                f"The mean relevance is not L-continuous: those of {space.documents[int(x)]!r} and "
+                f"{space.documents[int(y)]!r} differ by {excess[x, y]:.3g} more than their distance."
+            )
 
     def mean(self, document: DocumentId | None = None) -> Any:
         """μ(x), the same on every tree."""
@@ -62,7 +69,7 @@ class MetricNetwork(UserDistribution):
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
         """The slot of each visitor's first click, each from a tree of her own."""
         relevant = self.draw(visitors, rng)[:, ranking]
-        return np.where(relevant.any(axis=1), relevant.argmax(axis=1), len(ranking)).astype(np.int16)
+        return np.where(relevant.any(axis=1), relevant.argmax(axis=1), len(ranking)).astype(np.int32)
 
     def log_skip_probability(self, shown: Positions) -> float:  # noqa: ARG002
         """Refused: there is no closed form."""

@@ -13,7 +13,7 @@ import numpy as np
 from zoomrank.errors import ParameterError, UnknownDocumentError, WeightError
 from zoomrank.spaces.ids import DocumentIds, Positions
 from zoomrank.spaces.topology import Array
-from zoomrank.users.clicks import ForestState
+from zoomrank.users.clicks import ForestState, whole_relevance
 from zoomrank.users.distribution import UserDistribution
 from zoomrank.users.network import TreeNetwork, forest_state, orbits
 
@@ -42,6 +42,8 @@ class Mixture(UserDistribution):
                 raise UnknownDocumentError("The components of a mixture must be about the same documents.")
         self.components = list(components)
         self.shares = checked_shares(shares, len(components))
+        networks = [c for c in components if isinstance(c, TreeNetwork)]
+        self._networks = networks if len(networks) == len(components) else None
         # Positions of our documents in each component; None where the order is the same.
         self._places: list[Positions | None] = [
             None
@@ -68,10 +70,13 @@ class Mixture(UserDistribution):
             return log_probability, np.zeros(len(self))
         alive = logs > -np.inf
         posterior_shares = self.shares[alive] * np.exp(logs[alive] - log_probability)
-        return float(log_probability), posterior_shares @ means[alive]
+        # Shares that add up to 1 only up to rounding must not make a mean that is more than 1.
+        return float(log_probability), np.minimum(posterior_shares @ means[alive], 1.0)
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
         """Whole relevance vectors: everyone draws a component, then each component draws its own."""
+        if self._networks is not None:
+            return np.asarray(whole_relevance(self.state, visitors, rng))
         component_of = rng.choice(len(self.components), size=visitors, p=self.shares)
         relevance = np.empty((visitors, len(self)), np.bool_)
         for i, component in enumerate(self.components):
@@ -84,18 +89,19 @@ class Mixture(UserDistribution):
     @cached_property
     def state(self) -> ForestState:
         """What clicks are drawn from: all components side by side, which takes them to be tree networks."""
-        networks = [c for c in self.components if isinstance(c, TreeNetwork)]
-        if len(networks) < len(self.components):
+        if self._networks is None:
             other = next(c for c in self.components if not isinstance(c, TreeNetwork))
             raise ParameterError(
                 f"Only mixtures of tree networks have a compiled state, not of a {type(other).__name__}."
             )
-        return forest_state(networks, self.shares, self.documents)
+        return forest_state(self._networks, self.shares, self.documents)
 
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
-        """Everyone draws a component and clicks as its visitors do: works for components of any kind."""
+        """Everyone draws a component and clicks as its visitors do; compiled where all components are networks."""
+        if self._networks is not None:
+            return super().first_clicks(ranking, visitors, rng)
         component_of = rng.choice(len(self.components), size=visitors, p=self.shares)
-        slots = np.empty(visitors, np.int16)
+        slots = np.empty(visitors, np.int32)
         for i, component in enumerate(self.components):
             mine = component_of == i
             slots[mine] = component.first_clicks(self._there(i, ranking), int(mine.sum()), rng)
@@ -103,10 +109,13 @@ class Mixture(UserDistribution):
 
     def symmetry_classes(self, shown: Positions) -> Array | None:
         """Known where all components are networks on one tree: a symmetry must keep all their parameters."""
-        networks = [c for c in self.components if isinstance(c, TreeNetwork)]
-        if len(networks) < len(self.components) or any(c.tree is not networks[0].tree for c in networks):
+        networks = self._networks
+        if networks is None or any(c.tree is not networks[0].tree for c in networks):
             return None
-        return orbits(networks[0].tree, np.concatenate([c.chance for c in networks], axis=1), shown)
+        parameters = np.concatenate([c.chance for c in networks], axis=1)
+        classes = orbits(networks[0].tree, parameters, self._there(0, shown))
+        place = self._places[0]
+        return classes if place is None else classes[place]
 
     def _there(self, component: int, shown: Positions) -> Positions:
         place = self._places[component]

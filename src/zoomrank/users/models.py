@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.errors import MeanError, ParameterError
+from zoomrank.errors import MeanError, ParameterError, WeightError
 from zoomrank.spaces import DocumentTree, FiniteMetric
 from zoomrank.spaces.topology import Array
 from zoomrank.users.distribution import Seed, UserDistribution
@@ -120,6 +120,9 @@ def three_documents() -> tuple[DocumentTree, Independent]:
 
 def _parts(tree: DocumentTree, mean: Array, owners: Array, shares: Array, background: float) -> Array:
     """The mean of each peak's own visitors: the background, plus all that the peak adds to it, shared only by them."""
+    empty = np.flatnonzero((shares == 0) & owners.any(axis=1))
+    if len(empty):
+        raise WeightError(f"Peak number {empty[0]} has no visitors; a peak needs a share above 0.")
     owned_by = shares @ owners  # how many visitors a document's peaks have together
     with np.errstate(divide="ignore", invalid="ignore"):
         raised = np.where(owned_by > 0, (mean - background) / owned_by, 0.0)

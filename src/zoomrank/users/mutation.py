@@ -14,6 +14,8 @@ from zoomrank.errors import MutationError, ParameterError
 from zoomrank.spaces import EdgeWeightedTree
 from zoomrank.spaces.topology import Array, Shape
 
+ROUNDING = 1e-14
+
 
 @dataclass(frozen=True)
 class ConditionReport:
@@ -23,11 +25,13 @@ class ConditionReport:
     consistency_node: int
     rarity_ratio: float  # of Eq. 8: (q0 + q1) · μ(v) / D(u, v), at most 1 where it holds
     rarity_node: int
+    continuity_ratio: float  # |μ(u) - μ(v)| / D(u, v), at most 1 where μ is L-continuous on all nodes
+    continuity_node: int
 
     @property
     def hold(self) -> bool:
-        """Whether both conditions hold, up to rounding."""
-        return self.consistency_error <= 1e-9 and self.rarity_ratio <= 1 + 1e-9
+        """Whether both conditions hold, on means that are L-continuous: all that Theorem 3.1 asks for."""
+        return self.consistency_error <= 1e-9 and max(self.rarity_ratio, self.continuity_ratio) <= 1 + 1e-9
 
 
 def example_mutations(shape: Shape, mean: Array) -> tuple[Array, Array]:
@@ -51,7 +55,9 @@ def loosened_mutations(tree: EdgeWeightedTree, mean: Array, looseness: float) ->
         raise ParameterError(f"looseness must lie between 0 and 1, not {looseness}.")
     q0, q1 = example_mutations(tree.shape, mean)
     above = mean[tree.shape.parent]
-    room = np.minimum(tree.length / above, 1.0) - (q0 + q1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        allowed = np.where(above > 0, tree.length / above, 1.0)
+    room = np.minimum(allowed, 1.0) - (q0 + q1)
     fresh = looseness * np.maximum(room, 0.0)
     return q0 + fresh * above, q1 + fresh * (1 - above)
 
@@ -67,12 +73,14 @@ def check_range(q0: Array, q1: Array, nodes: int) -> None:
 
 
 def check_conditions(tree: EdgeWeightedTree, mean: Array, q0: Array, q1: Array) -> ConditionReport:
-    """Measure Eq. 7 and Eq. 8 at every node but the root."""
+    """Measure Eq. 7, Eq. 8 and the continuity of μ at every node but the root."""
     above = mean[tree.shape.parent]
     error = np.abs(mean - ((1 - above) * q0 + above * (1 - q1)))
-    rate = (q0 + q1) * above
+    rates = ((q0 + q1) * above, np.abs(mean - above))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(rate > 0, rate / tree.length, 0.0)
-    error[0] = ratio[0] = 0.0
-    worst, rarest = int(error.argmax()), int(ratio.argmax())
-    return ConditionReport(float(error[worst]), worst, float(ratio[rarest]), rarest)
+        rarity, continuity = (np.where(rate > ROUNDING, rate / tree.length, 0.0) for rate in rates)
+    found: list[float | int] = []
+    for values in (error, rarity, continuity):
+        values[0] = 0.0
+        found += [float(values.max()), int(values.argmax())]
+    return ConditionReport(*found)  # type: ignore[arg-type]

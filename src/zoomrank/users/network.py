@@ -80,7 +80,8 @@ class TreeNetwork(UserDistribution):
     ) -> TreeNetwork:
         """Build from mutation probabilities, one of each per node in the tree's numbering (the root's are ignored).
 
-        Unless `beyond_theory`, the resulting means must lie in (0, ½] and mutations be as rare as Eq. 8 demands. If
+        A tree made from a caller's parents says in `given_numbers` how the caller calls its nodes. Unless
+        `beyond_theory`, the resulting means must lie in (0, ½] and mutations be as rare as Eq. 8 demands. If
         a `mean` is given it must be what the mutations lead to (Eq. 7).
         """
         up, down = np.array(q0, dtype=np.float64), np.array(q1, dtype=np.float64)
@@ -100,6 +101,16 @@ class TreeNetwork(UserDistribution):
         if not beyond_theory:
             check_theory(tree.documents, network.mean())
             report = network.conditions()
+            high = int(network.node_mean.argmax())
+            if network.node_mean[high] > 0.5:
+                raise MeanError(
+                    f"The mean of {tree.name(high)} is {network.node_mean[high]:.6g}; the theory needs (0, ½]."
+                )
+            if report.continuity_ratio > 1 + 1e-9:
+                raise MutationError(
+                    f"The mean of {tree.name(report.continuity_node)} differs from its parent's by "
+                    f"{report.continuity_ratio:.4g} times their distance: not L-continuous, as Theorem 3.1 needs it."
+                )
             if not report.hold:
                 node = report.rarity_node
                 raise MutationError(
@@ -182,7 +193,8 @@ def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: Docu
 def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:
     """Number the documents so that only those share a number that the tree, its parameters and S cannot tell apart."""
     leaves = tree.shape.leaf[shown].astype(np.int64)
-    return np.asarray(_orbits(tree.shape.parent, parameters, leaves))[tree.shape.leaf]
+    with np.errstate(over="ignore"):  # scrambled bits may overflow when run as plain Python
+        return np.asarray(_orbits(tree.shape.parent, parameters, leaves))[tree.shape.leaf]
 
 
 def check_theory(documents: DocumentIds, mean: Array) -> None:
