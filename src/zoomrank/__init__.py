@@ -1,7 +1,44 @@
 """zoomrank learns, from clicks alone, a short and diverse ranking over a large collection of documents."""
 
-from zoomrank import errors, spaces, users
+from zoomrank import bandits, errors, spaces, users
+from zoomrank.lab import Trace, simulate
+from zoomrank.rankers import (
+    FixedRanking,
+    RankContextZoom,
+    RankCorrZoom,
+    Ranked,
+    RankEXP3,
+    RankGridEXP3,
+    RankGridUCB1,
+    Ranking,
+    Rankings,
+    RankRandom,
+    RankUCB1,
+    RankZoom,
+)
 from zoomrank.spaces import DocumentTree, EdgeWeightedTree, FiniteMetric
 
-__all__ = ["DocumentTree", "EdgeWeightedTree", "FiniteMetric", "errors", "spaces", "users"]
+__all__ = [
+    "DocumentTree",
+    "EdgeWeightedTree",
+    "FiniteMetric",
+    "FixedRanking",
+    "RankContextZoom",
+    "RankCorrZoom",
+    "RankEXP3",
+    "RankGridEXP3",
+    "RankGridUCB1",
+    "RankRandom",
+    "RankUCB1",
+    "RankZoom",
+    "Ranked",
+    "Ranking",
+    "Rankings",
+    "Trace",
+    "bandits",
+    "errors",
+    "simulate",
+    "spaces",
+    "users",
+]
 __version__ = "0.1.0.dev0"

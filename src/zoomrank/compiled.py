@@ -9,6 +9,7 @@ compiled and when run as plain Python (`NUMBA_DISABLE_JIT=1`) alike.
 """
 
 import atexit
+import collections
 import functools
 import hashlib
 import os
@@ -79,9 +80,14 @@ _listen: Any = numba.core.event.register
 _listen("numba:compile", _CompilationNotice())
 
 
+# Pieces of kernels are compiled into their callers and without reference counting (they never allocate): Numba would
+# otherwise count references to every array of a state on every call, which costs more than most kernels do.
+_PIECE = {"forceinline": True, "_nrt": False}
+
+
 def inlined(function: Function) -> Function:
-    """Compile a small piece of a kernel into its callers: passing a state of many arrays in a call is not free."""
-    return cast(Function, numba.njit(forceinline=True)(function))
+    """Compile a piece of a kernel into its callers. It must not make arrays."""
+    return cast(Function, numba.njit(**_PIECE)(function))
 
 
 def compiled(function: Function) -> Function:
@@ -109,7 +115,7 @@ def generic(
         return bodies.get(getattr(state, "instance_class", type(None)))
 
     # Not strict: that would demand that `choose` and every body agree in parameter names and annotations.
-    numba.extending.overload(kernel, strict=False, jit_options={"forceinline": True})(choose)
+    numba.extending.overload(kernel, strict=False, jit_options=_PIECE)(choose)
 
     def register(state: type) -> Callable[[Function], Function]:
         def add(body: Function) -> Function:
@@ -120,3 +126,14 @@ def generic(
         return add
 
     return kernel, register
+
+
+def flat(name: str, *parts: type) -> Any:
+    """Make one flat `NamedTuple` class of the fields of several.
+
+    States are written in parts that mean something, but compiled code counts references to everything inside a nested
+    tuple each time it is touched; in a flat one it does not.
+    """
+    fields = [field for part in parts for field in part.__annotations__]
+    module = sys._getframe(1).f_globals["__name__"]  # by which the cache finds the class again
+    return collections.namedtuple(name, fields, module=module)  # noqa: PYI024  (its fields are known only here)

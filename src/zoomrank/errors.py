@@ -78,6 +78,26 @@ class ParameterError(ZoomrankError):
     """A parameter is outside its range."""
 
 
+class ExplorationError(ZoomrankError):
+    """An exploration constant that is not positive, or a name that is not known."""
+
+
+class HorizonError(ZoomrankError):
+    """A learner that has to know how many rounds there will be was not told."""
+
+
+class FeedbackError(ZoomrankError):
+    """Feedback that does not fit: for another ranker's ranking, or a click outside the list."""
+
+
+class RepeatedFeedbackError(FeedbackError):
+    """Feedback for a ranking that has had its feedback already."""
+
+
+class FileFormatError(ZoomrankError):
+    """A file that zoomrank did not write, wrote in another version, or that is damaged."""
+
+
 def whole_number(value: Any, name: str) -> int:
     """The value as an integer; 2.5 is refused, not cut to 2."""
     try:

@@ -1,0 +1,37 @@
+"""`Anytime`: a learner that needs no horizon, by doubling (Section 4.3): phase i is a fresh one for 2^i counted rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zoomrank.bandits.exp3 import EXP3
+from zoomrank.bandits.interface import Bandit, Seed
+from zoomrank.errors import ParameterError
+
+
+class Anytime(Bandit):
+    """The anytime version of a bandit. What depends on the horizon takes each phase's own length for it."""
+
+    def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
+        if isinstance(bandit, Anytime):
+            raise ParameterError("This bandit is an anytime version already.")
+        super().__init__(bandit.tree, seed)
+        self.bandit = bandit
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {"bandit": self.bandit}
+
+    def fresh_state(self, slots: int) -> Any:
+        """Phase 0, which lasts one round."""
+        bandit = self.bandit
+        if isinstance(bandit, EXP3) and bandit.horizon is None:
+            bandit = EXP3(bandit.tree, horizon=1)
+        state = bandit.fresh_state(slots)
+        state.left[:] = 1
+        return state
+
+    def larger(self, state: Any) -> Any:
+        """As the bandit does."""
+        return self.bandit.larger(state)

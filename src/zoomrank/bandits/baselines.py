@@ -1,0 +1,114 @@
+"""Two that do not learn: `Uniform` plays a random document, `Fixed` always the same one in each slot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.interface import (
+    Bandit,
+    Clock,
+    Feedback,
+    Seed,
+    endless,
+    on_reset,
+    on_roomy,
+    on_select,
+    on_subtree,
+    on_update,
+)
+from zoomrank.bandits.subtree import Grove
+from zoomrank.compiled import flat
+from zoomrank.errors import SlotsError
+from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces.topology import Array
+
+
+class Pinned(NamedTuple):
+    """What `Fixed` knows."""
+
+    pinned: Array  # the document of each slot
+
+
+UniformState = flat("UniformState", Grove, Clock)
+FixedState = flat("FixedState", Grove, Pinned, Clock)
+
+
+@on_select(UniformState)
+def _select_uniform(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+    return np.int64(rng.random() * len(state.leaf)), 1.0
+
+
+@on_select(FixedState)
+def _select_fixed(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+    return state.pinned[slot], 1.0
+
+
+@on_subtree(UniformState)
+def _subtree_uniform(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+    return np.int64(state.leaf[strategy])
+
+
+@on_subtree(FixedState)
+def _subtree_fixed(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+    return np.int64(state.leaf[strategy])
+
+
+@on_update(UniformState)
+def _update_uniform(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+    pass
+
+
+@on_update(FixedState)
+def _update_fixed(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+    pass
+
+
+@on_reset(UniformState)
+def _reset_uniform(state: Any, slot: int, horizon: int) -> None:
+    pass
+
+
+@on_reset(FixedState)
+def _reset_fixed(state: Any, slot: int, horizon: int) -> None:
+    pass
+
+
+@on_roomy(UniformState)
+def _roomy_uniform(state: Any) -> bool:
+    return len(state.leaf) > 0
+
+
+@on_roomy(FixedState)
+def _roomy_fixed(state: Any) -> bool:
+    return len(state.leaf) > 0
+
+
+class Uniform(Bandit):
+    """A random document every time."""
+
+    def fresh_state(self, slots: int) -> Any:
+        """Nothing to know."""
+        return UniformState(*self.grove, *endless(slots))
+
+
+class Fixed(Bandit):
+    """Always the same document, one for each slot."""
+
+    def __init__(self, tree: DocumentTree, documents: Sequence[DocumentId], *, seed: Seed = None) -> None:
+        super().__init__(tree, seed)
+        self.documents = list(documents)
+        self._positions = tree.documents.positions(self.documents)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {"documents": self.documents}
+
+    def fresh_state(self, slots: int) -> Any:
+        """The given documents."""
+        if slots != len(self._positions):
+            raise SlotsError(f"{len(self._positions)} documents were given for {slots} slots.")
+        return FixedState(*self.grove, self._positions, *endless(slots))

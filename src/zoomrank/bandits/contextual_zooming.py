@@ -1,0 +1,500 @@
+"""`ContextualZooming`: Algorithm 4 of the paper on pairs of a subtree and a context, with the correlation rule.
+
+The context of a slot is the set of documents shown above it. A strategy is a pair of a subtree u and a *context node*: an
+unordered tuple of nodes, one above each document of the context, as deep as u is. Active pairs partition all (document,
+context) pairs; one whose confidence radius is smaller than its width is replaced by the pairs of their children.
+
+Given a context, the pairs that hold it form a zoom tree over subtrees like that of plain zooming, but its lower part is
+shared only with similar contexts. So children are kept in families, one for each refinement of the context that has come up,
+found by a hash table; a family that never came up is not stored, all its members being fresh. What a refined pair is worth
+depends on the context; it is remembered for the last context that asked, and forgotten when something below it changes.
+So while contexts recur, as they do once the slots above have settled, choosing is again a walk.
+
+Width of a pair: `W(u) + 4 · Σ W(context nodes)`, which is ε^l (4i + 1) at level l for i documents above, times a scale. The
+paper's bound is scale 1; it is a worst case, and makes the lower slots refine after every single play.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.exploration import Exploration, exploration_constant
+from zoomrank.bandits.interface import (
+    Bandit,
+    Clock,
+    Feedback,
+    Seed,
+    endless,
+    on_reset,
+    on_roomy,
+    on_select,
+    on_subtree,
+    on_update,
+)
+from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.zooming import (
+    LARGEST_CONTEXT,
+    Paths,
+    Pool,
+    Rule,
+    documents_below,
+    farthest_from,
+    fresh_paths,
+    fresh_pool,
+    plant,
+    pool_is_roomy,
+    remember_paths,
+    share_out,
+    update_zoom,
+    walk_best,
+    with_larger_pool,
+)
+from zoomrank.compiled import compiled, flat, inlined
+from zoomrank.errors import ParameterError
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.topology import Array
+
+class Pairs(NamedTuple):
+    """Zoom trees over (subtree, context node) pairs, a row per slot; entry 0 is the pair of roots."""
+
+    pair_node: Array  # the subtree
+    pair_refined: Array  # 1 if it is no longer active
+    pair_plays: Array
+    pair_clicks: Array
+    pair_index: Array  # while it is active
+    pair_width: Array
+    known_for: Array  # the context in which the value of a refined pair is known; 0 if in none
+    known_value: Array  # its capped value there
+    pair_used: Array  # entries in use, per slot
+    family_key: Array  # hash table: (entry, refined context) ...
+    family_first: Array  # ... to the first of its children
+    families: Array  # in use, per slot
+    scale: float
+
+
+class Look(NamedTuple):
+    """Scratch: a stack of pairs that are being valued, one inside the other, and the context level by level."""
+
+    look_entry: Array
+    look_mask: Array  # documents of the context below the subtree
+    look_cap: Array  # for what hangs off the paths of the context
+    look_first: Array  # the first child in this context
+    look_step: Array  # the child to look at next
+    look_value: Array  # the best so far
+    family_value: Array  # the values of the children of one pair
+    context_hash: Array  # of the context node at each level
+    context_width: Array  # 4 · the sum of the widths of its nodes
+
+
+ContextualState = flat("ContextualState", Grove, Pool, Rule, Paths, Pairs, Look, Clock)
+
+
+@inlined
+def _scramble(value: int) -> int:
+    """Scramble 64 bits, so that sums of scrambled numbers name multisets."""
+    bits = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@inlined
+def _describe_context(state: Any, shown: Array, above: int) -> None:
+    """Write down, level by level, which context node the documents above are in, and how wide it is."""
+    remember_paths(state, shown, above)
+    for level in range(state.path.shape[1]):
+        name, width = np.uint64(1), 0.0
+        for row in range(above):
+            name += _scramble(state.path[row, level])
+            width += state.width[state.path[row, level]]
+        state.context_hash[level] = name
+        state.context_width[level] = 4.0 * width
+
+
+@inlined
+def _family(state: Any, slot: int, entry: int, level: int) -> int:
+    """Find where in the table the children of an entry are, or would be, in the context at this level."""
+    key = _scramble(np.uint64(entry) ^ _scramble(state.context_hash[level])) | np.uint64(1)  # 0 is an empty place
+    room = np.uint64(state.family_key.shape[1] - 1)
+    at = key & room
+    while state.family_key[slot, at] != 0 and state.family_key[slot, at] != key:
+        at = (at + np.uint64(1)) & room
+    return np.int64(at)
+
+
+@inlined
+def _fresh_index(state: Any, slot: int, node: int, level: int) -> float:
+    """The index of a pair that was never played: its width and a whole radius."""
+    return state.scale * (state.width[node] + state.context_width[level]) + np.sqrt(state.constant[slot])
+
+
+@inlined
+def _cap(state: Any, node: int, level: int, mask: int, cap: float) -> float:
+    """Cap the index of an active pair: by one number off the paths of S, else by how far its documents can be from S."""
+    return farthest_from(state, node, level, mask) if mask != 0 else cap
+
+
+@inlined
+def _fan_of(state: Any, node: int) -> int:
+    """How many children a subtree has; a document goes on as its own only child while contexts are refined."""
+    return max(np.int64(state.child_start[node + 1]) - np.int64(state.child_start[node]), 1)
+
+
+@inlined
+def _child(state: Any, node: int, step: int) -> int:
+    start = np.int64(state.child_start[node])
+    return start + step if start != np.int64(state.child_start[node + 1]) else node
+
+
+@inlined
+def _share_out(state: Any, node: int, level: int, mask: int) -> None:
+    """Say which documents in the mask lie below each child, in `state.below`."""
+    if state.child_start[node] == state.child_start[node + 1]:
+        state.below[0] = mask
+    else:
+        share_out(state, state.below, node, level, mask)
+
+
+@inlined
+def _child_value(state: Any, slot: int, node: int, level: int, mask: int, cap: float, step: int) -> float:
+    """The capped index of a fresh child, after `_share_out`."""
+    child = _child(state, node, step)
+    below = state.below[step]
+    around = cap if mask == 0 else state.width[node]
+    return min(_fresh_index(state, slot, child, level + 1), _cap(state, child, level + 1, below, around))
+
+
+@inlined
+def _fresh_value(state: Any, slot: int, node: int, level: int, mask: int, cap: float) -> float:
+    """The best capped index among children of which none was ever played in this context."""
+    _share_out(state, node, level, mask)
+    top = -1.0
+    for step in range(_fan_of(state, node)):
+        state.value[step] = _child_value(state, slot, node, level, mask, cap, step)
+        top = max(top, state.value[step])
+    return top
+
+
+@inlined
+def _quick_value(state: Any, slot: int, entry: int, level: int, mask: int, cap: float) -> float:
+    """The capped value of a pair if it takes no search: it is active, known, or its children are fresh; else -1."""
+    node = np.int64(state.pair_node[slot, entry])
+    value = -1.0
+    if state.pair_refined[slot, entry] == 0:
+        value = min(state.pair_index[slot, entry], _cap(state, node, level, mask, cap))
+    elif state.known_for[slot, entry] == state.context_hash[len(state.context_hash) - 1]:
+        value = state.known_value[slot, entry]
+    elif state.family_key[slot, _family(state, slot, entry, level + 1)] == 0:
+        value = _fresh_value(state, slot, node, level, mask, cap)
+    return value
+
+
+@inlined
+def _value(state: Any, slot: int, entry: int, level: int, mask: int, cap: float) -> float:
+    """The highest capped index at or below a pair in this context; what was searched is remembered.
+
+    A search ends early where the cap is reached: nothing below can be worth more.
+    """
+    value = _quick_value(state, slot, entry, level, mask, cap)
+    depth = -1
+    if value < 0.0:
+        depth = 0
+        _push(state, slot, 0, level, entry, mask, cap)
+    while depth >= 0:
+        here = state.look_entry[depth]
+        node = np.int64(state.pair_node[slot, here])
+        around = state.look_cap[depth] if state.look_mask[depth] == 0 else state.width[node]
+        step = state.look_step[depth]
+        if step == _fan_of(state, node) or state.look_value[depth] >= around:
+            value = state.look_value[depth]
+            state.known_for[slot, here] = state.context_hash[len(state.context_hash) - 1]
+            state.known_value[slot, here] = value
+            depth -= 1
+            if depth >= 0:
+                state.look_value[depth] = max(state.look_value[depth], value)
+        else:
+            state.look_step[depth] += 1
+            child = state.look_first[depth] + step
+            inner = level + depth + 1
+            below = state.look_mask[depth]
+            if below != 0 and state.child_start[node] != state.child_start[node + 1]:
+                below = documents_below(state, _child(state, node, step), inner, below)
+            quick = _quick_value(state, slot, child, inner, below, around)
+            if quick >= 0.0:
+                state.look_value[depth] = max(state.look_value[depth], quick)
+            else:
+                depth += 1
+                _push(state, slot, depth, inner, child, below, around)
+    return value
+
+
+@inlined
+def _push(state: Any, slot: int, depth: int, level: int, entry: int, mask: int, cap: float) -> None:
+    state.look_entry[depth] = entry
+    state.look_mask[depth] = mask
+    state.look_cap[depth] = cap
+    state.look_first[depth] = np.int64(state.family_first[slot, _family(state, slot, entry, level + 1)])
+    state.look_step[depth] = 0
+    state.look_value[depth] = -1.0
+
+
+@inlined
+def _walk_context(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> int:
+    """Walk down along the best value of the pairs that hold the context."""
+    _describe_context(state, shown, above)
+    entry, level, cap = np.int64(0), 0, np.inf
+    mask = ((1 << above) - 1) if state.correlated else 0
+    node = np.int64(0)
+    refined = state.pair_refined[slot, 0] == 1
+    while refined:
+        place = _family(state, slot, entry, level + 1)
+        fresh = state.family_key[slot, place] == 0
+        first = np.int64(state.family_first[slot, place])
+        fan = _fan_of(state, node)
+        around = cap if mask == 0 else state.width[node]
+        if fresh:
+            top = _fresh_value(state, slot, node, level, mask, cap)
+        else:
+            top = -1.0
+            for step in range(fan):
+                below = mask
+                if mask != 0 and state.child_start[node] != state.child_start[node + 1]:
+                    below = documents_below(state, _child(state, node, step), level + 1, mask)
+                value = _value(state, slot, first + step, level + 1, below, around)
+                state.family_value[step] = value
+                top = max(top, value)
+            for step in range(fan):
+                state.value[step] = state.family_value[step]
+        ties = 0
+        for step in range(fan):
+            if state.value[step] == top:
+                ties += 1
+        skip = np.int64(rng.random() * ties) if ties > 1 else 0
+        step = 0
+        while state.value[step] != top or skip > 0:
+            if state.value[step] == top:
+                skip -= 1
+            step += 1
+        if mask != 0 and state.child_start[node] != state.child_start[node + 1]:
+            mask = documents_below(state, _child(state, node, step), level + 1, mask)
+        node = _child(state, node, step)
+        cap = around
+        entry = first + step
+        level += 1
+        refined = not fresh and state.pair_refined[slot, entry] == 1
+    return node
+
+
+@inlined
+def _open_family(state: Any, slot: int, entry: int, level: int, place: int) -> None:
+    """Store the children of an entry in a context that has come up for the first time."""
+    node = np.int64(state.pair_node[slot, entry])
+    key = _scramble(np.uint64(entry) ^ _scramble(state.context_hash[level])) | np.uint64(1)
+    first = state.pair_used[slot]
+    state.family_key[slot, place] = key
+    state.family_first[slot, place] = first
+    state.families[slot] += 1
+    for step in range(_fan_of(state, node)):
+        child = _child(state, node, step)
+        state.pair_node[slot, first + step] = child
+        state.pair_refined[slot, first + step] = 0
+        state.known_for[slot, first + step] = 0
+        state.pair_plays[slot, first + step] = 0
+        state.pair_clicks[slot, first + step] = 0
+        state.pair_index[slot, first + step] = _fresh_index(state, slot, child, level)
+        state.pair_width[slot, first + step] = state.scale * (state.width[child] + state.context_width[level])
+    state.pair_used[slot] += _fan_of(state, node)
+
+
+@inlined
+def _update_pair(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+    """Credit the active pair that holds the document in this context, opening families on the way to it."""
+    _describe_context(state, shown, above)
+    if state.pair_plays[slot, 0] == 0 and state.pair_refined[slot, 0] == 0:  # the width of the root needs the context
+        state.pair_width[slot, 0] = state.scale * (state.width[0] + state.context_width[0])
+    entry, level = np.int64(0), 0
+    while state.pair_refined[slot, entry] == 1:
+        state.known_for[slot, entry] = 0  # something below is about to change
+        place = _family(state, slot, entry, level + 1)
+        if state.family_key[slot, place] == 0:
+            _open_family(state, slot, entry, level + 1, place)
+        entry = np.int64(state.family_first[slot, place])
+        while state.end_document[state.pair_node[slot, entry]] <= feedback.pick:
+            entry += 1
+        level += 1
+    state.pair_plays[slot, entry] += np.uint32(1)
+    state.pair_clicks[slot, entry] += np.uint32(feedback.reward)
+    plays = state.pair_plays[slot, entry]
+    radius = np.sqrt(state.constant[slot] / (1.0 + plays))
+    width = state.pair_width[slot, entry]
+    state.pair_index[slot, entry] = width + state.pair_clicks[slot, entry] / plays + radius
+    if radius < width:
+        state.pair_refined[slot, entry] = 1
+
+
+@on_select(ContextualState)
+def _select(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:
+    if above == 0:  # no context: plain zooming
+        node = np.int64(state.node[slot, walk_best(state, slot, 0, np.inf, rng)])
+    else:
+        node = _walk_context(state, slot, shown, above, rng)
+    return node, 1.0
+
+
+@on_subtree(ContextualState)
+def _subtree(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+    return strategy
+
+
+@on_update(ContextualState)
+def _update(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+    if above == 0:
+        update_zoom(state, slot, 0, feedback.pick, feedback.reward)
+    else:
+        _update_pair(state, slot, feedback, shown, above)
+
+
+@on_reset(ContextualState)
+def _reset(state: Any, slot: int, horizon: int) -> None:
+    if state.pessimistic:
+        state.constant[slot] = 4.0 * np.log(horizon)
+    plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
+    for place in range(state.family_key.shape[1]):
+        state.family_key[slot, place] = 0
+    state.families[slot] = 0
+    _plant_pairs(state, slot)
+
+
+@inlined
+def _plant_pairs(state: Any, slot: int) -> None:
+    state.pair_used[slot] = 1
+    state.pair_node[slot, 0] = 0
+    state.pair_refined[slot, 0] = 0
+    state.pair_plays[slot, 0] = 0
+    state.pair_clicks[slot, 0] = 0
+    state.pair_index[slot, 0] = np.inf  # there is nothing beside it
+    state.pair_width[slot, 0] = 0.0
+
+
+@on_roomy(ContextualState)
+def _roomy(state: Any) -> bool:
+    levels = state.path.shape[1]
+    room = pool_is_roomy(state)
+    for slot in range(len(state.pair_used)):
+        room = room and state.pair_used[slot] + levels * max(state.widest, 1) < state.pair_node.shape[1]
+        room = room and 2 * (state.families[slot] + levels) < state.family_key.shape[1]
+    return room
+
+
+class ContextualZooming(Bandit):
+    """Contextual zooming on any tree of documents; contexts are the documents shown above, all of one number.
+
+    `scale` multiplies the widths of pairs (1 is the paper's bound); `correlated` is the correlation rule. Without a
+    context it is `Zooming`.
+    """
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        *,
+        exploration: Exploration = "optimistic",
+        horizon: int | None = None,
+        scale: float = 1.0,
+        correlated: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(tree, seed)
+        if not 0 < scale < np.inf:
+            raise ParameterError(f"The scale of widths must be a positive number, not {scale}.")
+        self.constant = exploration_constant(exploration, horizon)
+        self.exploration, self.horizon, self.scale, self.correlated = exploration, horizon, scale, correlated
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {
+            "exploration": self.exploration,
+            "horizon": self.horizon,
+            "scale": self.scale,
+            "correlated": self.correlated,
+        }
+
+    def fresh_state(self, slots: int) -> Any:
+        """The pair of roots per slot."""
+        widest = int(np.diff(self.tree.shape.child_start).max())
+        levels = self.tree.depth + 1
+        room = 2 + 2 * levels * max(widest, 1)
+        table = 1 << (4 * levels).bit_length()
+        state = ContextualState(
+            *self.grove,
+            *fresh_pool(slots, 1 + 2 * widest),
+            *Rule(np.full(slots, self.constant), self.exploration == "pessimistic", self.correlated, widest),
+            *fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, widest),
+            *_fresh_pairs(slots, room, table, float(self.scale)),
+            *_fresh_look(levels, widest),
+            *endless(slots),
+        )
+        for slot in range(slots):
+            plant(state, slot, 2.0 * np.sqrt(self.constant))
+            _plant_pairs(state, slot)
+        return state
+
+    def larger(self, state: Any) -> Any:
+        """More room wherever it is short."""
+        levels, widest = self.tree.depth + 1, max(state.widest, 1)
+        if int(state.used.max()) + state.widest > state.node.shape[1]:
+            state = with_larger_pool(state)
+        slots, room = state.pair_node.shape
+        table = state.family_key.shape[1]
+        if int(state.pair_used.max()) + levels * widest >= room:
+            room += max(room // 2, 2 * levels * widest)
+        grow_table = 2 * (int(state.families.max()) + levels) >= table
+        grown = _fresh_pairs(slots, room, 2 * table if grow_table else table, state.scale)
+        for name in ("pair_node", "pair_refined", "pair_plays", "pair_clicks", "pair_index", "pair_width", "known_for", "known_value"):
+            getattr(grown, name)[:, : state.pair_node.shape[1]] = getattr(state, name)
+        grown = grown._replace(pair_used=state.pair_used, families=state.families)
+        if grow_table:
+            _rehash(state.family_key, state.family_first, grown.family_key, grown.family_first)
+        else:
+            grown = grown._replace(family_key=state.family_key, family_first=state.family_first)
+        return state._replace(**grown._asdict())
+
+
+@compiled
+def _rehash(keys: Array, firsts: Array, new_keys: Array, new_firsts: Array) -> None:
+    room = np.uint64(new_keys.shape[1] - 1)
+    for slot in range(keys.shape[0]):
+        for place in range(keys.shape[1]):
+            key = keys[slot, place]
+            if key != 0:
+                at = key & room
+                while new_keys[slot, at] != 0:
+                    at = (at + np.uint64(1)) & room
+                new_keys[slot, at] = key
+                new_firsts[slot, at] = firsts[slot, place]
+
+
+def _fresh_pairs(slots: int, room: int, table: int, scale: float) -> Pairs:
+    shape = (slots, room)
+    return Pairs(
+        pair_node=np.zeros(shape, np.uint32),
+        pair_refined=np.zeros(shape, np.uint8),
+        pair_plays=np.zeros(shape, np.uint32),
+        pair_clicks=np.zeros(shape, np.uint32),
+        pair_index=np.zeros(shape),
+        pair_width=np.zeros(shape),
+        known_for=np.zeros(shape, np.uint64),
+        known_value=np.zeros(shape),
+        pair_used=np.zeros(slots, np.int64),
+        family_key=np.zeros((slots, table), np.uint64),
+        family_first=np.zeros((slots, table), np.uint32),
+        families=np.zeros(slots, np.int64),
+        scale=scale,
+    )
+
+
+def _fresh_look(levels: int, widest: int) -> Look:
+    whole = [np.zeros(levels + 2, kind) for kind in (np.int64, np.int64, float, np.int64, np.int64, float)]
+    return Look(*whole, np.zeros(max(widest, 1)), np.zeros(levels, np.uint64), np.zeros(levels))

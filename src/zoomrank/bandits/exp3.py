@@ -1,0 +1,176 @@
+"""`EXP3`: exponential weights for rewards that anybody may choose (Auer, Cesa-Bianchi, Freund and Schapire 2002).
+
+With probability γ an arm is drawn uniformly, otherwise in proportion to its weight; an arm that earns a reward has its weight
+multiplied by `exp(γ · reward / (p · K))`, p being the probability it was drawn with. The tree over the arms keeps sums.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.arms import FAN, Arms, fresh_arms, lay_out
+from zoomrank.bandits.interface import (
+    Bandit,
+    Clock,
+    Feedback,
+    Seed,
+    endless,
+    on_reset,
+    on_roomy,
+    on_select,
+    on_subtree,
+    on_update,
+)
+from zoomrank.bandits.subtree import Grove
+from zoomrank.compiled import compiled, flat, inlined
+from zoomrank.errors import HorizonError
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.topology import Array
+
+LARGEST_TOTAL = 1e200  # weights are scaled down before their sum could overflow
+
+
+class Weights(NamedTuple):
+    """What EXP3 knows of its arms, a row per slot."""
+
+    gamma: Array  # γ, per slot
+    weight: Array  # the sum of the weights below each node of the tree over the arms
+
+
+EXP3State = flat("EXP3State", Grove, Arms, Weights, Clock)
+
+
+@inlined
+def mixing_rate(arms: int, horizon: float) -> float:
+    """γ = min(1, sqrt(K ln K / ((e - 1) g))) for K arms and g rounds."""
+    return min(1.0, np.sqrt(arms * np.log(arms) / ((math.e - 1.0) * horizon)))
+
+
+@inlined
+def random_arm(state: Any, slot: int, rng: np.random.Generator) -> tuple[int, float]:
+    """Draw an arm with one random number; return it and its probability."""
+    row = np.uint64(slot)
+    arms, gamma = state.arms[row], state.gamma[row]
+    level = state.levels[row] - 1
+    total = state.weight[row, np.uint64(state.level_start[row, level])]
+    r = rng.random()
+    node = np.uint64(0)
+    if r < gamma:
+        node = np.uint64(min(np.int64(r / gamma * arms), arms - 1))
+    else:
+        target = (r - gamma) / (1.0 - gamma) * total
+        while level > 0:
+            level -= 1
+            start = np.uint64(state.level_start[row, level])
+            node = node * np.uint64(FAN)
+            last = min(node + np.uint64(FAN), np.uint64(state.level_size[row, level])) - np.uint64(1)
+            while node < last and target >= state.weight[row, start + node]:
+                target -= state.weight[row, start + node]
+                node += np.uint64(1)
+    chance = (1.0 - gamma) * state.weight[row, node] / total + gamma / arms
+    return np.int64(node), chance
+
+
+@inlined
+def reinforce_arm(state: Any, slot: int, arm: int, chance: float, reward: int) -> None:
+    """Raise the weight of an arm that earned a reward, and the sums above it."""
+    row, node = np.uint64(slot), np.uint64(arm)
+    if reward > 0:
+        state.weight[row, node] *= np.exp(state.gamma[row] / (chance * state.arms[row]))
+        sum_up(state, slot, arm)
+        root = np.uint64(state.level_start[row, state.levels[row] - 1])
+        if state.weight[row, root] > LARGEST_TOTAL:
+            for at in range(root + np.uint64(1)):
+                state.weight[row, at] /= LARGEST_TOTAL
+
+
+@inlined
+def sum_up(state: Any, slot: int, arm: int) -> None:
+    """Add up anew the sums above an arm."""
+    row, node = np.uint64(slot), np.uint64(arm)
+    for level in range(1, state.levels[row]):
+        node = node // np.uint64(FAN)
+        below = np.uint64(state.level_start[row, level - 1])
+        child = node * np.uint64(FAN)
+        end = min(child + np.uint64(FAN), np.uint64(state.level_size[row, level - 1]))
+        total = 0.0
+        while child < end:
+            total += state.weight[row, below + child]
+            child += np.uint64(1)
+        state.weight[row, np.uint64(state.level_start[row, level]) + node] = total
+
+
+@inlined
+def fresh_weights(state: Any, slot: int, arms: int, horizon: float) -> None:
+    """Forget everything: all weights are 1."""
+    lay_out(state, slot, arms)
+    state.gamma[slot] = mixing_rate(arms, horizon)
+    below = 1
+    for level in range(state.levels[slot]):
+        left = arms
+        for node in range(state.level_start[slot, level], state.level_start[slot, level] + state.level_size[slot, level]):
+            state.weight[slot, node] = min(below, left)
+            left -= below
+        below *= FAN
+
+
+@on_select(EXP3State)
+def _select(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+    return random_arm(state, slot, rng)
+
+
+@on_subtree(EXP3State)
+def _subtree(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+    return np.int64(state.leaf[strategy])
+
+
+@on_update(EXP3State)
+def _update(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+    reinforce_arm(state, slot, feedback.pick, feedback.chance, feedback.reward)
+
+
+@on_reset(EXP3State)
+def _reset(state: Any, slot: int, horizon: int) -> None:
+    fresh_weights(state, slot, len(state.leaf), horizon)
+
+
+@on_roomy(EXP3State)
+def _roomy(state: Any) -> bool:
+    return len(state.arms) > 0
+
+
+@compiled
+def _start(state: Any, arms: int, horizon: float) -> None:
+    for slot in range(len(state.arms)):
+        fresh_weights(state, slot, arms, horizon)
+
+
+class EXP3(Bandit):
+    """EXP3 with the documents as arms; it has to know the horizon, unless `Grid` or `Anytime` sets it."""
+
+    def __init__(self, tree: DocumentTree, *, horizon: int | None = None, seed: Seed = None) -> None:
+        super().__init__(tree, seed)
+        if horizon is not None and horizon < 1:
+            raise HorizonError(f"A horizon of {horizon} rounds is too short.")
+        self.horizon = horizon
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {"horizon": self.horizon}
+
+    def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
+        """The parts of a state with room for this many arms."""
+        arms, nodes = fresh_arms(slots, most)
+        return (*arms, *Weights(np.zeros(slots), np.zeros((slots, nodes))))
+
+    def fresh_state(self, slots: int) -> Any:
+        """Every document an arm of weight 1."""
+        if self.horizon is None:
+            raise HorizonError("EXP3 has to know how many rounds there will be: horizon=..., or wrap it in Anytime.")
+        state = EXP3State(*self.grove, *self.arm_state(slots, len(self.tree)), *endless(slots))
+        _start(state, len(self.tree), float(self.horizon))
+        return state

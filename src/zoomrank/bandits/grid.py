@@ -1,0 +1,213 @@
+"""`Grid`: a bandit over ever finer parts of the tree (Kleinberg 2004).
+
+Phase i takes the subtrees of depth i as arms and runs a fresh bandit on them for (number of arms) · W^-2 counted rounds,
+where W is the width of those subtrees: ε^i in the ε-exponential metric with constant 1. The last phase, whose arms are
+the documents, lasts for ever. Where the tree is uneven, documents above depth i stay arms of their own, and W is the largest
+width.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.arms import Arms
+from zoomrank.bandits.exp3 import EXP3, Weights, fresh_weights, random_arm, reinforce_arm
+from zoomrank.bandits.interface import (
+    Bandit,
+    Clock,
+    Feedback,
+    Seed,
+    endless,
+    on_reset,
+    on_roomy,
+    on_select,
+    on_subtree,
+    on_update,
+)
+from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.ucb1 import UCB1, Bounds, best_arm, fresh_bounds, reward_arm
+from zoomrank.compiled import compiled, flat, inlined
+from zoomrank.errors import ParameterError
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.topology import Array, node_depths
+
+
+class Phases(NamedTuple):
+    """The grid, and where each slot is in it."""
+
+    depth: Array  # the depth of each slot's arms
+    rounds_left: Array  # of each slot's phase
+    first_node: Array  # of each depth; one past the last node at the end
+    shallow: Array  # how many documents there are above each depth
+    by_number: Array  # the leaves, ascending: those above a depth come first
+    duration: Array  # of each phase
+    nominal: Array  # the same, finite for the last phase too: what EXP3 takes for its horizon
+
+
+GridUCB1State = flat("GridUCB1State", Grove, Arms, Bounds, Phases, Clock)
+GridEXP3State = flat("GridEXP3State", Grove, Arms, Weights, Phases, Clock)
+
+
+@inlined
+def _arms_at(state: Any, depth: int) -> int:
+    return state.first_node[depth + 1] - state.first_node[depth] + state.shallow[depth]
+
+
+@inlined
+def _arm_of(state: Any, slot: int, document: int) -> int:
+    """The arm that holds a document now: its ancestor at the phase's depth, or the document itself above that."""
+    depth = state.depth[slot]
+    node = state.leaf[document]
+    while node >= state.first_node[depth + 1]:
+        node = state.parent[node]
+    wide = state.first_node[depth + 1] - state.first_node[depth]
+    if node >= state.first_node[depth]:
+        arm = np.int64(node) - state.first_node[depth]
+    else:
+        arm = wide + np.searchsorted(state.by_number, node)
+    return arm
+
+
+@inlined
+def _node_of(state: Any, slot: int, arm: int) -> int:
+    depth = state.depth[slot]
+    wide = state.first_node[depth + 1] - state.first_node[depth]
+    return state.first_node[depth] + arm if arm < wide else np.int64(state.by_number[arm - wide])
+
+
+@inlined
+def _one_round_less(state: Any, slot: int) -> bool:
+    """Count a round; says whether the next phase begins."""
+    state.rounds_left[slot] -= 1
+    over = state.rounds_left[slot] == 0
+    if over:
+        state.depth[slot] += 1
+        state.rounds_left[slot] = state.duration[state.depth[slot]]
+    return over
+
+
+@inlined
+def _first_phase(state: Any, slot: int) -> None:
+    state.depth[slot] = 0
+    state.rounds_left[slot] = state.duration[0]
+
+
+@on_select(GridUCB1State)
+def _select_ucb1(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+    return best_arm(state, slot, rng), 1.0
+
+
+@on_select(GridEXP3State)
+def _select_exp3(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+    return random_arm(state, slot, rng)
+
+
+@on_subtree(GridUCB1State)
+def _subtree_ucb1(state: Any, slot: int, strategy: int) -> int:
+    return _node_of(state, slot, strategy)
+
+
+@on_subtree(GridEXP3State)
+def _subtree_exp3(state: Any, slot: int, strategy: int) -> int:
+    return _node_of(state, slot, strategy)
+
+
+@on_update(GridUCB1State)
+def _update_ucb1(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+    reward_arm(state, slot, _arm_of(state, slot, feedback.pick), feedback.reward)
+    if _one_round_less(state, slot):
+        fresh_bounds(state, slot, _arms_at(state, state.depth[slot]))
+
+
+@on_update(GridEXP3State)
+def _update_exp3(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+    reinforce_arm(state, slot, _arm_of(state, slot, feedback.pick), feedback.chance, feedback.reward)
+    if _one_round_less(state, slot):
+        fresh_weights(state, slot, _arms_at(state, state.depth[slot]), state.nominal[state.depth[slot]])
+
+
+@on_reset(GridUCB1State)
+def _reset_ucb1(state: Any, slot: int, horizon: int) -> None:
+    if state.pessimistic:
+        state.constant[slot] = 4.0 * np.log(horizon)
+    _first_phase(state, slot)
+    fresh_bounds(state, slot, _arms_at(state, 0))
+
+
+@on_reset(GridEXP3State)
+def _reset_exp3(state: Any, slot: int, horizon: int) -> None:  # noqa: ARG001
+    _first_phase(state, slot)
+    fresh_weights(state, slot, _arms_at(state, 0), state.nominal[0])
+
+
+@on_roomy(GridUCB1State)
+def _roomy_ucb1(state: Any) -> bool:
+    return len(state.arms) > 0
+
+
+@on_roomy(GridEXP3State)
+def _roomy_exp3(state: Any) -> bool:
+    return len(state.arms) > 0
+
+
+@compiled
+def _start_ucb1(state: Any) -> None:
+    for slot in range(len(state.arms)):
+        _first_phase(state, slot)
+        fresh_bounds(state, slot, _arms_at(state, 0))
+
+
+@compiled
+def _start_exp3(state: Any) -> None:
+    for slot in range(len(state.arms)):
+        _first_phase(state, slot)
+        fresh_weights(state, slot, _arms_at(state, 0), state.nominal[0])
+
+
+class Grid(Bandit):
+    """The grid version of UCB1 or EXP3: `Grid(UCB1(tree))`."""
+
+    def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
+        if not isinstance(bandit, UCB1 | EXP3):
+            raise ParameterError(f"Grid takes UCB1 or EXP3, not a {type(bandit).__name__}.")
+        super().__init__(bandit.tree, seed)
+        self.bandit = bandit
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {"bandit": self.bandit}
+
+    def fresh_state(self, slots: int) -> Any:
+        """Phase 0: the whole tree is one arm."""
+        phases = _phases(self.tree, slots)
+        most = int((np.diff(phases.first_node) + phases.shallow).max())
+        parts = (*self.grove, *self.bandit.arm_state(slots, most), *phases, *endless(slots))
+        if isinstance(self.bandit, UCB1):
+            state = GridUCB1State(*parts)
+            _start_ucb1(state)
+        else:
+            state = GridEXP3State(*parts)
+            _start_exp3(state)
+        return state
+
+
+def _phases(tree: DocumentTree, slots: int) -> Phases:
+    depths = node_depths(tree.shape.parent)
+    nodes = np.bincount(depths)
+    first = np.concatenate([[0], np.cumsum(nodes)]).astype(np.int64)
+    leaves = np.sort(tree.shape.leaf)
+    shallow = np.searchsorted(leaves, first[:-1]).astype(np.int64)
+    widest = np.maximum.reduceat(tree.width, first[:-1])
+    duration, nominal = [], []
+    for depth, width in enumerate(widest):
+        arms = int(nodes[depth] + shallow[depth])
+        scale = width if width > 0 else widest[max(depth - 1, 0)]  # documents have none: that of their parents
+        nominal.append(float(math.ceil(arms / scale**2)) if scale > 0 else float(arms))
+        last = width == 0 or depth == len(widest) - 1
+        duration.append(2**62 if last else int(nominal[-1]))
+    zeros = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+    return Phases(*zeros, first, shallow, leaves, np.array(duration, np.int64), np.array(nominal))

@@ -1,0 +1,151 @@
+"""What a one-slot learner is: kernels on its state, and the class that a person holds.
+
+A *strategy* is what a learner chooses among: a document, a subtree, or a subtree in certain contexts. Kernels see every
+learner alike, and the ranker above them never asks which kind it holds. One state holds the learners of all slots of a
+ranker; `shown[:above]` are the documents above the slot, a context that context-free learners ignore.
+
+- `select(state, slot, shown, above, rng)` chooses a strategy, and says with which probability where that matters;
+- `subtree(state, slot, strategy)` is the node below which its document is drawn;
+- `update(state, slot, feedback, shown, above)` credits the strategy that made the choice or, if that is no longer active,
+  the one that now holds the document it picked;
+- `reset(state, slot, horizon)` makes the slot's learner a fresh one;
+- `roomy(state)` says whether the arrays have room for one more round; Python makes room, kernels cannot.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.subtree import draw_document, grove
+from zoomrank.compiled import compiled, generic, inlined
+from zoomrank.errors import FeedbackError
+from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces.topology import Array
+
+Seed = int | np.random.Generator | None
+
+
+class Clock(NamedTuple):
+    """Part of every state: when a slot's learner is next made afresh (see `Anytime`)."""
+
+    phase: Array  # i: the phase that each slot is in
+    left: Array  # rounds left of it; 2^62 for a learner that goes on for ever
+
+
+def endless(slots: int) -> Clock:
+    """Clocks that never ring."""
+    return Clock(np.zeros(slots, np.int64), np.full(slots, 2**62))
+
+
+class Feedback(NamedTuple):
+    """What a slot learns from a round in which it was examined."""
+
+    strategy: int
+    pick: int  # the document that the strategy picked
+    chance: float  # the probability of the strategy
+    reward: int
+
+
+def _kernel(name: str) -> tuple[Callable[..., Any], Callable[[type], Any]]:
+    def no_body(state: Any, *_: Any) -> Any:
+        raise TypeError(f"{type(state).__name__} is not the state of a bandit: it has no {name}.")
+
+    no_body.__name__ = name
+    return generic(no_body)
+
+
+select, on_select = _kernel("select")
+subtree, on_subtree = _kernel("subtree")
+update, on_update = _kernel("update")
+reset, on_reset = _kernel("reset")
+roomy, on_roomy = _kernel("roomy")
+
+
+@inlined
+def learn_from(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+    """Update a slot's learner and its clock; a round that the slot does not learn from never comes here."""
+    update(state, slot, feedback, shown, above)
+    state.left[slot] -= 1
+    if state.left[slot] == 0:
+        state.phase[slot] += 1
+        state.left[slot] = 1 << state.phase[slot]
+        reset(state, slot, state.left[slot])
+
+
+@compiled
+def _select_alone(state: Any, context: Array, rng: np.random.Generator) -> tuple[int, int, float]:
+    strategy, chance = select(state, 0, context, len(context), rng)
+    return strategy, draw_document(state, subtree(state, 0, strategy), context, 0, rng), chance
+
+
+@compiled
+def _update_alone(state: Any, feedback: Feedback, context: Array) -> None:
+    learn_from(state, 0, feedback, context, len(context))
+
+
+@compiled
+def _is_roomy(state: Any) -> bool:
+    return bool(roomy(state))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice of a bandit that is used alone; give it back to `update` with the reward."""
+
+    document: DocumentId
+    strategy: int
+    chance: float
+    context: tuple[DocumentId, ...]
+
+
+class Bandit(ABC):
+    """A one-slot learner over the documents of a tree, usable alone; `Ranked` makes one of it for each slot.
+
+    A subclass says how to lay out the state of several learners side by side (`fresh_state`) and how to grow it.
+    """
+
+    def __init__(self, tree: DocumentTree, seed: Seed = None) -> None:
+        self.tree = tree
+        self.grove = grove(tree)
+        self.rng = np.random.default_rng(seed)
+        self._state: Any = None
+
+    @abstractmethod
+    def fresh_state(self, slots: int) -> Any:
+        """The state of this many learners that have seen nothing."""
+
+    def larger(self, state: Any) -> Any:
+        """The same state with more room; only called after `roomy` said no."""
+        raise NotImplementedError(f"{type(state).__name__} never runs out of room.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters that rebuild this bandit on a tree: plain numbers and words."""
+        return {}
+
+    def select(self, context: Iterable[DocumentId] = ()) -> Choice:
+        """Choose a document, given the documents that were shown before it and skipped."""
+        above = tuple(context)
+        self._make_room()
+        strategy, document, chance = _select_alone(self._state, self.tree.documents.positions(above), self.rng)
+        return Choice(self.tree.documents[document], int(strategy), float(chance), above)
+
+    def update(self, choice: Choice, reward: int) -> None:
+        """Learn from the reward of a choice, 0 or 1."""
+        if reward not in (0, 1):
+            raise FeedbackError(f"A reward is 0 or 1, not {reward!r}.")
+        pick = self.tree.documents.position(choice.document)
+        self._make_room()
+        feedback = Feedback(choice.strategy, pick, choice.chance, int(reward))
+        _update_alone(self._state, feedback, self.tree.documents.positions(choice.context))
+
+    def _make_room(self) -> None:
+        if self._state is None:
+            self._state = self.fresh_state(1)
+        while not _is_roomy(self._state):
+            self._state = self.larger(self._state)

@@ -1,0 +1,102 @@
+"""Draw a random document of a subtree: uniformly at each branch, as the paper says, not uniformly over documents.
+
+One random number serves a whole walk down: at a branch with m children, `r · m` picks one by its integer part and its
+fraction is as random as r was. A fresh number is drawn before its bits run out.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.compiled import inlined
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.topology import Array
+
+BITS = 2.0**40  # choices that one random number may decide among; it has 53 bits, and 13 stay in hand
+
+
+class Grove(NamedTuple):
+    """What learners see of the tree of documents."""
+
+    parent: Array
+    child_start: Array
+    first_document: Array
+    end_document: Array
+    leaf: Array
+    width: Array  # W(u)
+    even: bool  # all children of a node hold equally many documents: uniform at each branch is uniform over all
+
+
+def grove(tree: DocumentTree) -> Grove:
+    """Lay out a tree for learners."""
+    shape = tree.shape
+    size = shape.end_document - shape.first_document
+    fan = np.diff(shape.child_start)
+    above = shape.parent[1:]
+    even = bool((size[1:].astype(np.int64) * fan[above] == size[above]).all())
+    return Grove(*shape, tree.width, even)
+
+
+@inlined
+def taken_below(tree: Any, node: int, shown: Array, above: int) -> int:
+    """How many of the documents shown above lie in this subtree."""
+    taken = 0
+    for slot in range(above):
+        if tree.first_document[node] <= shown[slot] < tree.end_document[node]:
+            taken += 1
+    return taken
+
+
+@inlined
+def size_of(tree: Any, node: int) -> int:
+    """How many documents a subtree holds."""
+    return np.int64(tree.end_document[node]) - np.int64(tree.first_document[node])
+
+
+@inlined
+def draw_document(tree: Any, node: int, shown: Array, above: int, rng: np.random.Generator) -> int:
+    """A random document below the node that is not among the first `above` of `shown`; -1 if none is left."""
+    place = np.uint32(node)
+    taken = taken_below(tree, place, shown, above)
+    document = np.int64(-1)
+    if taken < size_of(tree, place):
+        r = rng.random()
+        if tree.even and taken == 0:
+            document = np.int64(tree.first_document[place]) + np.int64(r * size_of(tree, place))
+        else:
+            document = _walk_down(tree, place, shown, above, taken, r, rng)
+    return document
+
+
+@inlined
+def _walk_down(
+    tree: Any, node: int, shown: Array, above: int, taken: int, r: float, rng: np.random.Generator
+) -> int:
+    """Choose uniformly, at each branch, among the children that hold a document not shown above."""
+    place = np.uint32(node)
+    spent = 1.0
+    while tree.child_start[place] != tree.child_start[place + np.uint32(1)]:
+        start, stop = tree.child_start[place], tree.child_start[place + np.uint32(1)]
+        free = np.int64(stop) - np.int64(start)
+        if taken > 0:
+            for child in range(start, stop):
+                if taken_below(tree, np.uint32(child), shown, above) == size_of(tree, np.uint32(child)):
+                    free -= 1
+        step = 0
+        if free > 1:
+            if spent * free > BITS:
+                r, spent = rng.random(), 1.0
+            spent *= free
+            step = np.int64(r * free)
+            r = r * free - step
+        place = start + np.uint32(step)
+        if taken > 0:  # the step counts only children that have something left
+            place = start
+            held = taken_below(tree, place, shown, above)
+            while step > 0 or held == size_of(tree, place):
+                if held < size_of(tree, place):
+                    step -= 1
+                place += np.uint32(1)
+                held = taken_below(tree, place, shown, above)
+            taken = held
+    return np.int64(tree.first_document[place])

@@ -1,0 +1,113 @@
+"""Let simulated visitors click: the whole loop of ranking, clicking and learning, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits.interface import roomy
+from zoomrank.compiled import compiled
+from zoomrank.errors import ParameterError, UnknownDocumentError, whole_number
+from zoomrank.rankers.ranked import Impressions, Ranked, absorb, empty_impressions, fill
+from zoomrank.spaces.topology import Array
+from zoomrank.users import UserDistribution
+from zoomrank.users.clicks import first_click
+
+WINDOWS = 60  # recorded unless said otherwise
+
+
+@compiled
+def _play(
+    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: bool, rngs: Any
+) -> int:
+    """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
+    delay = len(clicks) - 1
+    slots = log.shown.shape[1]
+    for t in range(span[0], span[1]):
+        if not roomy(state):
+            return t
+        row = t % len(clicks)
+        fill(state, log, row, duplicates, rngs[0])
+        clicks[row] = first_click(users, log.shown[row], rngs[1])
+        counts[clicks[row]] += 1
+        if t >= delay:
+            answered = (t - delay) % len(clicks)
+            absorb(state, log, answered, min(clicks[answered], slots))
+    return span[1]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened in a simulation, window by window."""
+
+    rounds: Array  # where each window ends
+    satisfied: Array  # visitors in it who clicked
+    clicks: Array  # on each slot, a row per window
+    shown: list[list[Any]]  # the last ranking of each window
+
+    @property
+    def rate(self) -> float:
+        """The satisfied fraction of the whole run."""
+        return float(self.satisfied.sum() / self.rounds[-1]) if len(self.rounds) else float("nan")
+
+    @property
+    def rates(self) -> Array:
+        """The satisfied fraction of each window."""
+        return np.asarray(self.satisfied / np.diff(self.rounds, prepend=0))
+
+
+def simulate(
+    ranker: Ranked,
+    users: UserDistribution,
+    rounds: int,
+    *,
+    seed: int | np.random.Generator | None = None,
+    delay: int = 0,
+    windows: Sequence[int] | int = WINDOWS,
+) -> Trace:
+    """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` rounds late.
+
+    Visitors come from `seed` alone, so that different rankers can be shown to the same ones. `windows` says how many equal
+    windows to record, or where each of them ends. Answers that are still on their way at the end are never given.
+
+    >>> import zoomrank as zr
+    >>> tree = zr.DocumentTree.exponential(depth=8)
+    >>> users = zr.users.two_peaks(tree, seed=1)
+    >>> trace = simulate(zr.RankCorrZoom(tree, slots=3, seed=1), users, rounds=20_000, seed=1)
+    >>> bool(trace.rates[-1] > trace.rates[0])
+    True
+    """
+    total, late = whole_number(rounds, "rounds"), whole_number(delay, "delay")
+    if total < 1 or late < 0:
+        raise ParameterError(f"{total} rounds with a delay of {late} cannot be simulated.")
+    if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
+        raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
+    ends = _window_ends(total, windows)
+    log = empty_impressions(late + 1, ranker.slots)
+    pending = np.zeros(late + 1, np.int64)
+    rngs = (ranker.rng, np.random.default_rng(seed))
+    clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
+    shown = []
+    at = 0
+    for window, end in enumerate(ends):
+        while at < end:
+            span = np.array([at, end])
+            at = _play(ranker.state, users.state, log, pending, clicks[window], span, ranker.duplicates, rngs)
+            if at < end:
+                ranker.make_room()
+        shown.append(ranker.tree.documents.at(log.shown[(end - 1) % (late + 1)]))
+    return Trace(np.array(ends), clicks[:, :-1].sum(axis=1), clicks[:, :-1], shown)
+
+
+def _window_ends(rounds: int, windows: Sequence[int] | int) -> list[int]:
+    if isinstance(windows, int | np.integer):
+        if windows < 1:
+            raise ParameterError(f"{windows} windows cannot be recorded.")
+        return sorted({round(rounds * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
+    ends = [whole_number(end, "a window's end") for end in windows]
+    if not ends or ends[0] < 1 or ends[-1] != rounds or any(a >= b for a, b in zip(ends, ends[1:], strict=False)):
+        raise ParameterError(f"Windows must end at ascending rounds, the last at {rounds}; they end at {ends}.")
+    return ends

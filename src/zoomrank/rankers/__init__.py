@@ -1,0 +1,29 @@
+"""Learners of whole rankings: one bandit per slot."""
+
+from zoomrank.rankers.named import (
+    FixedRanking,
+    RankContextZoom,
+    RankCorrZoom,
+    RankEXP3,
+    RankGridEXP3,
+    RankGridUCB1,
+    RankRandom,
+    RankUCB1,
+    RankZoom,
+)
+from zoomrank.rankers.ranked import Ranked, Ranking, Rankings
+
+__all__ = [
+    "FixedRanking",
+    "RankContextZoom",
+    "RankCorrZoom",
+    "RankEXP3",
+    "RankGridEXP3",
+    "RankGridUCB1",
+    "RankRandom",
+    "RankUCB1",
+    "RankZoom",
+    "Ranked",
+    "Ranking",
+    "Rankings",
+]

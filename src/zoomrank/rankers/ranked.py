@@ -1,0 +1,215 @@
+"""`Ranked`: one bandit per slot, as Section 4.1 of the paper composes them.
+
+Slots choose from the top down. A click on slot i rewards slot i, the slots above get nothing, and the slots below stay as if
+the round had not happened. Without a click every slot gets nothing.
+
+A person is never shown a document twice. A slot draws its document among those of its subtree that are not shown above; if
+none is left, it shows some other document instead, and is charged as if its own pick had been skipped. With
+`duplicates=True` slots choose as in the paper, where a document may be shown again (and is skipped again).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.interface import Bandit, Feedback, Seed, learn_from, roomy, select, subtree
+from zoomrank.bandits.subtree import draw_document
+from zoomrank.compiled import compiled, inlined
+from zoomrank.errors import FeedbackError, RepeatedFeedbackError, SlotsError, whole_number
+from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces.topology import Array
+
+MOST_SLOTS = 60
+
+
+class Impressions(NamedTuple):
+    """Rankings as kernels see them: a row each, a column per slot."""
+
+    shown: Array  # documents
+    pick: Array  # the document that the slot's strategy picked: the one shown unless that was shown above already
+    strategy: Array
+    chance: Array
+
+
+@inlined
+def fill(state: Any, out: Impressions, row: int, duplicates: bool, rng: np.random.Generator) -> None:
+    """Rank: choose slot by slot, from the top down."""
+    shown = out.shown[row]
+    for slot in range(out.shown.shape[1]):
+        strategy, chance = select(state, slot, shown, slot, rng)
+        node = subtree(state, slot, strategy)
+        pick = np.int64(state.first_document[node])
+        document = np.int64(-1)
+        own = True
+        while document < 0:  # twice only if all it could show is shown above: another document, which earns it nothing
+            document = draw_document(state, node, shown, 0 if duplicates else slot, rng)
+            if own and document >= 0:
+                pick = document
+            own = False
+            node = 0
+        shown[slot] = document
+        out.pick[row, slot] = pick
+        out.strategy[row, slot] = strategy
+        out.chance[row, slot] = chance
+
+
+@inlined
+def absorb(state: Any, seen: Impressions, row: int, click: int) -> None:
+    """Learn: every slot down to the click, or all of them."""
+    shown = seen.shown[row]
+    for slot in range(min(click + 1, seen.shown.shape[1])):
+        pick = seen.pick[row, slot]
+        reward = 1 if slot == click and pick == shown[slot] else 0
+        learn_from(state, slot, Feedback(seen.strategy[row, slot], pick, seen.chance[row, slot], reward), shown, slot)
+
+
+@compiled
+def rank_rows(state: Any, out: Impressions, start: int, duplicates: bool, rng: np.random.Generator) -> int:
+    """Rank row after row; stops where there is no room, and says where."""
+    for row in range(start, len(out.shown)):
+        if not roomy(state):
+            return row
+        fill(state, out, row, duplicates, rng)
+    return len(out.shown)
+
+
+@compiled
+def learn_rows(state: Any, seen: Impressions, clicks: Array, start: int) -> int:
+    """Learn row after row; stops where there is no room, and says where."""
+    for row in range(start, len(clicks)):
+        if not roomy(state):
+            return row
+        absorb(state, seen, row, clicks[row])
+    return len(clicks)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A ranking to show, and what its ranker needs to learn from the answer, however late that comes."""
+
+    documents: list[DocumentId]
+    number: int  # counts the ranker's rankings
+    ranker: str  # which ranker made it
+    impressions: Impressions  # one row
+
+
+@dataclass(frozen=True, slots=True)
+class Rankings:
+    """Many rankings, made without learning in between."""
+
+    documents: list[list[DocumentId]]
+    first_number: int
+    ranker: str
+    impressions: Impressions
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, row: int) -> Ranking:
+        at = range(len(self))[row]
+        part = Impressions(*(array[at : at + 1] for array in self.impressions))
+        return Ranking(self.documents[at], self.first_number + at, self.ranker, part)
+
+
+class Ranked:
+    """A ranker of k slots with a fresh copy of one bandit in each of them.
+
+    >>> from zoomrank.bandits import Zooming
+    >>> ranker = Ranked(Zooming(DocumentTree.exponential(depth=10)), slots=5, seed=7)
+    >>> ranking = ranker.rank()
+    >>> len(set(ranking.documents))
+    5
+    >>> ranker.learn(ranking, click=2)
+    """
+
+    def __init__(self, bandit: Bandit, slots: int, *, seed: Seed = None, duplicates: bool = False) -> None:
+        self.slots = whole_number(slots, "slots")
+        if not 1 <= self.slots <= min(len(bandit.tree), MOST_SLOTS):
+            raise SlotsError(
+                f"{self.slots} slots cannot be filled from {len(bandit.tree)} documents ({MOST_SLOTS} slots at most)."
+            )
+        self.bandit = bandit
+        self.tree: DocumentTree = bandit.tree
+        self.duplicates = bool(duplicates)
+        self.rng = np.random.default_rng(seed)
+        self.name = uuid.uuid4().hex  # rankings of other rankers are told apart by it
+        self.state = bandit.fresh_state(self.slots)
+        self.made = 0  # rankings
+        self._answered = bytearray()  # a bit for each of them
+
+    def rank(self) -> Ranking:
+        """Choose a ranking to show to one visitor."""
+        return self.rank_many(1)[0]
+
+    def rank_many(self, count: int) -> Rankings:
+        """Choose rankings for many visitors at once, without learning in between."""
+        count = whole_number(count, "count")
+        if count < 0:
+            raise SlotsError(f"{count} rankings cannot be made.")
+        out = empty_impressions(count, self.slots)
+        row = rank_rows(self.state, out, 0, self.duplicates, self.rng)
+        while row < count:
+            self.make_room()
+            row = rank_rows(self.state, out, row, self.duplicates, self.rng)
+        documents = [self.tree.documents.at(shown) for shown in out.shown.tolist()]
+        first = self.made
+        self.made += count
+        return Rankings(documents, first, self.name, out)
+
+    def learn(self, ranking: Ranking, click: int | None) -> None:
+        """Learn from the answer to a ranking: the 0-based slot of the first click, or None if there was none."""
+        self._check(ranking.ranker, ranking.number, 1)
+        self._absorb(ranking.impressions, np.array([self._slot(click)]))
+        self._mark(ranking.number)
+
+    def learn_many(self, rankings: Rankings, clicks: Sequence[int | None] | Array) -> None:
+        """Learn from the answers to many rankings, in their order; all of them or, if one is refused, none."""
+        if len(clicks) != len(rankings):
+            raise FeedbackError(f"{len(clicks)} answers were given to {len(rankings)} rankings.")
+        slots = np.array([self._slot(click) for click in clicks], dtype=np.int64)
+        self._check(rankings.ranker, rankings.first_number, len(rankings))
+        self._absorb(rankings.impressions, slots)
+        for number in range(rankings.first_number, rankings.first_number + len(rankings)):
+            self._mark(number)
+
+    def make_room(self) -> None:
+        """Give the state more room: kernels stop and ask for it."""
+        self.state = self.bandit.larger(self.state)
+
+    def _absorb(self, impressions: Impressions, clicks: Array) -> None:
+        row = learn_rows(self.state, impressions, clicks, 0)
+        while row < len(clicks):
+            self.make_room()
+            row = learn_rows(self.state, impressions, clicks, row)
+
+    def _slot(self, click: int | None) -> int:
+        if click is None:
+            return self.slots
+        slot = whole_number(click, "click")
+        if not 0 <= slot < self.slots:
+            raise FeedbackError(f"A click on slot {slot} is outside the ranking: slots are 0 to {self.slots - 1}.")
+        return slot
+
+    def _check(self, ranker: str, first: int, count: int) -> None:
+        if ranker != self.name or first + count > self.made:
+            raise FeedbackError("This ranking was made by another ranker.")
+        for number in range(first, first + count):
+            if number // 8 < len(self._answered) and self._answered[number // 8] >> number % 8 & 1:
+                raise RepeatedFeedbackError(f"Ranking {number} has had its feedback already.")
+
+    def _mark(self, number: int) -> None:
+        missing = number // 8 + 1 - len(self._answered)
+        if missing > 0:
+            self._answered.extend(bytes(missing))
+        self._answered[number // 8] |= 1 << number % 8
+
+
+def empty_impressions(rows: int, slots: int) -> Impressions:
+    """Room for this many rankings."""
+    whole = [np.zeros((rows, slots), np.int64) for _ in range(3)]
+    return Impressions(*whole, np.zeros((rows, slots)))
