@@ -15,6 +15,8 @@ from zoomrank.rankers import (
     RankRandom,
     RankUCB1,
     RankZoom,
+    SlotExplanation,
+    load,
 )
 from zoomrank.spaces import DocumentTree, EdgeWeightedTree, FiniteMetric
 
@@ -34,9 +36,11 @@ __all__ = [
     "Ranked",
     "Ranking",
     "Rankings",
+    "SlotExplanation",
     "Trace",
     "bandits",
     "errors",
+    "load",
     "simulate",
     "spaces",
     "users",

@@ -27,6 +27,7 @@ import numba.extending
 import platformdirs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Scalar = Any  # a number inside a kernel: NumPy's and Python's own mix there
 
 _settings: Any = numba.config  # a module that Numba fills at import
 _PACKAGE = Path(__file__).parent
@@ -82,7 +83,7 @@ _listen("numba:compile", _CompilationNotice())
 
 # Pieces of kernels are compiled into their callers and without reference counting (they never allocate): Numba would
 # otherwise count references to every array of a state on every call, which costs more than most kernels do.
-_PIECE = {"forceinline": True, "_nrt": False}
+_PIECE: Any = {"forceinline": True, "_nrt": False}
 
 
 def inlined(function: Function) -> Function:
@@ -136,4 +137,4 @@ def flat(name: str, *parts: type) -> Any:
     """
     fields = [field for part in parts for field in part.__annotations__]
     module = sys._getframe(1).f_globals["__name__"]  # by which the cache finds the class again
-    return collections.namedtuple(name, fields, module=module)  # noqa: PYI024  (its fields are known only here)
+    return collections.namedtuple(name, fields, module=module)

@@ -1,12 +1,15 @@
-"""`Anytime`: a learner that needs no horizon, by doubling (Section 4.3): phase i is a fresh one for 2^i counted rounds."""
+"""`Anytime`: a learner that needs no horizon, by doubling (Section 4.3): phase i is a fresh one for 2^i counted
+rounds.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from zoomrank.bandits.exp3 import EXP3
-from zoomrank.bandits.interface import Bandit, Seed
+from zoomrank.bandits.interface import Bandit, Seed, Strategy
 from zoomrank.errors import ParameterError
+from zoomrank.spaces.topology import Array
 
 
 class Anytime(Bandit):
@@ -17,6 +20,7 @@ class Anytime(Bandit):
             raise ParameterError("This bandit is an anytime version already.")
         super().__init__(bandit.tree, seed)
         self.bandit = bandit
+        self.not_saved = bandit.not_saved
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -31,6 +35,10 @@ class Anytime(Bandit):
         state = bandit.fresh_state(slots)
         state.left[:] = 1
         return state
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
+        """As the bandit of this phase sees it."""
+        return self.bandit.strategy_of(state, slot, above, document)
 
     def larger(self, state: Any) -> Any:
         """As the bandit does."""

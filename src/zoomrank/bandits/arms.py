@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import inlined
+from zoomrank.compiled import Scalar, inlined
 from zoomrank.spaces.topology import Array
 
 FAN = 8
@@ -36,7 +36,7 @@ def fresh_arms(slots: int, most: int) -> tuple[Arms, int]:
 
 
 @inlined
-def lay_out(state: Any, slot: int, arms: int) -> None:
+def lay_out(state: Any, slot: Scalar, arms: Scalar) -> None:
     """Decide where each level of the tree over this many arms stands."""
     state.arms[slot] = arms
     size, start, level = arms, 0, 0

@@ -12,6 +12,7 @@ from zoomrank.bandits.interface import (
     Clock,
     Feedback,
     Seed,
+    Strategy,
     endless,
     on_reset,
     on_roomy,
@@ -20,7 +21,7 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
-from zoomrank.compiled import flat
+from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.topology import Array
@@ -37,56 +38,68 @@ FixedState = flat("FixedState", Grove, Pinned, Clock)
 
 
 @on_select(UniformState)
-def _select_uniform(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+def _select_uniform(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
     return np.int64(rng.random() * len(state.leaf)), 1.0
 
 
 @on_select(FixedState)
-def _select_fixed(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+def _select_fixed(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
     return state.pinned[slot], 1.0
 
 
 @on_subtree(UniformState)
-def _subtree_uniform(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+def _subtree_uniform(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return np.int64(state.leaf[strategy])
 
 
 @on_subtree(FixedState)
-def _subtree_fixed(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+def _subtree_fixed(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return np.int64(state.leaf[strategy])
 
 
 @on_update(UniformState)
-def _update_uniform(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+def _update_uniform(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     pass
 
 
 @on_update(FixedState)
-def _update_fixed(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+def _update_fixed(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     pass
 
 
 @on_reset(UniformState)
-def _reset_uniform(state: Any, slot: int, horizon: int) -> None:
+def _reset_uniform(state: Any, slot: Scalar, horizon: Scalar) -> None:
     pass
 
 
 @on_reset(FixedState)
-def _reset_fixed(state: Any, slot: int, horizon: int) -> None:
+def _reset_fixed(state: Any, slot: Scalar, horizon: Scalar) -> None:
     pass
 
 
 @on_roomy(UniformState)
-def _roomy_uniform(state: Any) -> bool:
+def _roomy_uniform(state: Any) -> Scalar:
     return len(state.leaf) > 0
 
 
 @on_roomy(FixedState)
-def _roomy_fixed(state: Any) -> bool:
+def _roomy_fixed(state: Any) -> Scalar:
     return len(state.leaf) > 0
 
 
-class Uniform(Bandit):
+class _Ignorant(Bandit):
+    """Knows nothing of any document."""
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
+        """The document itself, of which nothing is known."""
+        return Strategy(int(state.leaf[document]), 0, 0, float("nan"), float("nan"))
+
+
+class Uniform(_Ignorant):
     """A random document every time."""
 
     def fresh_state(self, slots: int) -> Any:
@@ -94,7 +107,7 @@ class Uniform(Bandit):
         return UniformState(*self.grove, *endless(slots))
 
 
-class Fixed(Bandit):
+class Fixed(_Ignorant):
     """Always the same document, one for each slot."""
 
     def __init__(self, tree: DocumentTree, documents: Sequence[DocumentId], *, seed: Seed = None) -> None:
@@ -105,7 +118,12 @@ class Fixed(Bandit):
     @property
     def settings(self) -> dict[str, Any]:
         """What rebuilds this bandit."""
-        return {"documents": self.documents}
+        return {"positions": self._positions.tolist()}
+
+    @classmethod
+    def rebuilt(cls, tree: DocumentTree, settings: dict[str, Any]) -> Fixed:
+        """Make the bandit that had these settings."""
+        return cls(tree, tree.documents.at(settings["positions"]))
 
     def fresh_state(self, slots: int) -> Any:
         """The given documents."""

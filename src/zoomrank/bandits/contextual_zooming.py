@@ -1,17 +1,19 @@
 """`ContextualZooming`: Algorithm 4 of the paper on pairs of a subtree and a context, with the correlation rule.
 
-The context of a slot is the set of documents shown above it. A strategy is a pair of a subtree u and a *context node*: an
-unordered tuple of nodes, one above each document of the context, as deep as u is. Active pairs partition all (document,
-context) pairs; one whose confidence radius is smaller than its width is replaced by the pairs of their children.
+The context of a slot is the set of documents shown above it. A strategy is a pair of a subtree u and a *context
+node*: an unordered tuple of nodes, one above each document of the context, as deep as u is. Active pairs partition
+all (document, context) pairs; one whose confidence radius is smaller than its width is replaced by the pairs of
+their children.
 
 Given a context, the pairs that hold it form a zoom tree over subtrees like that of plain zooming, but its lower part is
-shared only with similar contexts. So children are kept in families, one for each refinement of the context that has come up,
-found by a hash table; a family that never came up is not stored, all its members being fresh. What a refined pair is worth
-depends on the context; it is remembered for the last context that asked, and forgotten when something below it changes.
-So while contexts recur, as they do once the slots above have settled, choosing is again a walk.
+shared only with similar contexts. So children are kept in families, one for each refinement of the context that has
+come up, found by a hash table; a family that never came up is not stored, all its members being fresh. What a
+refined pair is worth depends on the context; it is remembered for the last context that asked, and forgotten when
+something below it changes. So while contexts recur, as they do once the slots above have settled, choosing is again
+a walk.
 
-Width of a pair: `W(u) + 4 · Σ W(context nodes)`, which is ε^l (4i + 1) at level l for i documents above, times a scale. The
-paper's bound is scale 1; it is a worst case, and makes the lower slots refine after every single play.
+Width of a pair: `W(u) + 4 · Σ W(context nodes)`, which is ε^l (4i + 1) at level l for i documents above, times a
+scale. The paper's bound is scale 1; it is a worst case, and makes the lower slots refine after every single play.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from zoomrank.bandits.interface import (
     Clock,
     Feedback,
     Seed,
+    Strategy,
     endless,
     on_reset,
     on_roomy,
@@ -39,6 +42,7 @@ from zoomrank.bandits.zooming import (
     Paths,
     Pool,
     Rule,
+    correlation_cap,
     documents_below,
     farthest_from,
     fresh_paths,
@@ -50,11 +54,13 @@ from zoomrank.bandits.zooming import (
     update_zoom,
     walk_best,
     with_larger_pool,
+    zoom_strategy,
 )
-from zoomrank.compiled import compiled, flat, inlined
+from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
+
 
 class Pairs(NamedTuple):
     """Zoom trees over (subtree, context node) pairs, a row per slot; entry 0 is the pair of roots."""
@@ -92,7 +98,7 @@ ContextualState = flat("ContextualState", Grove, Pool, Rule, Paths, Pairs, Look,
 
 
 @inlined
-def _scramble(value: int) -> int:
+def _scramble(value: Scalar) -> Scalar:
     """Scramble 64 bits, so that sums of scrambled numbers name multisets."""
     bits = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -101,7 +107,7 @@ def _scramble(value: int) -> int:
 
 
 @inlined
-def _describe_context(state: Any, shown: Array, above: int) -> None:
+def _describe_context(state: Any, shown: Array, above: Scalar) -> None:
     """Write down, level by level, which context node the documents above are in, and how wide it is."""
     remember_paths(state, shown, above)
     for level in range(state.path.shape[1]):
@@ -114,7 +120,7 @@ def _describe_context(state: Any, shown: Array, above: int) -> None:
 
 
 @inlined
-def _family(state: Any, slot: int, entry: int, level: int) -> int:
+def _family(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
     """Find where in the table the children of an entry are, or would be, in the context at this level."""
     key = _scramble(np.uint64(entry) ^ _scramble(state.context_hash[level])) | np.uint64(1)  # 0 is an empty place
     room = np.uint64(state.family_key.shape[1] - 1)
@@ -125,31 +131,33 @@ def _family(state: Any, slot: int, entry: int, level: int) -> int:
 
 
 @inlined
-def _fresh_index(state: Any, slot: int, node: int, level: int) -> float:
+def _fresh_index(state: Any, slot: Scalar, node: Scalar, level: Scalar) -> Scalar:
     """The index of a pair that was never played: its width and a whole radius."""
     return state.scale * (state.width[node] + state.context_width[level]) + np.sqrt(state.constant[slot])
 
 
 @inlined
-def _cap(state: Any, node: int, level: int, mask: int, cap: float) -> float:
-    """Cap the index of an active pair: by one number off the paths of S, else by how far its documents can be from S."""
+def _cap(state: Any, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
+    """Cap the index of an active pair: by one number off the paths of S, else by how far its documents can be from
+    S.
+    """
     return farthest_from(state, node, level, mask) if mask != 0 else cap
 
 
 @inlined
-def _fan_of(state: Any, node: int) -> int:
+def _fan_of(state: Any, node: Scalar) -> Scalar:
     """How many children a subtree has; a document goes on as its own only child while contexts are refined."""
     return max(np.int64(state.child_start[node + 1]) - np.int64(state.child_start[node]), 1)
 
 
 @inlined
-def _child(state: Any, node: int, step: int) -> int:
+def _child(state: Any, node: Scalar, step: Scalar) -> Scalar:
     start = np.int64(state.child_start[node])
     return start + step if start != np.int64(state.child_start[node + 1]) else node
 
 
 @inlined
-def _share_out(state: Any, node: int, level: int, mask: int) -> None:
+def _share_out(state: Any, node: Scalar, level: Scalar, mask: Scalar) -> None:
     """Say which documents in the mask lie below each child, in `state.below`."""
     if state.child_start[node] == state.child_start[node + 1]:
         state.below[0] = mask
@@ -158,7 +166,9 @@ def _share_out(state: Any, node: int, level: int, mask: int) -> None:
 
 
 @inlined
-def _child_value(state: Any, slot: int, node: int, level: int, mask: int, cap: float, step: int) -> float:
+def _child_value(
+    state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar, step: Scalar
+) -> Scalar:
     """The capped index of a fresh child, after `_share_out`."""
     child = _child(state, node, step)
     below = state.below[step]
@@ -167,7 +177,7 @@ def _child_value(state: Any, slot: int, node: int, level: int, mask: int, cap: f
 
 
 @inlined
-def _fresh_value(state: Any, slot: int, node: int, level: int, mask: int, cap: float) -> float:
+def _fresh_value(state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
     """The best capped index among children of which none was ever played in this context."""
     _share_out(state, node, level, mask)
     top = -1.0
@@ -178,7 +188,7 @@ def _fresh_value(state: Any, slot: int, node: int, level: int, mask: int, cap: f
 
 
 @inlined
-def _quick_value(state: Any, slot: int, entry: int, level: int, mask: int, cap: float) -> float:
+def _quick_value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
     """The capped value of a pair if it takes no search: it is active, known, or its children are fresh; else -1."""
     node = np.int64(state.pair_node[slot, entry])
     value = -1.0
@@ -192,7 +202,7 @@ def _quick_value(state: Any, slot: int, entry: int, level: int, mask: int, cap: 
 
 
 @inlined
-def _value(state: Any, slot: int, entry: int, level: int, mask: int, cap: float) -> float:
+def _value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
     """The highest capped index at or below a pair in this context; what was searched is remembered.
 
     A search ends early where the cap is reached: nothing below can be worth more.
@@ -231,7 +241,7 @@ def _value(state: Any, slot: int, entry: int, level: int, mask: int, cap: float)
 
 
 @inlined
-def _push(state: Any, slot: int, depth: int, level: int, entry: int, mask: int, cap: float) -> None:
+def _push(state: Any, slot: Scalar, depth: Scalar, level: Scalar, entry: Scalar, mask: Scalar, cap: Scalar) -> None:
     state.look_entry[depth] = entry
     state.look_mask[depth] = mask
     state.look_cap[depth] = cap
@@ -241,7 +251,7 @@ def _push(state: Any, slot: int, depth: int, level: int, entry: int, mask: int, 
 
 
 @inlined
-def _walk_context(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> int:
+def _walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best value of the pairs that hold the context."""
     _describe_context(state, shown, above)
     entry, level, cap = np.int64(0), 0, np.inf
@@ -288,7 +298,7 @@ def _walk_context(state: Any, slot: int, shown: Array, above: int, rng: np.rando
 
 
 @inlined
-def _open_family(state: Any, slot: int, entry: int, level: int, place: int) -> None:
+def _open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar, place: Scalar) -> None:
     """Store the children of an entry in a context that has come up for the first time."""
     node = np.int64(state.pair_node[slot, entry])
     key = _scramble(np.uint64(entry) ^ _scramble(state.context_hash[level])) | np.uint64(1)
@@ -309,7 +319,7 @@ def _open_family(state: Any, slot: int, entry: int, level: int, place: int) -> N
 
 
 @inlined
-def _update_pair(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+def _update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     """Credit the active pair that holds the document in this context, opening families on the way to it."""
     _describe_context(state, shown, above)
     if state.pair_plays[slot, 0] == 0 and state.pair_refined[slot, 0] == 0:  # the width of the root needs the context
@@ -335,7 +345,7 @@ def _update_pair(state: Any, slot: int, feedback: Feedback, shown: Array, above:
 
 
 @on_select(ContextualState)
-def _select(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:
+def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     if above == 0:  # no context: plain zooming
         node = np.int64(state.node[slot, walk_best(state, slot, 0, np.inf, rng)])
     else:
@@ -344,12 +354,12 @@ def _select(state: Any, slot: int, shown: Array, above: int, rng: np.random.Gene
 
 
 @on_subtree(ContextualState)
-def _subtree(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return strategy
 
 
 @on_update(ContextualState)
-def _update(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     if above == 0:
         update_zoom(state, slot, 0, feedback.pick, feedback.reward)
     else:
@@ -357,7 +367,7 @@ def _update(state: Any, slot: int, feedback: Feedback, shown: Array, above: int)
 
 
 @on_reset(ContextualState)
-def _reset(state: Any, slot: int, horizon: int) -> None:
+def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     if state.pessimistic:
         state.constant[slot] = 4.0 * np.log(horizon)
     plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
@@ -368,7 +378,7 @@ def _reset(state: Any, slot: int, horizon: int) -> None:
 
 
 @inlined
-def _plant_pairs(state: Any, slot: int) -> None:
+def _plant_pairs(state: Any, slot: Scalar) -> None:
     state.pair_used[slot] = 1
     state.pair_node[slot, 0] = 0
     state.pair_refined[slot, 0] = 0
@@ -379,7 +389,7 @@ def _plant_pairs(state: Any, slot: int) -> None:
 
 
 @on_roomy(ContextualState)
-def _roomy(state: Any) -> bool:
+def _roomy(state: Any) -> Scalar:
     levels = state.path.shape[1]
     room = pool_is_roomy(state)
     for slot in range(len(state.pair_used)):
@@ -410,6 +420,8 @@ class ContextualZooming(Bandit):
             raise ParameterError(f"The scale of widths must be a positive number, not {scale}.")
         self.constant = exploration_constant(exploration, horizon)
         self.exploration, self.horizon, self.scale, self.correlated = exploration, horizon, scale, correlated
+
+    not_saved = Bandit.not_saved | {*Paths._fields, *Look._fields}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -452,7 +464,16 @@ class ContextualZooming(Bandit):
             room += max(room // 2, 2 * levels * widest)
         grow_table = 2 * (int(state.families.max()) + levels) >= table
         grown = _fresh_pairs(slots, room, 2 * table if grow_table else table, state.scale)
-        for name in ("pair_node", "pair_refined", "pair_plays", "pair_clicks", "pair_index", "pair_width", "known_for", "known_value"):
+        for name in (
+            "pair_node",
+            "pair_refined",
+            "pair_plays",
+            "pair_clicks",
+            "pair_index",
+            "pair_width",
+            "known_for",
+            "known_value",
+        ):
             getattr(grown, name)[:, : state.pair_node.shape[1]] = getattr(state, name)
         grown = grown._replace(pair_used=state.pair_used, families=state.families)
         if grow_table:
@@ -460,6 +481,31 @@ class ContextualZooming(Bandit):
         else:
             grown = grown._replace(family_key=state.family_key, family_first=state.family_first)
         return state._replace(**grown._asdict())
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
+        """The active pair that holds the document in this context."""
+        if len(above) == 0:
+            return zoom_strategy(self.tree, state, slot, above, document)
+        node, level, width = 0, 0, self.scale * (state.width[0] * (1 + 4 * len(above)))
+        plays = clicks = 0
+        _describe_context(state, above, len(above))
+        entry = 0
+        while entry >= 0 and state.pair_refined[slot, entry]:
+            place = _family(state, slot, entry, level + 1)
+            level += 1
+            children = self.tree.children(node)
+            if len(children):
+                node = next(c for c in children if document < state.end_document[c])
+            first = int(state.family_first[slot, place])
+            step = node - children.start if len(children) else 0
+            entry = first + step if state.family_key[slot, place] else -1
+            width = self.scale * (state.width[node] + state.context_width[level])
+        if entry >= 0:
+            plays, clicks = int(state.pair_plays[slot, entry]), int(state.pair_clicks[slot, entry])
+        radius = float(np.sqrt(state.constant[slot] / (1 + plays)))
+        index = float(width + (clicks / plays if plays else 0.0) + radius)
+        cap = correlation_cap(self.tree, node, above if self.correlated else above[:0])
+        return Strategy(node, plays, clicks, radius, index, cap)
 
 
 @compiled
@@ -496,5 +542,14 @@ def _fresh_pairs(slots: int, room: int, table: int, scale: float) -> Pairs:
 
 
 def _fresh_look(levels: int, widest: int) -> Look:
-    whole = [np.zeros(levels + 2, kind) for kind in (np.int64, np.int64, float, np.int64, np.int64, float)]
-    return Look(*whole, np.zeros(max(widest, 1)), np.zeros(levels, np.uint64), np.zeros(levels))
+    return Look(
+        look_entry=np.zeros(levels + 2, np.int64),
+        look_mask=np.zeros(levels + 2, np.int64),
+        look_cap=np.zeros(levels + 2),
+        look_first=np.zeros(levels + 2, np.int64),
+        look_step=np.zeros(levels + 2, np.int64),
+        look_value=np.zeros(levels + 2),
+        family_value=np.zeros(max(widest, 1)),
+        context_hash=np.zeros(levels, np.uint64),
+        context_width=np.zeros(levels),
+    )

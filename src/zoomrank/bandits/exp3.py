@@ -1,7 +1,8 @@
 """`EXP3`: exponential weights for rewards that anybody may choose (Auer, Cesa-Bianchi, Freund and Schapire 2002).
 
-With probability γ an arm is drawn uniformly, otherwise in proportion to its weight; an arm that earns a reward has its weight
-multiplied by `exp(γ · reward / (p · K))`, p being the probability it was drawn with. The tree over the arms keeps sums.
+With probability γ an arm is drawn uniformly, otherwise in proportion to its weight; an arm that earns a reward has
+its weight multiplied by `exp(γ · reward / (p · K))`, p being the probability it was drawn with. The tree over the
+arms keeps sums.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from zoomrank.bandits.interface import (
     Clock,
     Feedback,
     Seed,
+    Strategy,
     endless,
     on_reset,
     on_roomy,
@@ -25,7 +27,7 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
-from zoomrank.compiled import compiled, flat, inlined
+from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import HorizonError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
@@ -44,13 +46,13 @@ EXP3State = flat("EXP3State", Grove, Arms, Weights, Clock)
 
 
 @inlined
-def mixing_rate(arms: int, horizon: float) -> float:
+def mixing_rate(arms: Scalar, horizon: Scalar) -> Scalar:
     """γ = min(1, sqrt(K ln K / ((e - 1) g))) for K arms and g rounds."""
     return min(1.0, np.sqrt(arms * np.log(arms) / ((math.e - 1.0) * horizon)))
 
 
 @inlined
-def random_arm(state: Any, slot: int, rng: np.random.Generator) -> tuple[int, float]:
+def random_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     """Draw an arm with one random number; return it and its probability."""
     row = np.uint64(slot)
     arms, gamma = state.arms[row], state.gamma[row]
@@ -75,7 +77,7 @@ def random_arm(state: Any, slot: int, rng: np.random.Generator) -> tuple[int, fl
 
 
 @inlined
-def reinforce_arm(state: Any, slot: int, arm: int, chance: float, reward: int) -> None:
+def reinforce_arm(state: Any, slot: Scalar, arm: Scalar, chance: Scalar, reward: Scalar) -> None:
     """Raise the weight of an arm that earned a reward, and the sums above it."""
     row, node = np.uint64(slot), np.uint64(arm)
     if reward > 0:
@@ -88,7 +90,7 @@ def reinforce_arm(state: Any, slot: int, arm: int, chance: float, reward: int) -
 
 
 @inlined
-def sum_up(state: Any, slot: int, arm: int) -> None:
+def sum_up(state: Any, slot: Scalar, arm: Scalar) -> None:
     """Add up anew the sums above an arm."""
     row, node = np.uint64(slot), np.uint64(arm)
     for level in range(1, state.levels[row]):
@@ -104,46 +106,48 @@ def sum_up(state: Any, slot: int, arm: int) -> None:
 
 
 @inlined
-def fresh_weights(state: Any, slot: int, arms: int, horizon: float) -> None:
+def fresh_weights(state: Any, slot: Scalar, arms: Scalar, horizon: Scalar) -> None:
     """Forget everything: all weights are 1."""
     lay_out(state, slot, arms)
     state.gamma[slot] = mixing_rate(arms, horizon)
     below = 1
     for level in range(state.levels[slot]):
         left = arms
-        for node in range(state.level_start[slot, level], state.level_start[slot, level] + state.level_size[slot, level]):
+        for node in range(
+            state.level_start[slot, level], state.level_start[slot, level] + state.level_size[slot, level]
+        ):
             state.weight[slot, node] = min(below, left)
             left -= below
         below *= FAN
 
 
 @on_select(EXP3State)
-def _select(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     return random_arm(state, slot, rng)
 
 
 @on_subtree(EXP3State)
-def _subtree(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return np.int64(state.leaf[strategy])
 
 
 @on_update(EXP3State)
-def _update(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reinforce_arm(state, slot, feedback.pick, feedback.chance, feedback.reward)
 
 
 @on_reset(EXP3State)
-def _reset(state: Any, slot: int, horizon: int) -> None:
+def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     fresh_weights(state, slot, len(state.leaf), horizon)
 
 
 @on_roomy(EXP3State)
-def _roomy(state: Any) -> bool:
+def _roomy(state: Any) -> Scalar:
     return len(state.arms) > 0
 
 
 @compiled
-def _start(state: Any, arms: int, horizon: float) -> None:
+def _start(state: Any, arms: Scalar, horizon: Scalar) -> None:
     for slot in range(len(state.arms)):
         fresh_weights(state, slot, arms, horizon)
 
@@ -167,6 +171,10 @@ class EXP3(Bandit):
         arms, nodes = fresh_arms(slots, most)
         return (*arms, *Weights(np.zeros(slots), np.zeros((slots, nodes))))
 
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
+        """The document itself."""
+        return arm_weight(state, slot, document, int(state.leaf[document]))
+
     def fresh_state(self, slots: int) -> Any:
         """Every document an arm of weight 1."""
         if self.horizon is None:
@@ -174,3 +182,11 @@ class EXP3(Bandit):
         state = EXP3State(*self.grove, *self.arm_state(slots, len(self.tree)), *endless(slots))
         _start(state, len(self.tree), float(self.horizon))
         return state
+
+
+def arm_weight(state: Any, slot: int, arm: int, node: int) -> Strategy:
+    """What EXP3 knows of an arm: its probability, as the index. It counts neither plays nor clicks."""
+    total = state.weight[slot, state.level_start[slot, state.levels[slot] - 1]]
+    gamma = state.gamma[slot]
+    chance = (1 - gamma) * state.weight[slot, arm] / total + gamma / state.arms[slot]
+    return Strategy(node, 0, 0, 0.0, float(chance))

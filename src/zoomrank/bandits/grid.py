@@ -1,9 +1,9 @@
 """`Grid`: a bandit over ever finer parts of the tree (Kleinberg 2004).
 
-Phase i takes the subtrees of depth i as arms and runs a fresh bandit on them for (number of arms) · W^-2 counted rounds,
-where W is the width of those subtrees: ε^i in the ε-exponential metric with constant 1. The last phase, whose arms are
-the documents, lasts for ever. Where the tree is uneven, documents above depth i stay arms of their own, and W is the largest
-width.
+Phase i takes the subtrees of depth i as arms and runs a fresh bandit on them for (number of arms) · W^-2 counted
+rounds, where W is the width of those subtrees: ε^i in the ε-exponential metric with constant 1. The last phase,
+whose arms are the documents, lasts for ever. Where the tree is uneven, documents above depth i stay arms of their
+own, and W is the largest width.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.arms import Arms
-from zoomrank.bandits.exp3 import EXP3, Weights, fresh_weights, random_arm, reinforce_arm
+from zoomrank.bandits.exp3 import EXP3, Weights, arm_weight, fresh_weights, random_arm, reinforce_arm
 from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
     Seed,
+    Strategy,
     endless,
     on_reset,
     on_roomy,
@@ -28,8 +29,8 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
-from zoomrank.bandits.ucb1 import UCB1, Bounds, best_arm, fresh_bounds, reward_arm
-from zoomrank.compiled import compiled, flat, inlined
+from zoomrank.bandits.ucb1 import UCB1, Bounds, arm_bounds, best_arm, fresh_bounds, reward_arm
+from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array, node_depths
@@ -52,12 +53,12 @@ GridEXP3State = flat("GridEXP3State", Grove, Arms, Weights, Phases, Clock)
 
 
 @inlined
-def _arms_at(state: Any, depth: int) -> int:
+def _arms_at(state: Any, depth: Scalar) -> Scalar:
     return state.first_node[depth + 1] - state.first_node[depth] + state.shallow[depth]
 
 
 @inlined
-def _arm_of(state: Any, slot: int, document: int) -> int:
+def _arm_of(state: Any, slot: Scalar, document: Scalar) -> Scalar:
     """The arm that holds a document now: its ancestor at the phase's depth, or the document itself above that."""
     depth = state.depth[slot]
     node = state.leaf[document]
@@ -72,14 +73,14 @@ def _arm_of(state: Any, slot: int, document: int) -> int:
 
 
 @inlined
-def _node_of(state: Any, slot: int, arm: int) -> int:
+def _node_of(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
     depth = state.depth[slot]
     wide = state.first_node[depth + 1] - state.first_node[depth]
     return state.first_node[depth] + arm if arm < wide else np.int64(state.by_number[arm - wide])
 
 
 @inlined
-def _one_round_less(state: Any, slot: int) -> bool:
+def _one_round_less(state: Any, slot: Scalar) -> Scalar:
     """Count a round; says whether the next phase begins."""
     state.rounds_left[slot] -= 1
     over = state.rounds_left[slot] == 0
@@ -90,47 +91,51 @@ def _one_round_less(state: Any, slot: int) -> bool:
 
 
 @inlined
-def _first_phase(state: Any, slot: int) -> None:
+def _first_phase(state: Any, slot: Scalar) -> None:
     state.depth[slot] = 0
     state.rounds_left[slot] = state.duration[0]
 
 
 @on_select(GridUCB1State)
-def _select_ucb1(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+def _select_ucb1(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
     return best_arm(state, slot, rng), 1.0
 
 
 @on_select(GridEXP3State)
-def _select_exp3(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+def _select_exp3(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
     return random_arm(state, slot, rng)
 
 
 @on_subtree(GridUCB1State)
-def _subtree_ucb1(state: Any, slot: int, strategy: int) -> int:
+def _subtree_ucb1(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return _node_of(state, slot, strategy)
 
 
 @on_subtree(GridEXP3State)
-def _subtree_exp3(state: Any, slot: int, strategy: int) -> int:
+def _subtree_exp3(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return _node_of(state, slot, strategy)
 
 
 @on_update(GridUCB1State)
-def _update_ucb1(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+def _update_ucb1(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reward_arm(state, slot, _arm_of(state, slot, feedback.pick), feedback.reward)
     if _one_round_less(state, slot):
         fresh_bounds(state, slot, _arms_at(state, state.depth[slot]))
 
 
 @on_update(GridEXP3State)
-def _update_exp3(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+def _update_exp3(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reinforce_arm(state, slot, _arm_of(state, slot, feedback.pick), feedback.chance, feedback.reward)
     if _one_round_less(state, slot):
         fresh_weights(state, slot, _arms_at(state, state.depth[slot]), state.nominal[state.depth[slot]])
 
 
 @on_reset(GridUCB1State)
-def _reset_ucb1(state: Any, slot: int, horizon: int) -> None:
+def _reset_ucb1(state: Any, slot: Scalar, horizon: Scalar) -> None:
     if state.pessimistic:
         state.constant[slot] = 4.0 * np.log(horizon)
     _first_phase(state, slot)
@@ -138,18 +143,18 @@ def _reset_ucb1(state: Any, slot: int, horizon: int) -> None:
 
 
 @on_reset(GridEXP3State)
-def _reset_exp3(state: Any, slot: int, horizon: int) -> None:  # noqa: ARG001
+def _reset_exp3(state: Any, slot: Scalar, horizon: Scalar) -> None:
     _first_phase(state, slot)
     fresh_weights(state, slot, _arms_at(state, 0), state.nominal[0])
 
 
 @on_roomy(GridUCB1State)
-def _roomy_ucb1(state: Any) -> bool:
+def _roomy_ucb1(state: Any) -> Scalar:
     return len(state.arms) > 0
 
 
 @on_roomy(GridEXP3State)
-def _roomy_exp3(state: Any) -> bool:
+def _roomy_exp3(state: Any) -> Scalar:
     return len(state.arms) > 0
 
 
@@ -180,6 +185,13 @@ class Grid(Bandit):
     def settings(self) -> dict[str, Any]:
         """What rebuilds this bandit."""
         return {"bandit": self.bandit}
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
+        """The subtree of the phase's depth that holds the document."""
+        arm = int(_arm_of(state, slot, document))
+        node = int(_node_of(state, slot, arm))
+        describe = arm_bounds if isinstance(self.bandit, UCB1) else arm_weight
+        return describe(state, slot, arm, node)
 
     def fresh_state(self, slots: int) -> Any:
         """Phase 0: the whole tree is one arm."""

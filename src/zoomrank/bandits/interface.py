@@ -6,8 +6,8 @@ ranker; `shown[:above]` are the documents above the slot, a context that context
 
 - `select(state, slot, shown, above, rng)` chooses a strategy, and says with which probability where that matters;
 - `subtree(state, slot, strategy)` is the node below which its document is drawn;
-- `update(state, slot, feedback, shown, above)` credits the strategy that made the choice or, if that is no longer active,
-  the one that now holds the document it picked;
+- `update(state, slot, feedback, shown, above)` credits the strategy that made the choice or, if that is no longer
+  active, the one that now holds the document it picked;
 - `reset(state, slot, horizon)` makes the slot's learner a fresh one;
 - `roomy(state)` says whether the arrays have room for one more round; Python makes room, kernels cannot.
 """
@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.subtree import draw_document, grove
-from zoomrank.compiled import compiled, generic, inlined
+from zoomrank.bandits.subtree import Grove, draw_document, grove
+from zoomrank.compiled import Function, Scalar, compiled, generic, inlined
 from zoomrank.errors import FeedbackError
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.topology import Array
@@ -51,7 +51,7 @@ class Feedback(NamedTuple):
     reward: int
 
 
-def _kernel(name: str) -> tuple[Callable[..., Any], Callable[[type], Any]]:
+def _kernel(name: str) -> tuple[Callable[..., Any], Callable[[Any], Callable[[Function], Function]]]:
     def no_body(state: Any, *_: Any) -> Any:
         raise TypeError(f"{type(state).__name__} is not the state of a bandit: it has no {name}.")
 
@@ -67,7 +67,7 @@ roomy, on_roomy = _kernel("roomy")
 
 
 @inlined
-def learn_from(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:
+def learn_from(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     """Update a slot's learner and its clock; a round that the slot does not learn from never comes here."""
     update(state, slot, feedback, shown, above)
     state.left[slot] -= 1
@@ -78,7 +78,7 @@ def learn_from(state: Any, slot: int, feedback: Feedback, shown: Array, above: i
 
 
 @compiled
-def _select_alone(state: Any, context: Array, rng: np.random.Generator) -> tuple[int, int, float]:
+def _select_alone(state: Any, context: Array, rng: np.random.Generator) -> tuple[Scalar, Scalar, Scalar]:
     strategy, chance = select(state, 0, context, len(context), rng)
     return strategy, draw_document(state, subtree(state, 0, strategy), context, 0, rng), chance
 
@@ -89,7 +89,7 @@ def _update_alone(state: Any, feedback: Feedback, context: Array) -> None:
 
 
 @compiled
-def _is_roomy(state: Any) -> bool:
+def _is_roomy(state: Any) -> Scalar:
     return bool(roomy(state))
 
 
@@ -101,6 +101,18 @@ class Choice:
     strategy: int
     chance: float
     context: tuple[DocumentId, ...]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What a learner knows of one of its strategies."""
+
+    node: int  # the subtree
+    plays: int
+    clicks: int
+    radius: float
+    index: float  # before the cap
+    cap: float = float("inf")
 
 
 class Bandit(ABC):
@@ -118,6 +130,17 @@ class Bandit(ABC):
     @abstractmethod
     def fresh_state(self, slots: int) -> Any:
         """The state of this many learners that have seen nothing."""
+
+    not_saved: frozenset[str] = frozenset(Grove._fields)  # parts of the state that a file does not need
+
+    @classmethod
+    def rebuilt(cls, tree: DocumentTree, settings: dict[str, Any]) -> Bandit:
+        """Make the bandit that had these `settings`."""
+        return cls(tree, **settings)
+
+    @abstractmethod
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
+        """What a slot's learner knows of the strategy that holds a document, below the documents above."""
 
     def larger(self, state: Any) -> Any:
         """The same state with more room; only called after `roomy` said no."""

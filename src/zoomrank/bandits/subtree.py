@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import inlined
+from zoomrank.compiled import Scalar, inlined
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
 
@@ -38,7 +38,7 @@ def grove(tree: DocumentTree) -> Grove:
 
 
 @inlined
-def taken_below(tree: Any, node: int, shown: Array, above: int) -> int:
+def taken_below(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
     """How many of the documents shown above lie in this subtree."""
     taken = 0
     for slot in range(above):
@@ -48,13 +48,13 @@ def taken_below(tree: Any, node: int, shown: Array, above: int) -> int:
 
 
 @inlined
-def size_of(tree: Any, node: int) -> int:
+def size_of(tree: Any, node: Scalar) -> Scalar:
     """How many documents a subtree holds."""
     return np.int64(tree.end_document[node]) - np.int64(tree.first_document[node])
 
 
 @inlined
-def draw_document(tree: Any, node: int, shown: Array, above: int, rng: np.random.Generator) -> int:
+def draw_document(tree: Any, node: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """A random document below the node that is not among the first `above` of `shown`; -1 if none is left."""
     place = np.uint32(node)
     taken = taken_below(tree, place, shown, above)
@@ -70,8 +70,8 @@ def draw_document(tree: Any, node: int, shown: Array, above: int, rng: np.random
 
 @inlined
 def _walk_down(
-    tree: Any, node: int, shown: Array, above: int, taken: int, r: float, rng: np.random.Generator
-) -> int:
+    tree: Any, node: Scalar, shown: Array, above: Scalar, taken: Scalar, r: Scalar, rng: np.random.Generator
+) -> Scalar:
     """Choose uniformly, at each branch, among the children that hold a document not shown above."""
     place = np.uint32(node)
     spent = 1.0
@@ -82,7 +82,7 @@ def _walk_down(
             for child in range(start, stop):
                 if taken_below(tree, np.uint32(child), shown, above) == size_of(tree, np.uint32(child)):
                     free -= 1
-        step = 0
+        step: Scalar = 0
         if free > 1:
             if spent * free > BITS:
                 r, spent = rng.random(), 1.0

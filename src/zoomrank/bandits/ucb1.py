@@ -1,7 +1,7 @@
 """`UCB1`: play the arm with the highest upper confidence bound (Auer, Cesa-Bianchi and Fischer 2002).
 
-The bound is the index of Algorithm 3, `r/n + 2 · sqrt(C / (1 + n))` with C = 4 log T or, optimistically, 1: what zooming
-would use if nothing could be inferred from one document about another. The paper does not print its own; with a
+The bound is the index of Algorithm 3, `r/n + 2 · sqrt(C / (1 + n))` with C = 4 log T or, optimistically, 1: what
+zooming would use if nothing could be inferred from one document about another. The paper does not print its own; with a
 single radius the optimistic version learns in 300,000 rounds what its Figure 1 says it does not. Ties are broken
 uniformly. A node of the tree over the arms keeps the highest index below it and how many arms attain it.
 """
@@ -19,6 +19,7 @@ from zoomrank.bandits.interface import (
     Clock,
     Feedback,
     Seed,
+    Strategy,
     endless,
     on_reset,
     on_roomy,
@@ -27,7 +28,7 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
-from zoomrank.compiled import compiled, flat, inlined
+from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
 
@@ -47,7 +48,7 @@ UCB1State = flat("UCB1State", Grove, Arms, Bounds, Clock)
 
 
 @inlined
-def best_arm(state: Any, slot: int, rng: np.random.Generator) -> int:
+def best_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> Scalar:
     """An arm with the highest index, uniformly among those that attain it."""
     row = np.uint64(slot)
     level = state.levels[row] - 1
@@ -59,7 +60,7 @@ def best_arm(state: Any, slot: int, rng: np.random.Generator) -> int:
         level -= 1
         start = np.uint64(state.level_start[row, level])
         node = node * np.uint64(FAN)
-        found = False
+        found: Scalar = False
         while not found:
             if state.top[row, start + node] == top:
                 here = np.int64(state.ties[row, start + node]) if level > 0 else np.int64(1)
@@ -72,7 +73,7 @@ def best_arm(state: Any, slot: int, rng: np.random.Generator) -> int:
 
 
 @inlined
-def reward_arm(state: Any, slot: int, arm: int, reward: int) -> None:
+def reward_arm(state: Any, slot: Scalar, arm: Scalar, reward: Scalar) -> None:
     """Count a play, and tell the nodes above the arm."""
     row, node = np.uint64(slot), np.uint64(arm)
     state.plays[row, node] += np.uint32(1)
@@ -103,7 +104,7 @@ def reward_arm(state: Any, slot: int, arm: int, reward: int) -> None:
 
 
 @inlined
-def fresh_bounds(state: Any, slot: int, arms: int) -> None:
+def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
     """Forget everything: all arms tie."""
     lay_out(state, slot, arms)
     fresh = 2.0 * np.sqrt(state.constant[slot])
@@ -113,7 +114,9 @@ def fresh_bounds(state: Any, slot: int, arms: int) -> None:
     below = 1
     for level in range(state.levels[slot]):
         left = arms
-        for node in range(state.level_start[slot, level], state.level_start[slot, level] + state.level_size[slot, level]):
+        for node in range(
+            state.level_start[slot, level], state.level_start[slot, level] + state.level_size[slot, level]
+        ):
             state.top[slot, node] = fresh
             state.ties[slot, node] = min(below, left)
             left -= below
@@ -121,34 +124,34 @@ def fresh_bounds(state: Any, slot: int, arms: int) -> None:
 
 
 @on_select(UCB1State)
-def _select(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:  # noqa: ARG001
+def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     return best_arm(state, slot, rng), 1.0
 
 
 @on_subtree(UCB1State)
-def _subtree(state: Any, slot: int, strategy: int) -> int:  # noqa: ARG001
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return np.int64(state.leaf[strategy])
 
 
 @on_update(UCB1State)
-def _update(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reward_arm(state, slot, feedback.pick, feedback.reward)
 
 
 @on_reset(UCB1State)
-def _reset(state: Any, slot: int, horizon: int) -> None:
+def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     if state.pessimistic:
         state.constant[slot] = 4.0 * np.log(horizon)
     fresh_bounds(state, slot, len(state.leaf))
 
 
 @on_roomy(UCB1State)
-def _roomy(state: Any) -> bool:
+def _roomy(state: Any) -> Scalar:
     return len(state.arms) > 0
 
 
 @compiled
-def _start(state: Any, arms: int) -> None:
+def _start(state: Any, arms: Scalar) -> None:
     for slot in range(len(state.arms)):
         fresh_bounds(state, slot, arms)
 
@@ -176,18 +179,29 @@ class UCB1(Bandit):
     def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
         """The parts of a state with room for this many arms."""
         arms, nodes = fresh_arms(slots, most)
-        counts = [np.zeros((slots, most), np.uint32) for _ in range(2)]
         bounds = Bounds(
-            np.full(slots, self.constant),
-            self.exploration == "pessimistic",
-            *counts,
+            constant=np.full(slots, self.constant),
+            pessimistic=self.exploration == "pessimistic",
+            plays=np.zeros((slots, most), np.uint32),
+            clicks=np.zeros((slots, most), np.uint32),
             top=np.zeros((slots, nodes)),
             ties=np.zeros((slots, nodes), np.uint32),
         )
         return (*arms, *bounds)
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
+        """The document itself."""
+        return arm_bounds(state, slot, document, int(state.leaf[document]))
 
     def fresh_state(self, slots: int) -> Any:
         """Every document an arm that was never played."""
         state = UCB1State(*self.grove, *self.arm_state(slots, len(self.tree)), *endless(slots))
         _start(state, len(self.tree))
         return state
+
+
+def arm_bounds(state: Any, slot: int, arm: int, node: int) -> Strategy:
+    """What UCB1 knows of an arm."""
+    plays, clicks = int(state.plays[slot, arm]), int(state.clicks[slot, arm])
+    radius = float(np.sqrt(state.constant[slot] / (1 + plays)))
+    return Strategy(node, plays, clicks, radius, float(state.top[slot, arm]))

@@ -1,16 +1,17 @@
 """`Zooming`: Algorithm 3 of the paper, and the correlation rule that makes it the slot learner of RankCorrZoom.
 
-A set of active subtrees partitions the documents. Each round plays the one with the highest index, an upper confidence bound
-on the click probability of its documents; one that is known more precisely than it is wide is replaced by its children.
+A set of active subtrees partitions the documents. Each round plays the one with the highest index, an upper
+confidence bound on the click probability of its documents; one that is known more precisely than it is wide is
+replaced by its children.
 
-Active subtrees and those they replaced form a tree, the *zoom tree*. Every entry keeps the best index below it, so choosing
-is a walk down along the best and updating is a walk up: nothing is ever scanned. Ties are broken at each branch,
-uniformly among the branches that attain the maximum.
+Active subtrees and those they replaced form a tree, the *zoom tree*. Every entry keeps the best index below it, so
+choosing is a walk down along the best and updating is a walk up: nothing is ever scanned. Ties are broken at each
+branch, uniformly among the branches that attain the maximum.
 
-The correlation rule caps an index by `max over x in u of D(x, S)`, with S the documents shown above: nobody who skipped S
-likes anything close to it much. The cap is one number for every subtree that hangs off the root paths of S, namely the width of
-the node where it does, so the walk stays a walk; only entries on those paths need a look of their own, and few of them,
-since nothing below an entry can be worth more than its best index and its width.
+The correlation rule caps an index by `max over x in u of D(x, S)`, with S the documents shown above: nobody who
+skipped S likes anything close to it much. The cap is one number for every subtree that hangs off the root paths of
+S, namely the width of the node where it does, so the walk stays a walk; only entries on those paths need a look of
+their own, and few of them, since nothing below an entry can be worth more than its best index and its width.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
-    endless,
     Seed,
+    Strategy,
+    endless,
     on_reset,
     on_roomy,
     on_select,
@@ -33,7 +35,7 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
-from zoomrank.compiled import flat, inlined
+from zoomrank.compiled import Scalar, flat, inlined
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
 
@@ -79,7 +81,7 @@ ZoomState = flat("ZoomState", Grove, Pool, Rule, Paths, Clock)
 
 
 @inlined
-def walk_best(state: Any, slot: int, entry: int, cap: float, rng: np.random.Generator) -> int:
+def walk_best(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best index, capped by one number, to an active entry."""
     row = np.uint64(slot)
     at = np.uint32(entry)
@@ -107,7 +109,7 @@ def walk_best(state: Any, slot: int, entry: int, cap: float, rng: np.random.Gene
 
 
 @inlined
-def remember_paths(state: Any, shown: Array, above: int) -> None:
+def remember_paths(state: Any, shown: Array, above: Scalar) -> None:
     """Write down the root path of each document above, unless it is there already."""
     for row in range(above):
         leaf = state.leaf[shown[row]]
@@ -129,7 +131,7 @@ def remember_paths(state: Any, shown: Array, above: int) -> None:
 
 
 @inlined
-def documents_below(state: Any, node: int, depth: int, mask: int) -> int:
+def documents_below(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
     """Which of the documents in the mask lie below a node of this depth."""
     below = 0
     row = 0
@@ -141,7 +143,7 @@ def documents_below(state: Any, node: int, depth: int, mask: int) -> int:
 
 
 @inlined
-def share_out(state: Any, below: Array, node: int, depth: int, mask: int) -> None:
+def share_out(state: Any, below: Array, node: Scalar, depth: Scalar, mask: Scalar) -> None:
     """Write down which of the documents in the mask lie below each child of a node of this depth."""
     start = np.int64(state.child_start[node])
     for step in range(np.int64(state.child_start[node + 1]) - start):
@@ -154,7 +156,7 @@ def share_out(state: Any, below: Array, node: int, depth: int, mask: int) -> Non
 
 
 @inlined
-def farthest_from(state: Any, node: int, depth: int, mask: int) -> float:
+def farthest_from(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
     """Compute max over x below the node of D(x, S), where the documents of S in the mask lie below it.
 
     That is the width of the widest node on their paths that has a child without any of them.
@@ -180,7 +182,7 @@ def farthest_from(state: Any, node: int, depth: int, mask: int) -> float:
 
 
 @inlined
-def _capped_best(state: Any, slot: int, entry: int, depth: int, mask: int, threshold: float) -> float:
+def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
     """The best capped index below an entry that holds documents of S; if below the threshold, anything below it."""
     found = -1.0
     size = 1
@@ -209,11 +211,11 @@ def _capped_best(state: Any, slot: int, entry: int, depth: int, mask: int, thres
 
 
 @inlined
-def _walk_capped(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> int:
+def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best capped index; off the paths of S the cap is one number, and there the walk is plain."""
     remember_paths(state, shown, above)
-    at, depth, mask = 0, 0, (1 << above) - 1
-    cap = np.inf
+    at: Scalar = 0
+    depth, mask, cap = 0, (1 << above) - 1, np.inf
     while mask != 0 and state.child[slot, at] != 0:
         first, fan = np.int64(state.child[slot, at]), np.int64(state.fan[slot, at])
         node = np.int64(state.node[slot, at])
@@ -232,7 +234,7 @@ def _walk_capped(state: Any, slot: int, shown: Array, above: int, rng: np.random
         for step in range(fan):
             if state.value[step] == top:
                 ties += 1
-        chosen = np.int64(rng.random() * ties) if ties > 1 else 0
+        chosen: Scalar = np.int64(rng.random() * ties) if ties > 1 else 0
         step = 0
         while True:
             if state.value[step] == top:
@@ -248,18 +250,20 @@ def _walk_capped(state: Any, slot: int, shown: Array, above: int, rng: np.random
 
 
 @on_select(ZoomState)
-def _select(state: Any, slot: int, shown: Array, above: int, rng: np.random.Generator) -> tuple[int, float]:
+def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     return _walk_capped(state, slot, shown, above if state.correlated else 0, rng), 1.0
 
 
 @on_subtree(ZoomState)
-def _subtree(state: Any, slot: int, strategy: int) -> int:
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return np.int64(state.node[slot, strategy])
 
 
 @inlined
-def holder(state: Any, slot: int, strategy: int, document: int) -> int:
-    """The active entry that holds a document: the strategy that picked it or, if that was refined since, one below it."""
+def holder(state: Any, slot: Scalar, strategy: Scalar, document: Scalar) -> Scalar:
+    """The active entry that holds a document: the strategy that picked it or, if that was refined since, one below
+    it.
+    """
     at = np.uint32(strategy)
     row = np.uint64(slot)
     node = state.node[row, at]
@@ -273,7 +277,7 @@ def holder(state: Any, slot: int, strategy: int, document: int) -> int:
 
 
 @inlined
-def refine(state: Any, slot: int, entry: int, fresh: float) -> None:
+def refine(state: Any, slot: Scalar, entry: Scalar, fresh: Scalar) -> None:
     """Deactivate an entry and activate its children, about whom nothing is known."""
     row, at = np.uint64(slot), np.uint32(entry)
     node = state.node[row, at]
@@ -294,7 +298,7 @@ def refine(state: Any, slot: int, entry: int, fresh: float) -> None:
 
 
 @inlined
-def raise_best(state: Any, slot: int, entry: int, value: float) -> None:
+def raise_best(state: Any, slot: Scalar, entry: Scalar, value: Scalar) -> None:
     """Set the best index of an entry, and of all above it as far as that changes anything."""
     row, at = np.uint64(slot), np.uint32(entry)
     state.best[row, at] = value
@@ -311,7 +315,7 @@ def raise_best(state: Any, slot: int, entry: int, value: float) -> None:
 
 
 @inlined
-def update_zoom(state: Any, slot: int, strategy: int, pick: int, reward: int) -> None:
+def update_zoom(state: Any, slot: Scalar, strategy: Scalar, pick: Scalar, reward: Scalar) -> None:
     """Credit the active entry that holds a document, and refine it once it is known better than it is wide."""
     at = np.uint32(holder(state, slot, strategy, pick))
     row = np.uint64(slot)
@@ -327,19 +331,19 @@ def update_zoom(state: Any, slot: int, strategy: int, pick: int, reward: int) ->
 
 
 @on_update(ZoomState)
-def _update(state: Any, slot: int, feedback: Feedback, shown: Array, above: int) -> None:  # noqa: ARG001
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     update_zoom(state, slot, feedback.strategy, feedback.pick, feedback.reward)
 
 
 @on_reset(ZoomState)
-def _reset(state: Any, slot: int, horizon: int) -> None:
+def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     if state.pessimistic:
         state.constant[slot] = 4.0 * np.log(horizon)
     plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
 
 
 @inlined
-def plant(state: Any, slot: int, fresh: float) -> None:
+def plant(state: Any, slot: Scalar, fresh: Scalar) -> None:
     """A zoom tree that is nothing but its root, active."""
     state.node[slot, 0] = 0
     state.up[slot, 0] = 0
@@ -351,12 +355,12 @@ def plant(state: Any, slot: int, fresh: float) -> None:
 
 
 @on_roomy(ZoomState)
-def _roomy(state: Any) -> bool:
+def _roomy(state: Any) -> Scalar:
     return pool_is_roomy(state)
 
 
 @inlined
-def pool_is_roomy(state: Any) -> bool:
+def pool_is_roomy(state: Any) -> Scalar:
     """Whether every slot could refine one more entry."""
     room = True
     for slot in range(len(state.used)):
@@ -390,6 +394,8 @@ class Zooming(Bandit):
         self.constant = exploration_constant(exploration, horizon)
         self.exploration, self.horizon, self.correlated = exploration, horizon, correlated
 
+    not_saved = Bandit.not_saved | set(Paths._fields)
+
     @property
     def settings(self) -> dict[str, Any]:
         """What rebuilds this bandit."""
@@ -413,11 +419,33 @@ class Zooming(Bandit):
         """A third as much room again, and enough for a round."""
         return with_larger_pool(state)
 
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
+        """The active entry that holds the document."""
+        return zoom_strategy(self.tree, state, slot, above if self.correlated else above[:0], document)
+
+
+def zoom_strategy(tree: DocumentTree, state: Any, slot: int, above: Array, document: int) -> Strategy:
+    """What is known of the active entry that holds a document, capped by the distance to the documents above."""
+    entry = int(holder(state, slot, 0, document))
+    node, plays, clicks = (int(array[slot, entry]) for array in (state.node, state.plays, state.clicks))
+    radius = float(np.sqrt(state.constant[slot] / (1 + plays)))
+    index = (clicks / plays if plays else 0.0) + 2 * radius
+    return Strategy(node, plays, clicks, radius, index, correlation_cap(tree, node, above))
+
+
+def correlation_cap(tree: DocumentTree, node: int, above: Array) -> float:
+    """Compute max over x below the node of D(x, S) by its definition; infinite for an empty S."""
+    if len(above) == 0:
+        return float("inf")
+    below = slice(int(tree.shape.first_document[node]), int(tree.shape.end_document[node]))
+    nearest = np.min([tree.distances(tree.documents[int(y)])[below] for y in above], axis=0)
+    return float(nearest.max())
+
 
 def fresh_pool(slots: int, room: int) -> Pool:
     """Empty zoom trees."""
-    whole = [np.zeros((slots, room), np.uint32) for _ in range(6)]
-    return Pool(*whole, best=np.zeros((slots, room)), used=np.zeros(slots, np.int64))
+    node, up, child, fan, plays, clicks = (np.zeros((slots, room), np.uint32) for _ in range(6))
+    return Pool(node, up, child, fan, plays, clicks, best=np.zeros((slots, room)), used=np.zeros(slots, np.int64))
 
 
 def with_larger_pool(state: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from zoomrank.bandits.interface import roomy
-from zoomrank.compiled import compiled
+from zoomrank.compiled import Scalar, compiled
 from zoomrank.errors import ParameterError, UnknownDocumentError, whole_number
 from zoomrank.rankers.ranked import Impressions, Ranked, absorb, empty_impressions, fill
 from zoomrank.spaces.topology import Array
@@ -21,8 +22,8 @@ WINDOWS = 60  # recorded unless said otherwise
 
 @compiled
 def _play(
-    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: bool, rngs: Any
-) -> int:
+    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
+) -> Scalar:
     """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
     delay = len(clicks) - 1
     slots = log.shown.shape[1]
@@ -70,8 +71,8 @@ def simulate(
 ) -> Trace:
     """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` rounds late.
 
-    Visitors come from `seed` alone, so that different rankers can be shown to the same ones. `windows` says how many equal
-    windows to record, or where each of them ends. Answers that are still on their way at the end are never given.
+    Visitors come from `seed` alone, so that different rankers can be shown to the same ones. `windows` says how many
+    equal windows to record, or where each of them ends. Answers that are still on their way at the end are never given.
 
     >>> import zoomrank as zr
     >>> tree = zr.DocumentTree.exponential(depth=8)
@@ -108,6 +109,6 @@ def _window_ends(rounds: int, windows: Sequence[int] | int) -> list[int]:
             raise ParameterError(f"{windows} windows cannot be recorded.")
         return sorted({round(rounds * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
     ends = [whole_number(end, "a window's end") for end in windows]
-    if not ends or ends[0] < 1 or ends[-1] != rounds or any(a >= b for a, b in zip(ends, ends[1:], strict=False)):
+    if not ends or ends[0] < 1 or ends[-1] != rounds or any(a >= b for a, b in pairwise(ends)):
         raise ParameterError(f"Windows must end at ascending rounds, the last at {rounds}; they end at {ends}.")
     return ends

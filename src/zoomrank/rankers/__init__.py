@@ -1,5 +1,6 @@
 """Learners of whole rankings: one bandit per slot."""
 
+from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.named import (
     FixedRanking,
     RankContextZoom,
@@ -12,6 +13,7 @@ from zoomrank.rankers.named import (
     RankZoom,
 )
 from zoomrank.rankers.ranked import Ranked, Ranking, Rankings
+from zoomrank.rankers.storage import load
 
 __all__ = [
     "FixedRanking",
@@ -26,4 +28,6 @@ __all__ = [
     "Ranked",
     "Ranking",
     "Rankings",
+    "SlotExplanation",
+    "load",
 ]

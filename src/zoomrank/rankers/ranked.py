@@ -1,15 +1,16 @@
 """`Ranked`: one bandit per slot, as Section 4.1 of the paper composes them.
 
-Slots choose from the top down. A click on slot i rewards slot i, the slots above get nothing, and the slots below stay as if
-the round had not happened. Without a click every slot gets nothing.
+Slots choose from the top down. A click on slot i rewards slot i, the slots above get nothing, and the slots below
+stay as if the round had not happened. Without a click every slot gets nothing.
 
-A person is never shown a document twice. A slot draws its document among those of its subtree that are not shown above; if
-none is left, it shows some other document instead, and is charged as if its own pick had been skipped. With
+A person is never shown a document twice. A slot draws its document among those of its subtree that are not shown
+above; if none is left, it shows some other document instead, and is charged as if its own pick had been skipped. With
 `duplicates=True` slots choose as in the paper, where a document may be shown again (and is skipped again).
 """
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Feedback, Seed, learn_from, roomy, select, subtree
 from zoomrank.bandits.subtree import draw_document
-from zoomrank.compiled import compiled, inlined
+from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.errors import FeedbackError, RepeatedFeedbackError, SlotsError, whole_number
+from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.topology import Array
 
@@ -37,7 +39,7 @@ class Impressions(NamedTuple):
 
 
 @inlined
-def fill(state: Any, out: Impressions, row: int, duplicates: bool, rng: np.random.Generator) -> None:
+def fill(state: Any, out: Impressions, row: Scalar, duplicates: Scalar, rng: np.random.Generator) -> None:
     """Rank: choose slot by slot, from the top down."""
     shown = out.shown[row]
     for slot in range(out.shown.shape[1]):
@@ -59,7 +61,7 @@ def fill(state: Any, out: Impressions, row: int, duplicates: bool, rng: np.rando
 
 
 @inlined
-def absorb(state: Any, seen: Impressions, row: int, click: int) -> None:
+def absorb(state: Any, seen: Impressions, row: Scalar, click: Scalar) -> None:
     """Learn: every slot down to the click, or all of them."""
     shown = seen.shown[row]
     for slot in range(min(click + 1, seen.shown.shape[1])):
@@ -69,7 +71,7 @@ def absorb(state: Any, seen: Impressions, row: int, click: int) -> None:
 
 
 @compiled
-def rank_rows(state: Any, out: Impressions, start: int, duplicates: bool, rng: np.random.Generator) -> int:
+def rank_rows(state: Any, out: Impressions, start: Scalar, duplicates: Scalar, rng: np.random.Generator) -> Scalar:
     """Rank row after row; stops where there is no room, and says where."""
     for row in range(start, len(out.shown)):
         if not roomy(state):
@@ -79,7 +81,7 @@ def rank_rows(state: Any, out: Impressions, start: int, duplicates: bool, rng: n
 
 
 @compiled
-def learn_rows(state: Any, seen: Impressions, clicks: Array, start: int) -> int:
+def learn_rows(state: Any, seen: Impressions, clicks: Array, start: Scalar) -> Scalar:
     """Learn row after row; stops where there is no room, and says where."""
     for row in range(start, len(clicks)):
         if not roomy(state):
@@ -140,7 +142,7 @@ class Ranked:
         self.name = uuid.uuid4().hex  # rankings of other rankers are told apart by it
         self.state = bandit.fresh_state(self.slots)
         self.made = 0  # rankings
-        self._answered = bytearray()  # a bit for each of them
+        self.answered = bytearray()  # a bit for each of them
 
     def rank(self) -> Ranking:
         """Choose a ranking to show to one visitor."""
@@ -177,6 +179,37 @@ class Ranked:
         for number in range(rankings.first_number, rankings.first_number + len(rankings)):
             self._mark(number)
 
+    def explain(self, ranking: Ranking) -> list[SlotExplanation]:
+        """Why each document of a ranking stands where it stands, as the slots' learners see it now."""
+        self._check_made(ranking.ranker, ranking.number, 1)
+        shown = ranking.impressions.shown[0]
+        rows = []
+        for slot, document in enumerate(ranking.documents):
+            found = self.bandit.strategy_of(self.state, slot, shown[:slot], int(ranking.impressions.pick[0, slot]))
+            size = int(self.tree.shape.end_document[found.node]) - int(self.tree.shape.first_document[found.node])
+            mean = found.clicks / found.plays if found.plays else 0.0
+            index = min(found.index, found.cap)
+            rows.append(
+                SlotExplanation(
+                    document,
+                    self.tree.name(found.node),
+                    size,
+                    found.plays,
+                    found.clicks,
+                    mean,
+                    found.radius,
+                    found.cap,
+                    index,
+                )
+            )
+        return rows
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ranker to a file that `zoomrank.load` reads; the format is described in `storage.py`."""
+        from zoomrank.rankers.storage import save  # the file knows all rankers, so it cannot be imported above them
+
+        save(self, path)
+
     def make_room(self) -> None:
         """Give the state more room: kernels stop and ask for it."""
         self.state = self.bandit.larger(self.state)
@@ -195,21 +228,24 @@ class Ranked:
             raise FeedbackError(f"A click on slot {slot} is outside the ranking: slots are 0 to {self.slots - 1}.")
         return slot
 
-    def _check(self, ranker: str, first: int, count: int) -> None:
+    def _check_made(self, ranker: str, first: int, count: int) -> None:
         if ranker != self.name or first + count > self.made:
             raise FeedbackError("This ranking was made by another ranker.")
+
+    def _check(self, ranker: str, first: int, count: int) -> None:
+        self._check_made(ranker, first, count)
         for number in range(first, first + count):
-            if number // 8 < len(self._answered) and self._answered[number // 8] >> number % 8 & 1:
+            if number // 8 < len(self.answered) and self.answered[number // 8] >> number % 8 & 1:
                 raise RepeatedFeedbackError(f"Ranking {number} has had its feedback already.")
 
     def _mark(self, number: int) -> None:
-        missing = number // 8 + 1 - len(self._answered)
+        missing = number // 8 + 1 - len(self.answered)
         if missing > 0:
-            self._answered.extend(bytes(missing))
-        self._answered[number // 8] |= 1 << number % 8
+            self.answered.extend(bytes(missing))
+        self.answered[number // 8] |= 1 << number % 8
 
 
 def empty_impressions(rows: int, slots: int) -> Impressions:
     """Room for this many rankings."""
-    whole = [np.zeros((rows, slots), np.int64) for _ in range(3)]
-    return Impressions(*whole, np.zeros((rows, slots)))
+    shown, pick, strategy = (np.zeros((rows, slots), np.int64) for _ in range(3))
+    return Impressions(shown, pick, strategy, np.zeros((rows, slots)))

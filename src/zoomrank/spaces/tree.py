@@ -9,7 +9,9 @@ A subtree of width 0 that holds several documents declares them interchangeable.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,7 @@ class DocumentTree(RootedTree):
     ) -> None:
         super().__init__(shape, DocumentIds(len(shape.leaf)) if ids is None else ids, names)
         self.width = _checked_widths(shape, width)  # W(u) of each node
+        self.recipe: dict[str, Any] | None = None  # the arguments of `exponential`, if that made it
 
     @classmethod
     def exponential(
@@ -67,7 +70,9 @@ class DocumentTree(RootedTree):
         del number
         width = np.repeat(level, sizes)
         width[nodes - sizes[-1] :] = 0.0
-        return cls(shape_from_breadth_first(parent, child_start), width)
+        tree = cls(shape_from_breadth_first(parent, child_start), width)
+        tree.recipe = {"depth": depth, "branching": branching, "epsilon": epsilon, "constant": constant}
+        return tree
 
     @classmethod
     def from_parents(
@@ -126,6 +131,17 @@ class DocumentTree(RootedTree):
         """
         parents, names, ids = plant(paths, separator, categories)
         return cls.from_parents(parents, epsilon=epsilon, constant=constant, ids=ids, names=names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of shape, widths and ids: two trees that share it are the same."""
+        digest = hashlib.sha256()
+        for array in (*self.shape, self.width):
+            digest.update(array.tobytes())
+        if self.recipe is None:
+            for document in self.documents:
+                digest.update(repr(document).encode() + b"\0")
+        return digest.hexdigest()[:32]
 
     def with_width(self, width: Array) -> DocumentTree:
         """Build the same tree with other widths, one per node in this tree's own numbering."""

@@ -1,0 +1,134 @@
+"""Rankers on disk: one compact file that is checked before anything in it is believed. Never a pickle.
+
+| bytes | what |
+|---|---|
+| 8 | `zoomrank` |
+| 4 | format version, little-endian like all numbers here |
+| 8 | length of the header |
+| … | header: JSON with the ranker's class and parameters, its random generator, the tree it belongs to, the arrays |
+| … | body: the arrays one after another, zlib-compressed |
+| 32 | SHA-256 of everything before |
+
+The tree is not in the file, since many rankers share one: a tree that `DocumentTree.exponential` made is made again
+from its parameters, any other is passed to `load` and must be the same, which its fingerprint tells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoomrank import bandits
+from zoomrank.bandits import Bandit
+from zoomrank.errors import FileFormatError
+from zoomrank.rankers import named
+from zoomrank.rankers.ranked import Ranked
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.topology import Array
+
+MAGIC = b"zoomrank"
+VERSION = 1
+_PREFIX = struct.Struct("<8sIQ")
+
+
+def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
+    """Write a ranker to a file; the file appears whole or not at all."""
+    arrays = _arrays(ranker)
+    header = json.dumps(
+        {
+            "ranker": type(ranker).__name__,
+            "bandit": _specification(ranker.bandit),
+            "slots": ranker.slots,
+            "duplicates": ranker.duplicates,
+            "name": ranker.name,
+            "made": ranker.made,
+            "random": ranker.rng.bit_generator.state,
+            "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
+            "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
+        }
+    ).encode()
+    body = zlib.compress(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()))
+    content = _PREFIX.pack(MAGIC, VERSION, len(header)) + header + body
+    folder = Path(path).resolve().parent
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        file.write(content + hashlib.sha256(content).digest())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, path)
+
+
+def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Ranked:
+    """Read a ranker back; it goes on exactly as the saved one would have."""
+    header, body = _read(Path(path))
+    tree = _tree(header["tree"], tree)
+    kind = getattr(named, header["ranker"], Ranked)
+    if header["random"]["bit_generator"] != "PCG64":
+        raise FileFormatError(f"{path} has a random generator of an unknown kind.")
+    ranker: Ranked = kind.__new__(kind)
+    Ranked.__init__(ranker, _bandit(header["bandit"], tree), header["slots"], duplicates=header["duplicates"])
+    ranker.name, ranker.made = header["name"], header["made"]
+    ranker.rng.bit_generator.state = header["random"]
+    arrays: dict[str, Array] = {}
+    at = 0
+    for name, dtype, shape in header["arrays"]:
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        arrays[name] = np.frombuffer(body[at : at + size], dtype=dtype).reshape(shape).copy()
+        at += size
+    ranker.answered = bytearray(arrays.pop("answered").tobytes())
+    ranker.state = ranker.state._replace(**arrays)
+    return ranker
+
+
+def _arrays(ranker: Ranked) -> dict[str, Array]:
+    """What the ranker has learned: the arrays of its state, without the tree and without scratch space."""
+    kept = {
+        name: array
+        for name, array in ranker.state._asdict().items()
+        if isinstance(array, np.ndarray) and name not in ranker.bandit.not_saved
+    }
+    return {**kept, "answered": np.frombuffer(bytes(ranker.answered), dtype=np.uint8)}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    content = path.read_bytes()
+    if len(content) < _PREFIX.size + 32 or content[:8] != MAGIC:
+        raise FileFormatError(f"{path} was not written by zoomrank.")
+    _, version, length = _PREFIX.unpack_from(content)
+    if version != VERSION:
+        raise FileFormatError(f"{path} has format version {version}; this zoomrank reads version {VERSION}.")
+    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+        raise FileFormatError(f"{path} is damaged: its checksum is not that of its content.")
+    end = _PREFIX.size + length
+    return json.loads(content[_PREFIX.size : end]), zlib.decompress(content[end:-32])
+
+
+def _tree(wanted: dict[str, Any], tree: DocumentTree | None) -> DocumentTree:
+    if tree is None:
+        if wanted["recipe"] is None:
+            raise FileFormatError("This ranker's tree is not in its file: pass it, load(path, tree=...).")
+        tree = DocumentTree.exponential(**wanted["recipe"])
+    if tree.fingerprint != wanted["fingerprint"]:
+        raise FileFormatError("This ranker belongs to another tree: its documents, shape or widths are different.")
+    return tree
+
+
+def _specification(bandit: Bandit) -> dict[str, Any]:
+    settings = {
+        name: _specification(value) if isinstance(value, Bandit) else value for name, value in bandit.settings.items()
+    }
+    return {"class": type(bandit).__name__, **settings}
+
+
+def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
+    settings = dict(specification)
+    kind: type[Bandit] = getattr(bandits, settings.pop("class"))
+    inner = settings.pop("bandit", None)
+    return kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))  # type: ignore[arg-type]

@@ -1,0 +1,299 @@
+"""The paper's algorithms, line by line, in plain dicts and lists. Slow, and importing nothing from the learners.
+
+A tree is its lists of children; nodes are numbered as in the collection under test, so that "the j-th child" means
+the same.
+"""
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Tree:
+    def __init__(self, parents: list[int], width: list[float], leaves: list[int]) -> None:
+        self.parent, self.width, self.leaves = parents, width, leaves
+        self.children: list[list[int]] = [[] for _ in parents]
+        for node in range(1, len(parents)):
+            self.children[parents[node]].append(node)
+        self.document = {leaf: i for i, leaf in enumerate(leaves)}
+        self.depth = [len(self.path(node)) - 1 for node in range(len(parents))]
+
+    def path(self, node: int) -> list[int]:
+        """From the node up to the root."""
+        path = [node]
+        while path[-1] != 0:
+            path.append(self.parent[path[-1]])
+        return path
+
+    def below(self, node: int) -> list[int]:
+        if not self.children[node]:
+            return [self.document[node]]
+        return [x for child in self.children[node] for x in self.below(child)]
+
+    def distance(self, x: int, y: int) -> float:
+        theirs = set(self.path(self.leaves[y]))
+        return self.width[next(node for node in self.path(self.leaves[x]) if node in theirs)]
+
+    def ancestor(self, document: int, depth: int) -> int:
+        """The node above a document at this depth; the document itself if it lies higher."""
+        path = self.path(self.leaves[document])[::-1]
+        return path[min(depth, len(path) - 1)]
+
+    def draw(self, node: int, shown: list[int], rng: np.random.Generator) -> int | None:
+        """Uniformly at each branch among children that have something left; one random number while its bits last."""
+        if not set(self.below(node)) - set(shown):
+            return None
+        r, spent = rng.random(), 1.0
+        while self.children[node]:
+            free = [child for child in self.children[node] if set(self.below(child)) - set(shown)]
+            step = 0
+            if len(free) > 1:
+                if spent * len(free) > 2.0**40:
+                    r, spent = rng.random(), 1.0
+                spent *= len(free)
+                step = int(r * len(free))
+                r = r * len(free) - step
+            node = free[step]
+        return self.document[node]
+
+
+def one_of(values: list[float], rng: np.random.Generator) -> int:
+    """The position of the largest value, uniformly among those that attain it."""
+    tied = [i for i, value in enumerate(values) if value == max(values)]
+    return tied[int(rng.random() * len(tied))] if len(tied) > 1 else tied[0]
+
+
+class Learner(Protocol):
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        """A node to draw from, and the probability of that choice."""
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None: ...
+
+
+class Zooming:
+    """Algorithm 3."""
+
+    def __init__(self, tree: Tree, constant: float, correlated: bool = False) -> None:
+        self.tree, self.constant, self.correlated = tree, constant, correlated
+        self.active = {0}
+        self.n, self.r = {0: 0}, {0: 0}
+
+    def radius(self, u: int) -> float:
+        return math.sqrt(self.constant / (1 + self.n[u]))
+
+    def index(self, u: int) -> float:
+        mean = self.r[u] / self.n[u] if self.n[u] else 0.0
+        return mean + 2 * self.radius(u)
+
+    def cap(self, u: int, above: list[int]) -> float:
+        """The correlation rule: max over x in u of D(x, S)."""
+        if not self.correlated or not above:
+            return math.inf
+        return max(min(self.tree.distance(x, y) for y in above) for x in self.tree.below(u))
+
+    def value(self, u: int, above: list[int]) -> float:
+        if u in self.active:
+            return min(self.index(u), self.cap(u, above))
+        return max(self.value(child, above) for child in self.tree.children[u])
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        u = 0
+        while u not in self.active:
+            children = self.tree.children[u]
+            u = children[one_of([self.value(child, above) for child in children], rng)]
+        return u, 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        u = next(node for node in self.tree.path(self.tree.leaves[pick]) if node in self.active)
+        self.n[u] += 1
+        self.r[u] += reward
+        if self.radius(u) < self.tree.width[u]:
+            self.active.remove(u)
+            for child in self.tree.children[u]:
+                self.active.add(child)
+                self.n[child] = self.r[child] = 0
+
+
+class ContextualZooming:
+    """Algorithm 4, with context nodes as sorted tuples; without a context it is Algorithm 3."""
+
+    def __init__(self, tree: Tree, constant: float, scale: float) -> None:
+        self.tree, self.constant, self.scale = tree, constant, scale
+        self.plain = Zooming(tree, constant)
+        self.refined: set[Any] = set()
+        self.n: dict[Any, int] = {}
+        self.r: dict[Any, int] = {}
+
+    def key(self, u: int, level: int, above: list[int]) -> Any:
+        return u, level, tuple(sorted(self.tree.ancestor(y, level) for y in above))
+
+    def width(self, key: Any) -> float:
+        u, _, context = key
+        return float(self.scale * (self.tree.width[u] + 4 * sum(self.tree.width[v] for v in context)))
+
+    def radius(self, key: Any) -> float:
+        return math.sqrt(self.constant / (1 + self.n.get(key, 0)))
+
+    def index(self, key: Any) -> float:
+        n = self.n.get(key, 0)
+        return self.width(key) + (self.r[key] / n if n else 0.0) + self.radius(key)
+
+    def children(self, u: int) -> list[int]:
+        return self.tree.children[u] or [u]
+
+    def value(self, u: int, level: int, above: list[int]) -> float:
+        key = self.key(u, level, above)
+        if key not in self.refined:
+            cap = max(min(self.tree.distance(x, y) for y in above) for x in self.tree.below(u))
+            return min(self.index(key), cap)
+        return max(self.value(child, level + 1, above) for child in self.children(u))
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        if not above:
+            return self.plain.select(above, rng)
+        u, level = 0, 0
+        while self.key(u, level, above) in self.refined:
+            children = self.children(u)
+            u = children[one_of([self.value(child, level + 1, above) for child in children], rng)]
+            level += 1
+        return u, 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        if not above:
+            self.plain.update(pick, above, chance, reward)
+            return
+        level = 0
+        while self.key(self.tree.ancestor(pick, level), level, above) in self.refined:
+            level += 1
+        key = self.key(self.tree.ancestor(pick, level), level, above)
+        self.n[key] = self.n.get(key, 0) + 1
+        self.r[key] = self.r.get(key, 0) + reward
+        if self.radius(key) < self.width(key):
+            self.refined.add(key)
+
+
+class UCB1:
+    def __init__(self, nodes: list[int], tree: Tree, constant: float) -> None:
+        self.nodes, self.tree, self.constant = nodes, tree, constant
+        self.n, self.r = [0] * len(nodes), [0] * len(nodes)
+
+    def index(self, arm: int) -> float:
+        mean = self.r[arm] / self.n[arm] if self.n[arm] else 0.0
+        return mean + 2 * math.sqrt(self.constant / (1 + self.n[arm]))
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        return self.nodes[one_of([self.index(arm) for arm in range(len(self.nodes))], rng)], 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        path = self.tree.path(self.tree.leaves[pick])
+        arm = next(i for i, node in enumerate(self.nodes) if node in path)
+        self.n[arm] += 1
+        self.r[arm] += reward
+
+
+class EXP3:
+    def __init__(self, nodes: list[int], tree: Tree, horizon: float) -> None:
+        self.nodes, self.tree = nodes, tree
+        arms = len(nodes)
+        self.gamma = min(1.0, math.sqrt(arms * math.log(arms) / ((math.e - 1) * horizon)))
+        self.w = [1.0] * arms
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        r = rng.random()
+        arms, total = len(self.w), sum(self.w)
+        if r < self.gamma:
+            arm = int(r / self.gamma * arms)
+        else:
+            target = (r - self.gamma) / (1 - self.gamma) * total
+            arm = 0
+            while arm < arms - 1 and target >= self.w[arm]:
+                target -= self.w[arm]
+                arm += 1
+        return self.nodes[arm], (1 - self.gamma) * self.w[arm] / total + self.gamma / arms
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        path = self.tree.path(self.tree.leaves[pick])
+        arm = next(i for i, node in enumerate(self.nodes) if node in path)
+        self.w[arm] *= math.exp(self.gamma * reward / (chance * len(self.w)))
+
+
+class Grid:
+    """Phase i: the subtrees of depth i as arms, for (their number) / W^2 rounds; the last phase for ever."""
+
+    def __init__(self, tree: Tree, kind: str, constant: float = 1.0) -> None:
+        self.tree, self.kind, self.constant = tree, kind, constant
+        self.start(0)
+
+    def start(self, depth: int) -> None:
+        self.depth = depth
+        nodes = [u for u in range(len(self.tree.parent)) if self.tree.depth[u] == depth]
+        widest = max(self.tree.width[u] for u in nodes)
+        scale = widest or max(
+            self.tree.width[u] for u in range(len(self.tree.parent)) if self.tree.depth[u] == max(depth - 1, 0)
+        )
+        nodes += [u for u in sorted(self.tree.leaves) if self.tree.depth[u] < depth]
+        nominal = math.ceil(len(nodes) / scale**2) if scale else len(nodes)
+        last = widest == 0 or depth == max(self.tree.depth)
+        self.left = math.inf if last else nominal
+        if self.kind == "UCB1":
+            self.bandit: Learner = UCB1(nodes, self.tree, self.constant)
+        else:
+            self.bandit = EXP3(nodes, self.tree, nominal)
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        return self.bandit.select(above, rng)
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        self.bandit.update(pick, above, chance, reward)
+        self.left -= 1
+        if self.left == 0:
+            self.start(self.depth + 1)
+
+
+class Anytime:
+    """Phase i: a fresh learner for 2^i rounds."""
+
+    def __init__(self, make: Any) -> None:
+        self.make, self.phase, self.left = make, 0, 1
+        self.bandit: Learner = make(1)
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        return self.bandit.select(above, rng)
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        self.bandit.update(pick, above, chance, reward)
+        self.left -= 1
+        if self.left == 0:
+            self.phase += 1
+            self.left = 2**self.phase
+            self.bandit = self.make(self.left)
+
+
+class Ranked:
+    """One learner per slot; slots below the click are left alone."""
+
+    def __init__(self, tree: Tree, learners: list[Learner], duplicates: bool, seed: int) -> None:
+        self.tree, self.learners, self.duplicates = tree, learners, duplicates
+        self.rng = np.random.default_rng(seed)
+
+    def rank(self) -> tuple[list[int], list[int], list[float]]:
+        shown: list[int] = []
+        picks: list[int] = []
+        chances: list[float] = []
+        for learner in self.learners:
+            node, chance = learner.select(shown, self.rng)
+            document = self.tree.draw(node, [] if self.duplicates else shown, self.rng)
+            pick = self.tree.below(node)[0] if document is None else document
+            if document is None:
+                document = self.tree.draw(0, shown, self.rng)
+            assert document is not None
+            shown.append(document)
+            picks.append(pick)
+            chances.append(chance)
+        return shown, picks, chances
+
+    def learn(self, shown: list[int], picks: list[int], chances: list[float], click: int) -> None:
+        for slot, learner in enumerate(self.learners[: click + 1]):
+            reward = int(slot == click and picks[slot] == shown[slot])
+            learner.update(picks[slot], shown[:slot], chances[slot], reward)
