@@ -13,10 +13,18 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import ground
+from bench import ground, learners
 from bench.measure import Row
 
-SECTIONS = {"spaces": ground.spaces, "floor": ground.floor, "exact": ground.exact}
+SECTIONS = {
+    "spaces": ground.spaces,
+    "floor": ground.floor,
+    "exact": ground.exact,
+    "learners": learners.learners,
+    "growth": learners.growth,
+    "footprint": learners.footprint,
+    "compilation": learners.compilation,
+}
 
 
 def main() -> None:

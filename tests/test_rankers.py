@@ -227,8 +227,8 @@ def test_a_subtree_with_nothing_left_shows_another_document_and_earns_nothing() 
 def test_three_documents_need_contexts() -> None:
     """Section 5.1 in the paper's own convention: contexts reach 3/4, which the others stay below.
 
-    EXP3 settles at the 2/3 that the paper predicts. UCB-style learners end up between: their first slot does not alternate
-    evenly for ever but drifts towards one of the two equal documents. The correlation rule is enough of a context here.
+    EXP3 settles at the 2/3 that the paper predicts. UCB-style learners end up between: their first slot does not
+    alternate evenly for ever but drifts towards one of the two equal documents. The correlation rule is context enough.
     """
     tree, users = zr.users.three_documents()
 

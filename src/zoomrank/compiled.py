@@ -82,12 +82,13 @@ _listen("numba:compile", _CompilationNotice())
 
 
 # Pieces of kernels are compiled into their callers and without reference counting (they never allocate): Numba would
-# otherwise count references to every array of a state on every call, which costs more than most kernels do.
-_PIECE: Any = {"forceinline": True, "_nrt": False}
+# otherwise count references to every array of a state on every call, which costs more than most kernels do. Nor do they
+# get a way to be called from Python, which would take longer to compile than the pieces themselves.
+_PIECE: Any = {"forceinline": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def inlined(function: Function) -> Function:
-    """Compile a piece of a kernel into its callers. It must not make arrays."""
+    """Compile a piece of a kernel into its callers. It must not make arrays, and only kernels can call it."""
     return cast(Function, numba.njit(**_PIECE)(function))
 
 

@@ -48,6 +48,7 @@ from zoomrank.bandits.zooming import (
     fresh_paths,
     fresh_pool,
     plant,
+    plant_all,
     pool_is_roomy,
     remember_paths,
     share_out,
@@ -388,6 +389,32 @@ def _plant_pairs(state: Any, slot: Scalar) -> None:
     state.pair_width[slot, 0] = 0.0
 
 
+@compiled
+def _plant_all_pairs(state: Any) -> None:
+    for slot in range(len(state.pair_used)):
+        _plant_pairs(state, slot)
+
+
+@compiled
+def _find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """The subtree, plays, clicks and width of the active pair that holds a document in a context."""
+    _describe_context(state, shown, len(shown))
+    entry, node, level = np.int64(0), np.int64(0), 0
+    stored = True
+    while stored and state.pair_refined[slot, entry] == 1:
+        place = _family(state, slot, entry, level + 1)
+        stored = state.family_key[slot, place] != 0
+        step = 0
+        while state.end_document[_child(state, node, step)] <= document:
+            step += 1
+        node = _child(state, node, step)
+        entry = np.int64(state.family_first[slot, place]) + step
+        level += 1
+    plays = np.int64(state.pair_plays[slot, entry]) if stored else 0
+    clicks = np.int64(state.pair_clicks[slot, entry]) if stored else 0
+    return node, plays, clicks, state.scale * (state.width[node] + state.context_width[level])
+
+
 @on_roomy(ContextualState)
 def _roomy(state: Any) -> Scalar:
     levels = state.path.shape[1]
@@ -448,9 +475,8 @@ class ContextualZooming(Bandit):
             *_fresh_look(levels, widest),
             *endless(slots),
         )
-        for slot in range(slots):
-            plant(state, slot, 2.0 * np.sqrt(self.constant))
-            _plant_pairs(state, slot)
+        plant_all(state)
+        _plant_all_pairs(state)
         return state
 
     def larger(self, state: Any) -> Any:
@@ -486,26 +512,11 @@ class ContextualZooming(Bandit):
         """The active pair that holds the document in this context."""
         if len(above) == 0:
             return zoom_strategy(self.tree, state, slot, above, document)
-        node, level, width = 0, 0, self.scale * (state.width[0] * (1 + 4 * len(above)))
-        plays = clicks = 0
-        _describe_context(state, above, len(above))
-        entry = 0
-        while entry >= 0 and state.pair_refined[slot, entry]:
-            place = _family(state, slot, entry, level + 1)
-            level += 1
-            children = self.tree.children(node)
-            if len(children):
-                node = next(c for c in children if document < state.end_document[c])
-            first = int(state.family_first[slot, place])
-            step = node - children.start if len(children) else 0
-            entry = first + step if state.family_key[slot, place] else -1
-            width = self.scale * (state.width[node] + state.context_width[level])
-        if entry >= 0:
-            plays, clicks = int(state.pair_plays[slot, entry]), int(state.pair_clicks[slot, entry])
+        node, plays, clicks, width = _find_pair(state, slot, np.asarray(above), document)
         radius = float(np.sqrt(state.constant[slot] / (1 + plays)))
         index = float(width + (clicks / plays if plays else 0.0) + radius)
         cap = correlation_cap(self.tree, node, above if self.correlated else above[:0])
-        return Strategy(node, plays, clicks, radius, index, cap)
+        return Strategy(int(node), int(plays), int(clicks), radius, index, cap)
 
 
 @compiled

@@ -159,6 +159,12 @@ def _roomy_exp3(state: Any) -> Scalar:
 
 
 @compiled
+def _find_arm(state: Any, slot: Scalar, document: Scalar) -> tuple[Scalar, Scalar]:
+    arm = _arm_of(state, slot, document)
+    return arm, _node_of(state, slot, arm)
+
+
+@compiled
 def _start_ucb1(state: Any) -> None:
     for slot in range(len(state.arms)):
         _first_phase(state, slot)
@@ -188,10 +194,9 @@ class Grid(Bandit):
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
         """The subtree of the phase's depth that holds the document."""
-        arm = int(_arm_of(state, slot, document))
-        node = int(_node_of(state, slot, arm))
+        arm, node = _find_arm(state, slot, document)
         describe = arm_bounds if isinstance(self.bandit, UCB1) else arm_weight
-        return describe(state, slot, arm, node)
+        return describe(state, slot, int(arm), int(node))
 
     def fresh_state(self, slots: int) -> Any:
         """Phase 0: the whole tree is one arm."""

@@ -35,7 +35,7 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
-from zoomrank.compiled import Scalar, flat, inlined
+from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
 
@@ -145,14 +145,17 @@ def documents_below(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Sc
 @inlined
 def share_out(state: Any, below: Array, node: Scalar, depth: Scalar, mask: Scalar) -> None:
     """Write down which of the documents in the mask lie below each child of a node of this depth."""
-    start = np.int64(state.child_start[node])
-    for step in range(np.int64(state.child_start[node + 1]) - start):
+    place = np.uint64(node)
+    start = np.uint64(state.child_start[place])
+    for step in range(np.uint64(state.child_start[place + np.uint64(1)]) - start):
         below[step] = 0
-    row = 0
-    while mask >> row:
-        if (mask >> row) & 1:
-            below[np.int64(state.path[row, depth + 1]) - start] |= 1 << row
-        row += 1
+    row, level = np.uint64(0), np.uint64(depth + 1)
+    left = mask
+    while left:
+        if left & 1:
+            below[np.uint64(state.path[row, level]) - start] |= 1 << np.int64(row)
+        left >>= 1
+        row += np.uint64(1)
 
 
 @inlined
@@ -185,28 +188,29 @@ def farthest_from(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scal
 def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
     """The best capped index below an entry that holds documents of S; if below the threshold, anything below it."""
     found = -1.0
-    size = 1
+    row, size = np.uint64(slot), np.uint64(1)
     state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = entry, depth, mask
     while size > 0:
-        size -= 1
-        at, level, here = state.stack_entry[size], state.stack_depth[size], state.stack_mask[size]
-        node = np.int64(state.node[slot, at])
-        width = state.width[node]
-        bound = min(state.best[slot, at], width)
-        if bound < threshold or bound <= found:
-            continue
-        if state.child[slot, at] == 0:
-            found = max(found, min(state.best[slot, at], farthest_from(state, node, level, here)))
-            continue
-        first = np.int64(state.child[slot, at])
-        share_out(state, state.inner, node, level, here)
-        for step in range(state.fan[slot, at]):
-            if state.inner[step] == 0:
-                found = max(found, min(state.best[slot, first + step], width))
+        size -= np.uint64(1)
+        at = np.uint64(state.stack_entry[size])
+        level, here = state.stack_depth[size], state.stack_mask[size]
+        node = np.uint64(state.node[row, at])
+        width, best = state.width[node], state.best[row, at]
+        bound = min(best, width)
+        if bound >= threshold and bound > found:
+            first = np.uint64(state.child[row, at])
+            if first == 0:
+                found = max(found, min(best, farthest_from(state, node, level, here)))
             else:
-                state.stack_entry[size], state.stack_depth[size] = first + step, level + 1
-                state.stack_mask[size] = state.inner[step]
-                size += 1
+                share_out(state, state.inner, node, level, here)
+                for step in range(np.uint64(state.fan[row, at])):
+                    if state.inner[step] == 0:
+                        found = max(found, min(state.best[row, first + step], width))
+                    else:
+                        state.stack_entry[size] = first + step
+                        state.stack_depth[size] = level + 1
+                        state.stack_mask[size] = state.inner[step]
+                        size += np.uint64(1)
     return found
 
 
@@ -214,17 +218,17 @@ def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: S
 def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best capped index; off the paths of S the cap is one number, and there the walk is plain."""
     remember_paths(state, shown, above)
-    at: Scalar = 0
+    row, at = np.uint64(slot), np.uint64(0)
     depth, mask, cap = 0, (1 << above) - 1, np.inf
-    while mask != 0 and state.child[slot, at] != 0:
-        first, fan = np.int64(state.child[slot, at]), np.int64(state.fan[slot, at])
-        node = np.int64(state.node[slot, at])
-        width = state.width[node]
+    while mask != 0 and state.child[row, at] != 0:
+        first, fan = np.uint64(state.child[row, at]), np.uint64(state.fan[row, at])
+        node = np.uint64(state.node[row, at])
+        cap = state.width[node]
         share_out(state, state.below, node, depth, mask)
         top = -1.0
         for step in range(fan):  # first the children off the paths: what they are worth spares looks at the others
             if state.below[step] == 0:
-                state.value[step] = min(state.best[slot, first + step], width)
+                state.value[step] = min(state.best[row, first + step], cap)
                 top = max(top, state.value[step])
         for step in range(fan):
             if state.below[step] != 0:
@@ -234,18 +238,15 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
         for step in range(fan):
             if state.value[step] == top:
                 ties += 1
-        chosen: Scalar = np.int64(rng.random() * ties) if ties > 1 else 0
-        step = 0
-        while True:
-            if state.value[step] == top:
-                if chosen == 0:
-                    break
-                chosen -= 1
-            step += 1
-        at = first + step
+        skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
+        chosen = np.uint64(0)
+        while state.value[chosen] != top or skip > 0:
+            if state.value[chosen] == top:
+                skip -= 1
+            chosen += np.uint64(1)
+        at = first + chosen
         depth += 1
-        mask = state.below[step]
-        cap = width
+        mask = state.below[chosen]
     return walk_best(state, slot, at, cap, rng)
 
 
@@ -354,6 +355,19 @@ def plant(state: Any, slot: Scalar, fresh: Scalar) -> None:
     state.used[slot] = 1
 
 
+@compiled
+def plant_all(state: Any) -> None:
+    """Fresh zoom trees in all slots."""
+    for slot in range(len(state.used)):
+        plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
+
+
+@compiled
+def find_entry(state: Any, slot: Scalar, document: Scalar) -> Scalar:
+    """The active entry that holds a document."""
+    return holder(state, slot, 0, document)
+
+
 @on_roomy(ZoomState)
 def _roomy(state: Any) -> Scalar:
     return pool_is_roomy(state)
@@ -411,8 +425,7 @@ class Zooming(Bandit):
             *fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, widest),
             *endless(slots),
         )
-        for slot in range(slots):
-            plant(state, slot, 2.0 * np.sqrt(self.constant))
+        plant_all(state)
         return state
 
     def larger(self, state: Any) -> Any:
@@ -426,7 +439,7 @@ class Zooming(Bandit):
 
 def zoom_strategy(tree: DocumentTree, state: Any, slot: int, above: Array, document: int) -> Strategy:
     """What is known of the active entry that holds a document, capped by the distance to the documents above."""
-    entry = int(holder(state, slot, 0, document))
+    entry = int(find_entry(state, slot, document))
     node, plays, clicks = (int(array[slot, entry]) for array in (state.node, state.plays, state.clicks))
     radius = float(np.sqrt(state.constant[slot] / (1 + plays)))
     index = (clicks / plays if plays else 0.0) + 2 * radius
