@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import ground, learners
+from bench import ground, learners, others
 from bench.measure import Row
 
 SECTIONS = {
@@ -24,6 +24,7 @@ SECTIONS = {
     "growth": learners.growth,
     "footprint": learners.footprint,
     "compilation": learners.compilation,
+    "others": others.others,
 }
 
 
