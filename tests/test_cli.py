@@ -4,11 +4,11 @@ from zoomrank.cli import main
 
 
 def test_demo_shows_a_table_and_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--depth", "8", "--visitors", "2000"]) == 0
+    assert main(["demo", "--depth", "8", "--visitors", "2000", "--visits", "2000"]) == 0
     shown = capsys.readouterr().out
     assert "256 documents" in shown
     assert "█" in shown or "▇" in shown
-    for row in ("greedy, knows all", "by popularity", "at random"):
+    for row in ("greedy, knows all", "by popularity", "at random", "RankCorrZoom", "RankUCB1"):
         assert row in shown
 
 

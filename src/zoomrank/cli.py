@@ -8,9 +8,11 @@ import numpy as np
 
 from zoomrank import __version__
 from zoomrank.errors import ZoomrankError
+from zoomrank.lab import simulate
+from zoomrank.rankers import RankCorrZoom, RankUCB1
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
-from zoomrank.users import chinese_restaurant
+from zoomrank.users import UserDistribution, chinese_restaurant
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _COLUMNS = 64
@@ -27,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     demo = commands.add_parser(
         "demo",
-        help="the paper's visitors and what the best ranking does for them",
+        help="what a diverse ranking is worth, and how fast it is learned from clicks",
         description="Build the paper's collection and visitors with a few interests, rank with full information, "
         "and let simulated visitors click.",
         epilog="example:  zoomrank demo --visitors 1000000",
@@ -35,16 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo.add_argument("--depth", type=int, default=15, help="levels of the binary tree; 15 is 32,768 documents")
     demo.add_argument("--slots", type=int, default=5, help="documents in a ranking (default: 5)")
     demo.add_argument("--visitors", type=int, default=300_000, help="simulated visitors a ranking (default: 300,000)")
+    demo.add_argument("--visits", type=int, default=50_000, help="visits to learn from (default: 50,000)")
     demo.add_argument("--seed", type=_seed, default=7, help="another number, other interests (default: 7)")
     options = parser.parse_args(arguments)
     try:
-        _demo(options.depth, options.slots, options.visitors, options.seed)
+        _demo(options.depth, options.slots, options.visitors, options.visits, options.seed)
     except ZoomrankError as error:
         parser.exit(2, f"zoomrank: {error}\n")
     return 0
 
 
-def _demo(depth: int, slots: int, visitors: int, seed: int) -> None:
+def _demo(depth: int, slots: int, visitors: int, visits: int, seed: int) -> None:
     tree = DocumentTree.exponential(depth=depth)
     users = chinese_restaurant(tree, seed=seed)
     best = users.greedy(slots)
@@ -70,7 +73,23 @@ def _demo(depth: int, slots: int, visitors: int, seed: int) -> None:
         print(f"  {name:<34}{users.satisfaction(ranking):>10.4f}{satisfied:>11.4f}{rate:>13,.0f}")
     if users.satisfaction(popular) < best.satisfaction:
         print("\nThe most popular documents are much alike; a diverse ranking satisfies more visitors.")
-    print("\nLearning such a ranking from clicks alone is what zoomrank is for.")
+    _learn(tree, users, slots, visits, seed, best.satisfaction)
+
+
+def _learn(tree: DocumentTree, users: UserDistribution, slots: int, visits: int, seed: int, best: float) -> None:
+    """Let two learners find such a ranking from clicks alone."""
+    tenth = max(visits // 10, 1)
+    print(f"\nLearning it from clicks alone, in {visits:,} visits, as a share of what the greedy ranking satisfies:\n")
+    heads = "".join(f"{end // 1000:>7,}k" if end >= 1000 else f"{end:>8}" for end in range(tenth, visits + 1, tenth))
+    print(f"  {'visits':<16}{heads}")
+    for make in (RankCorrZoom, RankUCB1):
+        trace = simulate(make(tree, slots, seed=seed), users, visits, seed=seed, windows=list(_ends(visits, tenth)))
+        print(f"  {make.__name__:<16}{''.join(f'{rate / best:>8.2f}' for rate in trace.rates)}")
+
+
+def _ends(visits: int, tenth: int) -> list[int]:
+    ends = list(range(tenth, visits, tenth))[:9]
+    return [*ends, visits]
 
 
 def _seed(text: str) -> int:
