@@ -10,7 +10,10 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), 
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_readme_examples_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_examples_run(
+    example: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     exec(compile(example, "README.md", "exec"), {})  # noqa: S102
     assert capsys.readouterr().out
 
