@@ -10,7 +10,7 @@ import numpy as np
 
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import Array
+from zoomrank.spaces.topology import Array, node_depths
 
 BITS = 2.0**40  # choices that one random number may decide among; it has 53 bits, and 13 stay in hand
 
@@ -24,6 +24,7 @@ class Grove(NamedTuple):
     end_document: Array
     leaf: Array
     width: Array  # W(u)
+    leaf_depth: Array  # how deep each document lies
     even: bool  # all children of a node hold equally many documents: uniform at each branch is uniform over all
 
 
@@ -34,7 +35,7 @@ def grove(tree: DocumentTree) -> Grove:
     fan = np.diff(shape.child_start)
     above = shape.parent[1:]
     even = bool((size[1:].astype(np.int64) * fan[above] == size[above]).all())
-    return Grove(*shape, tree.width, even)
+    return Grove(*shape, tree.width, node_depths(shape.parent)[shape.leaf].astype(np.uint16), even)
 
 
 @inlined

@@ -98,36 +98,34 @@ def walk_best(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.rand
             elif value == top:
                 ties += 1
         if ties > 1:
-            chosen = np.int64(rng.random() * ties)
-            for step in range(fan):
-                if min(state.best[row, first + np.uint32(step)], cap) == top:
-                    if chosen == 0:
-                        at = first + np.uint32(step)
-                        break
-                    chosen -= 1
+            chosen = np.uint32(rng.random() * ties)
+            if ties == fan:  # nothing to look for: under a cap, this is the rule
+                at = first + chosen
+            else:
+                at = first
+                while min(state.best[row, at], cap) != top or chosen > 0:
+                    if min(state.best[row, at], cap) == top:
+                        chosen -= np.uint32(1)
+                    at += np.uint32(1)
     return np.int64(at)
 
 
 @inlined
 def remember_paths(state: Any, shown: Array, above: Scalar) -> None:
     """Write down the root path of each document above, unless it is there already."""
-    for row in range(above):
-        leaf = state.leaf[shown[row]]
-        if state.path_leaf[row] == leaf:
-            continue
-        state.path_leaf[row] = leaf
-        depth = 0
-        node = leaf
-        while node > 0:
-            depth += 1
-            node = state.parent[node]
-        for below in range(depth + 1, state.path.shape[1]):
-            state.path[row, below] = leaf  # a leaf stays itself however deep others go
-        node = leaf
-        while depth >= 0:
-            state.path[row, depth] = node
-            node = state.parent[node]
-            depth -= 1
+    for row in range(np.uint64(above)):
+        document = np.uint64(shown[row])
+        node = state.leaf[document]
+        if state.path_leaf[row] != node:
+            state.path_leaf[row] = node
+            depth = np.uint64(state.leaf_depth[document])
+            for below in range(depth + np.uint64(1), np.uint64(state.path.shape[1])):
+                state.path[row, below] = node  # a leaf stays itself however deep others go
+            while depth > 0:
+                state.path[row, depth] = node
+                node = state.parent[node]
+                depth -= np.uint64(1)
+            state.path[row, 0] = 0
 
 
 @inlined
@@ -230,10 +228,13 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
             if state.below[step] == 0:
                 state.value[step] = min(state.best[row, first + step], cap)
                 top = max(top, state.value[step])
+        start = np.uint64(state.child_start[node])
         for step in range(fan):
             if state.below[step] != 0:
-                state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
-                top = max(top, state.value[step])
+                state.value[step] = -1.0
+                if min(state.best[row, first + step], state.width[start + step]) >= top:
+                    state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
+                    top = max(top, state.value[step])
         ties = 0
         for step in range(fan):
             if state.value[step] == top:
