@@ -60,6 +60,7 @@ from zoomrank.bandits.zooming import (
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.naming import scramble
 from zoomrank.spaces.topology import Array
 
 
@@ -99,22 +100,13 @@ ContextualState = flat("ContextualState", Grove, Pool, Rule, Paths, Pairs, Look,
 
 
 @inlined
-def _scramble(value: Scalar) -> Scalar:
-    """Scramble 64 bits, so that sums of scrambled numbers name multisets."""
-    bits = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
-
-
-@inlined
 def _describe_context(state: Any, shown: Array, above: Scalar) -> None:
     """Write down, level by level, which context node the documents above are in, and how wide it is."""
     remember_paths(state, shown, above)
     for level in range(state.path.shape[1]):
         name, width = np.uint64(1), 0.0
         for row in range(above):
-            name += _scramble(state.path[row, level])
+            name += scramble(state.path[row, level])
             width += state.width[state.path[row, level]]
         state.context_hash[level] = name
         state.context_width[level] = 4.0 * width
@@ -123,7 +115,7 @@ def _describe_context(state: Any, shown: Array, above: Scalar) -> None:
 @inlined
 def _family(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
     """Find where in the table the children of an entry are, or would be, in the context at this level."""
-    key = _scramble(np.uint64(entry) ^ _scramble(state.context_hash[level])) | np.uint64(1)  # 0 is an empty place
+    key = scramble(np.uint64(entry) ^ scramble(state.context_hash[level])) | np.uint64(1)  # 0 is an empty place
     room = np.uint64(state.family_key.shape[1] - 1)
     at = key & room
     while state.family_key[slot, at] != 0 and state.family_key[slot, at] != key:
@@ -302,7 +294,7 @@ def _walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np
 def _open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar, place: Scalar) -> None:
     """Store the children of an entry in a context that has come up for the first time."""
     node = np.int64(state.pair_node[slot, entry])
-    key = _scramble(np.uint64(entry) ^ _scramble(state.context_hash[level])) | np.uint64(1)
+    key = scramble(np.uint64(entry) ^ scramble(state.context_hash[level])) | np.uint64(1)
     first = state.pair_used[slot]
     state.family_key[slot, place] = key
     state.family_first[slot, place] = first

@@ -17,6 +17,7 @@ from zoomrank.compiled import compiled
 from zoomrank.errors import MeanError, MutationError, ParameterError
 from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree, EdgeWeightedTree, RootedTree
 from zoomrank.spaces.ids import Positions
+from zoomrank.spaces.naming import scramble
 from zoomrank.spaces.topology import Array
 from zoomrank.users.clicks import ForestState, lazy_relevance, whole_relevance
 from zoomrank.users.distribution import Seed, UserDistribution, mean_array
@@ -216,14 +217,6 @@ def _with_lengths(tree: RootedTree) -> EdgeWeightedTree:
 
 
 @compiled
-def _mix(value: np.uint64) -> np.uint64:
-    """Scramble 64 bits, so that sums of scrambled numbers name multisets (a finaliser in the style of splitmix64)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@compiled
 def _orbits(parent: Array, parameters: Array, leaves: Array) -> Array:
     """A number per node; equal numbers mean that a parameter-preserving automorphism exchanges the nodes.
 
@@ -237,10 +230,10 @@ def _orbits(parent: Array, parameters: Array, leaves: Array) -> Array:
     for node in range(nodes - 1, -1, -1):
         own = np.uint64(0x9E3779B97F4A7C15)
         for parameter in parameters[node]:
-            own = _mix(own ^ np.uint64(np.int64(parameter * 1e12 + 0.5)))
-        name[node] = _mix(name[node] + own)
+            own = scramble(own ^ np.uint64(np.int64(parameter * 1e12 + 0.5)))
+        name[node] = scramble(name[node] + own)
         if node > 0:
             name[parent[node]] += name[node]
     for node in range(1, nodes):
-        name[node] = _mix(name[node] ^ _mix(name[parent[node]]))
+        name[node] = scramble(name[node] ^ scramble(name[parent[node]]))
     return name
