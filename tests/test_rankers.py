@@ -403,3 +403,7 @@ def test_bandits_alone() -> None:
     contextual.update(choice, 1)
     with pytest.raises(FeedbackError, match="0 or 1"):
         contextual.update(choice, 2)
+    with pytest.raises(ParameterError, match="came after one of 2"):
+        contextual.select(context=[3])
+    with pytest.raises(ParameterError, match="62 is the most"):
+        zr.bandits.Zooming(TREE).select(context=range(63))

@@ -18,13 +18,16 @@ scale. The paper's bound is scale 1; it is a worst case, and makes the lower slo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoomrank.bandits.exploration import Exploration, exploration_constant
 from zoomrank.bandits.interface import (
+    LARGEST_CONTEXT,
     Bandit,
+    Choice,
     Clock,
     Feedback,
     Seed,
@@ -38,7 +41,6 @@ from zoomrank.bandits.interface import (
 )
 from zoomrank.bandits.subtree import Grove
 from zoomrank.bandits.zooming import (
-    LARGEST_CONTEXT,
     Paths,
     Pool,
     Rule,
@@ -59,7 +61,7 @@ from zoomrank.bandits.zooming import (
 )
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
-from zoomrank.spaces import DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.naming import scramble
 from zoomrank.spaces.topology import Array
 
@@ -439,6 +441,7 @@ class ContextualZooming(Bandit):
             raise ParameterError(f"The scale of widths must be a positive number, not {scale}.")
         self.constant = exploration_constant(exploration, horizon)
         self.exploration, self.horizon, self.scale, self.correlated = exploration, horizon, scale, correlated
+        self._context_size: int | None = None
 
     not_saved = Bandit.not_saved | {*Paths._fields, *Look._fields}
 
@@ -451,6 +454,14 @@ class ContextualZooming(Bandit):
             "scale": self.scale,
             "correlated": self.correlated,
         }
+
+    def select(self, context: Iterable[DocumentId] = ()) -> Choice:
+        """Choose a document in a context; all contexts must be of one size, as those of a slot are."""
+        above = tuple(context)
+        if above and self._context_size not in (None, len(above)):
+            raise ParameterError(f"A context of {len(above)} documents came after one of {self._context_size}.")
+        self._context_size = len(above) or self._context_size
+        return super().select(above)
 
     def fresh_state(self, slots: int) -> Any:
         """The pair of roots per slot."""

@@ -23,11 +23,12 @@ import numpy as np
 
 from zoomrank.bandits.subtree import Grove, draw_document, grove
 from zoomrank.compiled import Function, Scalar, compiled, generic, inlined
-from zoomrank.errors import FeedbackError
+from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.topology import Array
 
 Seed = int | np.random.Generator | None
+LARGEST_CONTEXT = 62  # documents above a slot: they are the bits of a mask
 
 
 class Clock(NamedTuple):
@@ -154,6 +155,8 @@ class Bandit(ABC):
     def select(self, context: Iterable[DocumentId] = ()) -> Choice:
         """Choose a document, given the documents that were shown before it and skipped."""
         above = tuple(context)
+        if len(above) > LARGEST_CONTEXT:
+            raise ParameterError(f"A context of {len(above)} documents is too large; {LARGEST_CONTEXT} is the most.")
         self._make_room()
         strategy, document, chance = _select_alone(self._state, self.tree.documents.positions(above), self.rng)
         return Choice(self.tree.documents[document], int(strategy), float(chance), above)

@@ -22,6 +22,7 @@ import numpy as np
 
 from zoomrank.bandits.exploration import Exploration, exploration_constant
 from zoomrank.bandits.interface import (
+    LARGEST_CONTEXT,
     Bandit,
     Clock,
     Feedback,
@@ -38,8 +39,6 @@ from zoomrank.bandits.subtree import Grove
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
-
-LARGEST_CONTEXT = 62  # documents above a slot, as bits of a mask
 
 
 class Pool(NamedTuple):
@@ -266,10 +265,10 @@ def holder(state: Any, slot: Scalar, strategy: Scalar, document: Scalar) -> Scal
     """The active entry that holds a document: the strategy that picked it or, if that was refined since, one below
     it.
     """
-    at = np.uint32(strategy)
     row = np.uint64(slot)
+    at = np.uint32(strategy if 0 <= strategy < state.used[row] else 0)
     node = state.node[row, at]
-    if at >= state.used[row] or not state.first_document[node] <= document < state.end_document[node]:
+    if not state.first_document[node] <= document < state.end_document[node]:
         at = np.uint32(0)  # a strategy of a learner that was made afresh since: ask from the root
     while state.child[row, at] != 0:
         at = state.child[row, at]

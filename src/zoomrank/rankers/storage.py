@@ -69,7 +69,7 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Rank
     """Read a ranker back; it goes on exactly as the saved one would have."""
     header, body = _read(Path(path))
     tree = _tree(header["tree"], tree)
-    kind = getattr(named, header["ranker"], Ranked)
+    kind = _class(named, header["ranker"], Ranked)
     if header["random"]["bit_generator"] != "PCG64":
         raise FileFormatError(f"{path} has a random generator of an unknown kind.")
     ranker: Ranked = kind.__new__(kind)
@@ -120,6 +120,14 @@ def _tree(wanted: dict[str, Any], tree: DocumentTree | None) -> DocumentTree:
     return tree
 
 
+def _class(module: Any, name: str, base: type) -> Any:
+    """The class of this name, if it is one of ours."""
+    found = getattr(module, name, None)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise FileFormatError(f"The file is of a {name}, which this zoomrank does not know.")
+    return found
+
+
 def _specification(bandit: Bandit) -> dict[str, Any]:
     settings = {
         name: _specification(value) if isinstance(value, Bandit) else value for name, value in bandit.settings.items()
@@ -129,6 +137,6 @@ def _specification(bandit: Bandit) -> dict[str, Any]:
 
 def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
     settings = dict(specification)
-    kind: type[Bandit] = getattr(bandits, settings.pop("class"))
+    kind = _class(bandits, settings.pop("class"), Bandit)
     inner = settings.pop("bandit", None)
     return kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))  # type: ignore[arg-type]
