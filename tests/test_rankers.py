@@ -108,6 +108,12 @@ def test_batches_are_what_single_calls_are(name: str) -> None:
     many.learn_many(batch, clicks)
     same_state(one, many)
     assert batch[-1].documents == batch.documents[-1]
+    more, same = many.rank_many(3), one.rank_many(3)
+    many.learn_many(more, np.array([3, 1, 0]))  # as `users.clicks` has it: 3 of 3 slots is no click
+    one.learn_many(same, [None, 1, 0])
+    same_state(one, many)
+    with pytest.raises(FeedbackError, match="outside"):
+        many.learn_many(many.rank_many(1), np.array([4]))
     with pytest.raises(RepeatedFeedbackError):
         many.learn(batch[2], 0)
     with pytest.raises(FeedbackError, match="2 answers were given to 3 rankings"):

@@ -14,6 +14,7 @@ import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from zoomrank.bandits.subtree import draw_document
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.errors import FeedbackError, RepeatedFeedbackError, SlotsError, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
-from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree
 from zoomrank.spaces.topology import Array
 
 MOST_SLOTS = 60
@@ -100,22 +101,27 @@ class Ranking:
     impressions: Impressions  # one row
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rankings:
-    """Many rankings, made without learning in between."""
+    """Many rankings, made without learning in between; a sequence of `Ranking`s."""
 
-    documents: list[list[DocumentId]]
+    ids: DocumentIds
     first_number: int
     ranker: str
     impressions: Impressions
 
+    @cached_property
+    def documents(self) -> list[list[DocumentId]]:
+        """The documents of each ranking; their positions in the tree are `impressions.shown`."""
+        return [self.ids.at(shown) for shown in self.impressions.shown.tolist()]
+
     def __len__(self) -> int:
-        return len(self.documents)
+        return len(self.impressions.shown)
 
     def __getitem__(self, row: int) -> Ranking:
         at = range(len(self))[row]
         part = Impressions(*(array[at : at + 1] for array in self.impressions))
-        return Ranking(self.documents[at], self.first_number + at, self.ranker, part)
+        return Ranking(self.ids.at(part.shown[0]), self.first_number + at, self.ranker, part)
 
 
 class Ranked:
@@ -158,26 +164,28 @@ class Ranked:
         while row < count:
             self.make_room()
             row = rank_rows(self.state, out, row, self.duplicates, self.rng)
-        documents = [self.tree.documents.at(shown) for shown in out.shown.tolist()]
         first = self.made
         self.made += count
-        return Rankings(documents, first, self.name, out)
+        return Rankings(self.tree.documents, first, self.name, out)
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
         """Learn from the answer to a ranking: the 0-based slot of the first click, or None if there was none."""
-        self._check(ranking.ranker, ranking.number, 1)
-        self._absorb(ranking.impressions, np.array([self._slot(click)]))
-        self._mark(ranking.number)
+        byte, bit = divmod(ranking.number, 8)
+        self._unanswered(ranking.ranker, ranking.number, 1)
+        self._absorb(ranking.impressions, self._slots([click]))
+        self.answered[byte] |= 1 << bit
 
     def learn_many(self, rankings: Rankings, clicks: Sequence[int | None] | Array) -> None:
-        """Learn from the answers to many rankings, in their order; all of them or, if one is refused, none."""
+        """Learn from the answers to many rankings, in their order; all of them or, if one is refused, none.
+
+        An array of integers says "no click" by the number of slots, as `users.clicks` does.
+        """
         if len(clicks) != len(rankings):
             raise FeedbackError(f"{len(clicks)} answers were given to {len(rankings)} rankings.")
-        slots = np.array([self._slot(click) for click in clicks], dtype=np.int64)
-        self._check(rankings.ranker, rankings.first_number, len(rankings))
+        slots = self._slots(clicks)
+        numbers = self._unanswered(rankings.ranker, rankings.first_number, len(rankings))
         self._absorb(rankings.impressions, slots)
-        for number in range(rankings.first_number, rankings.first_number + len(rankings)):
-            self._mark(number)
+        self._mark(numbers)
 
     def explain(self, ranking: Ranking) -> list[SlotExplanation]:
         """Why each document of a ranking stands where it stands, as the slots' learners see it now."""
@@ -220,29 +228,40 @@ class Ranked:
             self.make_room()
             row = learn_rows(self.state, impressions, clicks, row)
 
-    def _slot(self, click: int | None) -> int:
-        if click is None:
-            return self.slots
-        slot = whole_number(click, "click")
-        if not 0 <= slot < self.slots:
-            raise FeedbackError(f"A click on slot {slot} is outside the ranking: slots are 0 to {self.slots - 1}.")
-        return slot
+    def _slots(self, clicks: Sequence[int | None] | Array) -> Array:
+        """The clicked slots as kernels want them: the number of slots for no click."""
+        if isinstance(clicks, np.ndarray) and clicks.dtype.kind in "iu":
+            slots = clicks.astype(np.int64)
+            outside = slots[(slots < 0) | (slots > self.slots)]
+        else:
+            given = [None if click is None else whole_number(click, "click") for click in clicks]
+            outside = np.array([slot for slot in given if slot is not None and not 0 <= slot < self.slots])
+            slots = np.array([self.slots if slot is None else slot for slot in given], dtype=np.int64)
+        if len(outside):
+            raise FeedbackError(
+                f"A click on slot {outside[0]} is outside the ranking: slots are 0 to {self.slots - 1}."
+            )
+        return slots
 
     def _check_made(self, ranker: str, first: int, count: int) -> None:
         if ranker != self.name or first + count > self.made:
             raise FeedbackError("This ranking was made by another ranker.")
 
-    def _check(self, ranker: str, first: int, count: int) -> None:
+    def _unanswered(self, ranker: str, first: int, count: int) -> Array:
+        """The numbers of these rankings; refused if one of them has had its feedback."""
         self._check_made(ranker, first, count)
-        for number in range(first, first + count):
-            if number // 8 < len(self.answered) and self.answered[number // 8] >> number % 8 & 1:
-                raise RepeatedFeedbackError(f"Ranking {number} has had its feedback already.")
-
-    def _mark(self, number: int) -> None:
-        missing = number // 8 + 1 - len(self.answered)
+        missing = (first + count + 7) // 8 - len(self.answered)
         if missing > 0:
             self.answered.extend(bytes(missing))
-        self.answered[number // 8] |= 1 << number % 8
+        numbers = np.arange(first, first + count)
+        bits = np.frombuffer(self.answered, np.uint8)[numbers >> 3] >> (numbers & 7) & 1
+        if bits.any():
+            raise RepeatedFeedbackError(f"Ranking {numbers[bits.argmax()]} has had its feedback already.")
+        return numbers
+
+    def _mark(self, numbers: Array) -> None:
+        bits = (1 << (numbers & 7)).astype(np.uint8)
+        np.bitwise_or.at(np.frombuffer(self.answered, np.uint8), numbers >> 3, bits)
 
 
 def empty_impressions(rows: int, slots: int) -> Impressions:

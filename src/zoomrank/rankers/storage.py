@@ -139,4 +139,5 @@ def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
     settings = dict(specification)
     kind = _class(bandits, settings.pop("class"), Bandit)
     inner = settings.pop("bandit", None)
-    return kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))  # type: ignore[arg-type]
+    made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))
+    return made
