@@ -170,8 +170,11 @@ class Ranked:
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
         """Learn from the answer to a ranking: the 0-based slot of the first click, or None if there was none."""
+        self._check_made(ranking.ranker, ranking.number, 1)
         byte, bit = divmod(ranking.number, 8)
-        self._unanswered(ranking.ranker, ranking.number, 1)
+        self._make_space(ranking.number + 1)
+        if self.answered[byte] >> bit & 1:
+            raise RepeatedFeedbackError(f"Ranking {ranking.number} has had its feedback already.")
         self._absorb(ranking.impressions, self._slots([click]))
         self.answered[byte] |= 1 << bit
 
@@ -250,14 +253,17 @@ class Ranked:
     def _unanswered(self, ranker: str, first: int, count: int) -> Array:
         """The numbers of these rankings; refused if one of them has had its feedback."""
         self._check_made(ranker, first, count)
-        missing = (first + count + 7) // 8 - len(self.answered)
-        if missing > 0:
-            self.answered.extend(bytes(missing))
+        self._make_space(first + count)
         numbers = np.arange(first, first + count)
         bits = np.frombuffer(self.answered, np.uint8)[numbers >> 3] >> (numbers & 7) & 1
         if bits.any():
             raise RepeatedFeedbackError(f"Ranking {numbers[bits.argmax()]} has had its feedback already.")
         return numbers
+
+    def _make_space(self, count: int) -> None:
+        missing = (count + 7) // 8 - len(self.answered)
+        if missing > 0:
+            self.answered.extend(bytes(missing))
 
     def _mark(self, numbers: Array) -> None:
         bits = (1 << (numbers & 7)).astype(np.uint8)
