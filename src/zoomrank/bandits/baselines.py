@@ -52,42 +52,26 @@ def _select_fixed(
 
 
 @on_subtree(UniformState)
-def _subtree_uniform(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return np.int64(state.leaf[strategy])
-
-
 @on_subtree(FixedState)
-def _subtree_fixed(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return np.int64(state.leaf[strategy])
 
 
 @on_update(UniformState)
-def _update_uniform(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    pass
-
-
 @on_update(FixedState)
-def _update_fixed(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     pass
 
 
 @on_reset(UniformState)
-def _reset_uniform(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    pass
-
-
 @on_reset(FixedState)
-def _reset_fixed(state: Any, slot: Scalar, horizon: Scalar) -> None:
+def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     pass
 
 
 @on_roomy(UniformState)
-def _roomy_uniform(state: Any) -> Scalar:
-    return len(state.leaf) > 0
-
-
 @on_roomy(FixedState)
-def _roomy_fixed(state: Any) -> Scalar:
+def _roomy(state: Any) -> Scalar:
     return len(state.leaf) > 0
 
 

@@ -111,12 +111,8 @@ def _select_exp3(
 
 
 @on_subtree(GridUCB1State)
-def _subtree_ucb1(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return _node_of(state, slot, strategy)
-
-
 @on_subtree(GridEXP3State)
-def _subtree_exp3(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return _node_of(state, slot, strategy)
 
 
@@ -149,12 +145,8 @@ def _reset_exp3(state: Any, slot: Scalar, horizon: Scalar) -> None:
 
 
 @on_roomy(GridUCB1State)
-def _roomy_ucb1(state: Any) -> Scalar:
-    return len(state.arms) > 0
-
-
 @on_roomy(GridEXP3State)
-def _roomy_exp3(state: Any) -> Scalar:
+def _roomy(state: Any) -> Scalar:
     return len(state.arms) > 0
 
 

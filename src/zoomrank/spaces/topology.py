@@ -22,9 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Shape(NamedTuple):
-    """What kernels see of a tree: 32-bit unsigned integers, which compiled code indexes with twice as fast as signed
-    ones.
-    """
+    """What kernels see of a tree: 32-bit unsigned integers, with which indexing needs no check for negative numbers."""
 
     parent: Array  # of each node; the root is its own parent
     child_start: Array  # the children of u are child_start[u] .. child_start[u + 1] - 1
