@@ -70,18 +70,17 @@ class Pairs(NamedTuple):
     """Zoom trees over (subtree, context node) pairs, a row per slot; entry 0 is the pair of roots."""
 
     pair_node: Array  # the subtree
-    pair_refined: Array  # 1 if it is no longer active
     pair_plays: Array
     pair_clicks: Array
-    pair_index: Array  # while it is active
-    pair_width: Array
-    known_for: Array  # the context in which the value of a refined pair is known; 0 if in none
-    known_value: Array  # its capped value there
+    known_for: Array  # ACTIVE; or, once it is refined, the context in which its value is known, 0 if in none
+    pair_value: Array  # its index while it is active, else its capped value in that context
     pair_used: Array  # entries in use, per slot
-    family_key: Array  # hash table: (entry, refined context) ...
-    family_first: Array  # ... to the first of its children
+    family: Array  # hash table: the name of (entry, refined context) or 0, and the first of its children
     families: Array  # in use, per slot
     scale: float
+
+
+ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no context is called so
 
 
 class Look(NamedTuple):
@@ -94,8 +93,9 @@ class Look(NamedTuple):
     look_step: Array  # the child to look at next
     look_value: Array  # the best so far
     family_value: Array  # the values of the children of one pair
-    context_hash: Array  # of the context node at each level
-    context_width: Array  # 4 · the sum of the widths of its nodes
+    context_hash: Array  # [i, l]: the name of the context node that the first i documents above are in at level l
+    context_width: Array  # [i, l]: 4 · the sum of the widths of its nodes
+    described: Array  # for how many documents above that is written down, and how many there are now
 
 
 ContextualState = flat("ContextualState", Grove, Pool, Rule, Paths, Pairs, Look, Clock)
@@ -103,24 +103,51 @@ ContextualState = flat("ContextualState", Grove, Pool, Rule, Paths, Pairs, Look,
 
 @inlined
 def _describe_context(state: Any, shown: Array, above: Scalar) -> None:
-    """Write down, level by level, which context node the documents above are in, and how wide it is."""
+    """Write down, level by level, which context node the documents above are in, and how wide it is.
+
+    One more document adds to what is known of those before it, and the slots of a round ask one after the other. So
+    whatever is still true is kept.
+    """
+    size = np.uint64(above)
+    known = np.uint64(state.described[0])
+    for row in range(size):
+        if row < known and state.path_leaf[row] != state.leaf[np.uint64(shown[row])]:
+            known = row
     remember_paths(state, shown, above)
-    for level in range(state.path.shape[1]):
-        name, width = np.uint64(1), 0.0
-        for row in range(above):
-            name += scramble(state.path[row, level])
-            width += state.width[state.path[row, level]]
-        state.context_hash[level] = name
-        state.context_width[level] = 4.0 * width
+    for row in range(known, size):
+        for level in range(np.uint64(state.path.shape[1])):
+            node = state.path[row, level]
+            state.context_hash[row + np.uint64(1), level] = state.context_hash[row, level] + scramble(node)
+            state.context_width[row + np.uint64(1), level] = state.context_width[row, level] + 4.0 * state.width[node]
+    state.described[0] = max(known, size)
+    state.described[1] = size
+
+
+@inlined
+def _name_at(state: Any, level: Scalar) -> Scalar:
+    """The name of the context node at a level; at the last one, of the context itself."""
+    return state.context_hash[np.uint64(state.described[1]), np.uint64(level)]
+
+
+@inlined
+def _context(state: Any) -> Scalar:
+    return _name_at(state, state.context_hash.shape[1] - 1)
+
+
+@inlined
+def _width(state: Any, node: Scalar, level: Scalar) -> Scalar:
+    """Width of a pair at this level."""
+    around = state.context_width[np.uint64(state.described[1]), np.uint64(level)]
+    return state.scale * (state.width[np.uint64(node)] + around)
 
 
 @inlined
 def _family(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
     """Find where in the table the children of an entry are, or would be, in the context at this level."""
-    key = scramble(np.uint64(entry) ^ scramble(state.context_hash[level])) | np.uint64(1)  # 0 is an empty place
-    room = np.uint64(state.family_key.shape[1] - 1)
+    key = scramble(np.uint64(entry) ^ scramble(_name_at(state, level))) | np.uint64(1)  # 0 is an empty place
+    room = np.uint64(state.family.shape[1] - 1)
     at = key & room
-    while state.family_key[slot, at] != 0 and state.family_key[slot, at] != key:
+    while state.family[slot, at, 0] != 0 and state.family[slot, at, 0] != key:
         at = (at + np.uint64(1)) & room
     return np.int64(at)
 
@@ -128,7 +155,7 @@ def _family(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
 @inlined
 def _fresh_index(state: Any, slot: Scalar, node: Scalar, level: Scalar) -> Scalar:
     """The index of a pair that was never played: its width and a whole radius."""
-    return state.scale * (state.width[node] + state.context_width[level]) + np.sqrt(state.constant[slot])
+    return _width(state, node, level) + np.sqrt(state.constant[slot])
 
 
 @inlined
@@ -149,6 +176,15 @@ def _fan_of(state: Any, node: Scalar) -> Scalar:
 def _child(state: Any, node: Scalar, step: Scalar) -> Scalar:
     start = np.int64(state.child_start[node])
     return start + step if start != np.int64(state.child_start[node + 1]) else node
+
+
+@inlined
+def _held_by(state: Any, node: Scalar, step: Scalar, level: Scalar, mask: Scalar) -> Scalar:
+    """Say which documents in the mask lie below this child."""
+    held = mask
+    if mask != 0 and state.child_start[node] != state.child_start[node + 1]:
+        held = documents_below(state, _child(state, node, step), level + 1, mask)
+    return held
 
 
 @inlined
@@ -185,13 +221,15 @@ def _fresh_value(state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Sc
 @inlined
 def _quick_value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
     """The capped value of a pair if it takes no search: it is active, known, or its children are fresh; else -1."""
-    node = np.int64(state.pair_node[slot, entry])
+    row, at = np.uint64(slot), np.uint64(entry)
+    node = np.int64(state.pair_node[row, at])
+    known_for = state.known_for[row, at]
     value = -1.0
-    if state.pair_refined[slot, entry] == 0:
-        value = min(state.pair_index[slot, entry], _cap(state, node, level, mask, cap))
-    elif state.known_for[slot, entry] == state.context_hash[len(state.context_hash) - 1]:
-        value = state.known_value[slot, entry]
-    elif state.family_key[slot, _family(state, slot, entry, level + 1)] == 0:
+    if known_for == ACTIVE:
+        value = min(state.pair_value[row, at], _cap(state, node, level, mask, cap))
+    elif known_for == _context(state):
+        value = state.pair_value[row, at]
+    elif state.family[row, _family(state, slot, entry, level + 1), 0] == 0:
         value = _fresh_value(state, slot, node, level, mask, cap)
     return value
 
@@ -200,7 +238,8 @@ def _quick_value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: S
 def _value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
     """The highest capped index at or below a pair in this context; what was searched is remembered.
 
-    A search ends early where the cap is reached: nothing below can be worth more.
+    A search ends early where the cap is reached: nothing below can be worth more. Children off the paths of S come
+    first; the others are worth at most their width, so that mostly nobody has to look.
     """
     value = _quick_value(state, slot, entry, level, mask, cap)
     depth = -1
@@ -212,26 +251,30 @@ def _value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar,
         node = np.int64(state.pair_node[slot, here])
         around = state.look_cap[depth] if state.look_mask[depth] == 0 else state.width[node]
         step = state.look_step[depth]
-        if step == _fan_of(state, node) or state.look_value[depth] >= around:
+        fan = _fan_of(state, node)
+        steps = fan if state.look_mask[depth] == 0 else 2 * fan
+        if step == steps or state.look_value[depth] >= around:
             value = state.look_value[depth]
-            state.known_for[slot, here] = state.context_hash[len(state.context_hash) - 1]
-            state.known_value[slot, here] = value
+            state.known_for[slot, here] = _context(state)
+            state.pair_value[slot, here] = value
             depth -= 1
             if depth >= 0:
                 state.look_value[depth] = max(state.look_value[depth], value)
         else:
             state.look_step[depth] += 1
-            child = state.look_first[depth] + step
+            late = step >= fan
+            step -= fan if late else 0
             inner = level + depth + 1
-            below = state.look_mask[depth]
-            if below != 0 and state.child_start[node] != state.child_start[node + 1]:
-                below = documents_below(state, _child(state, node, step), inner, below)
-            quick = _quick_value(state, slot, child, inner, below, around)
-            if quick >= 0.0:
-                state.look_value[depth] = max(state.look_value[depth], quick)
-            else:
-                depth += 1
-                _push(state, slot, depth, inner, child, below, around)
+            below = _held_by(state, node, step, inner - 1, state.look_mask[depth])
+            bound = around if below == 0 else state.width[_child(state, node, step)]
+            if (below != 0) == late and bound > state.look_value[depth]:
+                child = state.look_first[depth] + step
+                quick = _quick_value(state, slot, child, inner, below, around)
+                if quick >= 0.0:
+                    state.look_value[depth] = max(state.look_value[depth], quick)
+                else:
+                    depth += 1
+                    _push(state, slot, depth, inner, child, below, around)
     return value
 
 
@@ -240,7 +283,7 @@ def _push(state: Any, slot: Scalar, depth: Scalar, level: Scalar, entry: Scalar,
     state.look_entry[depth] = entry
     state.look_mask[depth] = mask
     state.look_cap[depth] = cap
-    state.look_first[depth] = np.int64(state.family_first[slot, _family(state, slot, entry, level + 1)])
+    state.look_first[depth] = np.int64(state.family[slot, _family(state, slot, entry, level + 1), 1])
     state.look_step[depth] = 0
     state.look_value[depth] = -1.0
 
@@ -252,24 +295,26 @@ def _walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np
     entry, level, cap = np.int64(0), 0, np.inf
     mask = ((1 << above) - 1) if state.correlated else 0
     node = np.int64(0)
-    refined = state.pair_refined[slot, 0] == 1
+    refined = state.known_for[slot, 0] != ACTIVE
     while refined:
         place = _family(state, slot, entry, level + 1)
-        fresh = state.family_key[slot, place] == 0
-        first = np.int64(state.family_first[slot, place])
+        fresh = state.family[slot, place, 0] == 0
+        first = np.int64(state.family[slot, place, 1])
         fan = _fan_of(state, node)
         around = cap if mask == 0 else state.width[node]
         if fresh:
             top = _fresh_value(state, slot, node, level, mask, cap)
         else:
             top = -1.0
-            for step in range(fan):
-                below = mask
-                if mask != 0 and state.child_start[node] != state.child_start[node + 1]:
-                    below = documents_below(state, _child(state, node, step), level + 1, mask)
-                value = _value(state, slot, first + step, level + 1, below, around)
-                state.family_value[step] = value
-                top = max(top, value)
+            for look in range(fan if mask == 0 else 2 * fan):
+                step = look if look < fan else look - fan
+                below = _held_by(state, node, step, level, mask)
+                if (below != 0) == (look >= fan):
+                    value = -1.0
+                    if below == 0 or state.width[_child(state, node, step)] >= top:
+                        value = _value(state, slot, first + step, level + 1, below, around)
+                    state.family_value[step] = value
+                    top = max(top, value)
             for step in range(fan):
                 state.value[step] = state.family_value[step]
         ties = 0
@@ -282,13 +327,12 @@ def _walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np
             if state.value[step] == top:
                 skip -= 1
             step += 1
-        if mask != 0 and state.child_start[node] != state.child_start[node + 1]:
-            mask = documents_below(state, _child(state, node, step), level + 1, mask)
+        mask = _held_by(state, node, step, level, mask)
         node = _child(state, node, step)
         cap = around
         entry = first + step
         level += 1
-        refined = not fresh and state.pair_refined[slot, entry] == 1
+        refined = not fresh and state.known_for[slot, entry] != ACTIVE
     return node
 
 
@@ -296,20 +340,18 @@ def _walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np
 def _open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar, place: Scalar) -> None:
     """Store the children of an entry in a context that has come up for the first time."""
     node = np.int64(state.pair_node[slot, entry])
-    key = scramble(np.uint64(entry) ^ scramble(state.context_hash[level])) | np.uint64(1)
+    key = scramble(np.uint64(entry) ^ scramble(_name_at(state, level))) | np.uint64(1)
     first = state.pair_used[slot]
-    state.family_key[slot, place] = key
-    state.family_first[slot, place] = first
+    state.family[slot, place, 0] = key
+    state.family[slot, place, 1] = first
     state.families[slot] += 1
     for step in range(_fan_of(state, node)):
         child = _child(state, node, step)
         state.pair_node[slot, first + step] = child
-        state.pair_refined[slot, first + step] = 0
-        state.known_for[slot, first + step] = 0
+        state.known_for[slot, first + step] = ACTIVE
         state.pair_plays[slot, first + step] = 0
         state.pair_clicks[slot, first + step] = 0
-        state.pair_index[slot, first + step] = _fresh_index(state, slot, child, level)
-        state.pair_width[slot, first + step] = state.scale * (state.width[child] + state.context_width[level])
+        state.pair_value[slot, first + step] = _fresh_index(state, slot, child, level)
     state.pair_used[slot] += _fan_of(state, node)
 
 
@@ -317,15 +359,13 @@ def _open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar, place: 
 def _update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     """Credit the active pair that holds the document in this context, opening families on the way to it."""
     _describe_context(state, shown, above)
-    if state.pair_plays[slot, 0] == 0 and state.pair_refined[slot, 0] == 0:  # the width of the root needs the context
-        state.pair_width[slot, 0] = state.scale * (state.width[0] + state.context_width[0])
     entry, level = np.int64(0), 0
-    while state.pair_refined[slot, entry] == 1:
+    while state.known_for[slot, entry] != ACTIVE:
         state.known_for[slot, entry] = 0  # something below is about to change
         place = _family(state, slot, entry, level + 1)
-        if state.family_key[slot, place] == 0:
+        if state.family[slot, place, 0] == 0:
             _open_family(state, slot, entry, level + 1, place)
-        entry = np.int64(state.family_first[slot, place])
+        entry = np.int64(state.family[slot, place, 1])
         while state.end_document[state.pair_node[slot, entry]] <= feedback.pick:
             entry += 1
         level += 1
@@ -333,10 +373,10 @@ def _update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abo
     state.pair_clicks[slot, entry] += np.uint32(feedback.reward)
     plays = state.pair_plays[slot, entry]
     radius = np.sqrt(state.constant[slot] / (1.0 + plays))
-    width = state.pair_width[slot, entry]
-    state.pair_index[slot, entry] = width + state.pair_clicks[slot, entry] / plays + radius
+    width = _width(state, state.pair_node[slot, entry], level)
+    state.pair_value[slot, entry] = width + state.pair_clicks[slot, entry] / plays + radius
     if radius < width:
-        state.pair_refined[slot, entry] = 1
+        state.known_for[slot, entry] = 0
 
 
 @on_select(ContextualState)
@@ -366,8 +406,8 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     if state.pessimistic:
         state.constant[slot] = 4.0 * np.log(horizon)
     plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
-    for place in range(state.family_key.shape[1]):
-        state.family_key[slot, place] = 0
+    for place in range(state.family.shape[1]):
+        state.family[slot, place, 0] = 0
     state.families[slot] = 0
     _plant_pairs(state, slot)
 
@@ -376,11 +416,10 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
 def _plant_pairs(state: Any, slot: Scalar) -> None:
     state.pair_used[slot] = 1
     state.pair_node[slot, 0] = 0
-    state.pair_refined[slot, 0] = 0
+    state.known_for[slot, 0] = ACTIVE
     state.pair_plays[slot, 0] = 0
     state.pair_clicks[slot, 0] = 0
-    state.pair_index[slot, 0] = np.inf  # there is nothing beside it
-    state.pair_width[slot, 0] = 0.0
+    state.pair_value[slot, 0] = np.inf  # there is nothing beside it
 
 
 @compiled
@@ -395,18 +434,18 @@ def _find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tupl
     _describe_context(state, shown, len(shown))
     entry, node, level = np.int64(0), np.int64(0), 0
     stored = True
-    while stored and state.pair_refined[slot, entry] == 1:
+    while stored and state.known_for[slot, entry] != ACTIVE:
         place = _family(state, slot, entry, level + 1)
-        stored = state.family_key[slot, place] != 0
+        stored = state.family[slot, place, 0] != 0
         step = 0
         while state.end_document[_child(state, node, step)] <= document:
             step += 1
         node = _child(state, node, step)
-        entry = np.int64(state.family_first[slot, place]) + step
+        entry = np.int64(state.family[slot, place, 1]) + step
         level += 1
     plays = np.int64(state.pair_plays[slot, entry]) if stored else 0
     clicks = np.int64(state.pair_clicks[slot, entry]) if stored else 0
-    return node, plays, clicks, state.scale * (state.width[node] + state.context_width[level])
+    return node, plays, clicks, _width(state, node, level)
 
 
 @on_roomy(ContextualState)
@@ -415,7 +454,7 @@ def _roomy(state: Any) -> Scalar:
     room = pool_is_roomy(state)
     for slot in range(len(state.pair_used)):
         room = room and state.pair_used[slot] + levels * max(state.widest, 1) < state.pair_node.shape[1]
-        room = room and 2 * (state.families[slot] + levels) < state.family_key.shape[1]
+        room = room and 2 * (state.families[slot] + levels) < state.family.shape[1]
     return room
 
 
@@ -467,15 +506,16 @@ class ContextualZooming(Bandit):
         """The pair of roots per slot."""
         widest = int(np.diff(self.tree.shape.child_start).max())
         levels = self.tree.depth + 1
+        largest = LARGEST_CONTEXT if slots == 1 else slots
         room = 2 + 2 * levels * max(widest, 1)
         table = 1 << (4 * levels).bit_length()
         state = ContextualState(
             *self.grove,
             *fresh_pool(slots, 1 + 2 * widest),
             *Rule(np.full(slots, self.constant), self.exploration == "pessimistic", self.correlated, widest),
-            *fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, widest),
+            *fresh_paths(self.tree, largest, widest),
             *_fresh_pairs(slots, room, table, float(self.scale)),
-            *_fresh_look(levels, widest),
+            *_fresh_look(levels, widest, largest),
             *endless(slots),
         )
         plant_all(state)
@@ -488,27 +528,18 @@ class ContextualZooming(Bandit):
         if int(state.used.max()) + state.widest > state.node.shape[1]:
             state = with_larger_pool(state)
         slots, room = state.pair_node.shape
-        table = state.family_key.shape[1]
+        table = state.family.shape[1]
         if int(state.pair_used.max()) + levels * widest >= room:
             room += max(room // 2, 2 * levels * widest)
         grow_table = 2 * (int(state.families.max()) + levels) >= table
         grown = _fresh_pairs(slots, room, 2 * table if grow_table else table, state.scale)
-        for name in (
-            "pair_node",
-            "pair_refined",
-            "pair_plays",
-            "pair_clicks",
-            "pair_index",
-            "pair_width",
-            "known_for",
-            "known_value",
-        ):
+        for name in ("pair_node", "pair_plays", "pair_clicks", "known_for", "pair_value"):
             getattr(grown, name)[:, : state.pair_node.shape[1]] = getattr(state, name)
         grown = grown._replace(pair_used=state.pair_used, families=state.families)
         if grow_table:
-            _rehash(state.family_key, state.family_first, grown.family_key, grown.family_first)
+            _rehash(state.family, grown.family)
         else:
-            grown = grown._replace(family_key=state.family_key, family_first=state.family_first)
+            grown = grown._replace(family=state.family)
         return state._replace(**grown._asdict())
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
@@ -523,39 +554,34 @@ class ContextualZooming(Bandit):
 
 
 @compiled
-def _rehash(keys: Array, firsts: Array, new_keys: Array, new_firsts: Array) -> None:
-    room = np.uint64(new_keys.shape[1] - 1)
-    for slot in range(keys.shape[0]):
-        for place in range(keys.shape[1]):
-            key = keys[slot, place]
+def _rehash(family: Array, larger: Array) -> None:
+    room = np.uint64(larger.shape[1] - 1)
+    for slot in range(family.shape[0]):
+        for place in range(family.shape[1]):
+            key = family[slot, place, 0]
             if key != 0:
                 at = key & room
-                while new_keys[slot, at] != 0:
+                while larger[slot, at, 0] != 0:
                     at = (at + np.uint64(1)) & room
-                new_keys[slot, at] = key
-                new_firsts[slot, at] = firsts[slot, place]
+                larger[slot, at] = family[slot, place]
 
 
 def _fresh_pairs(slots: int, room: int, table: int, scale: float) -> Pairs:
     shape = (slots, room)
     return Pairs(
         pair_node=np.zeros(shape, np.uint32),
-        pair_refined=np.zeros(shape, np.uint8),
         pair_plays=np.zeros(shape, np.uint32),
         pair_clicks=np.zeros(shape, np.uint32),
-        pair_index=np.zeros(shape),
-        pair_width=np.zeros(shape),
         known_for=np.zeros(shape, np.uint64),
-        known_value=np.zeros(shape),
+        pair_value=np.zeros(shape),
         pair_used=np.zeros(slots, np.int64),
-        family_key=np.zeros((slots, table), np.uint64),
-        family_first=np.zeros((slots, table), np.uint32),
+        family=np.zeros((slots, table, 2), np.uint64),
         families=np.zeros(slots, np.int64),
         scale=scale,
     )
 
 
-def _fresh_look(levels: int, widest: int) -> Look:
+def _fresh_look(levels: int, widest: int, largest: int) -> Look:
     return Look(
         look_entry=np.zeros(levels + 2, np.int64),
         look_mask=np.zeros(levels + 2, np.int64),
@@ -564,6 +590,7 @@ def _fresh_look(levels: int, widest: int) -> Look:
         look_step=np.zeros(levels + 2, np.int64),
         look_value=np.zeros(levels + 2),
         family_value=np.zeros(max(widest, 1)),
-        context_hash=np.zeros(levels, np.uint64),
-        context_width=np.zeros(levels),
+        context_hash=np.ones((largest + 1, levels), np.uint64),
+        context_width=np.zeros((largest + 1, levels)),
+        described=np.zeros(2, np.int64),
     )
