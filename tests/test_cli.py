@@ -13,9 +13,7 @@ def test_demo_shows_a_table_and_a_picture(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_errors_say_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["demo", "--depth", "3", "--slots", "9"])
-    assert stopped.value.code == 2
+    assert main(["demo", "--depth", "3", "--slots", "9"]) == 2
     assert "9 slots cannot be filled from 8 documents" in capsys.readouterr().err
 
 
@@ -25,7 +23,9 @@ def test_seeds_are_not_negative(capsys: pytest.CaptureFixture[str]) -> None:
     assert "a seed is 0 or more" in capsys.readouterr().err
 
 
-def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["demo", "--help"])
-    assert "example:" in capsys.readouterr().out
+@pytest.mark.parametrize("command", ["demo", "simulate", "reproduce", "report"])
+def test_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"examples:\n  zoomrank {command}" in capsys.readouterr().out

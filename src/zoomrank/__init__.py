@@ -1,6 +1,6 @@
 """zoomrank learns, from clicks alone, a short and diverse ranking over a large collection of documents."""
 
-from zoomrank import bandits, errors, spaces, users
+from zoomrank import bandits, errors, lab, spaces, users
 from zoomrank.lab import Trace, simulate
 from zoomrank.rankers import (
     FixedRanking,
@@ -40,6 +40,7 @@ __all__ = [
     "Trace",
     "bandits",
     "errors",
+    "lab",
     "load",
     "simulate",
     "spaces",

@@ -33,20 +33,24 @@ _settings: Any = numba.config  # a module that Numba fills at import
 _PACKAGE = Path(__file__).parent
 _HASH_DIGITS = 16
 _FORGET_AFTER_DAYS = 14
+_WITHOUT_KERNELS = ("cli", "lab", "service")  # unless a file there asks for them
 
 
-def _source_hash() -> str:
+def source_hash() -> str:
+    """Name the sources that numbers come from. What only reports or serves does not count unless it has kernels."""
     digest = hashlib.sha256()
     for file in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(file.relative_to(_PACKAGE).as_posix().encode())
-        digest.update(file.read_bytes())
+        name, text = file.relative_to(_PACKAGE), file.read_bytes()
+        if name.parts[0] not in _WITHOUT_KERNELS or b"zoomrank.compiled" in text:
+            digest.update(name.as_posix().encode())
+            digest.update(text)
     return digest.hexdigest()[:_HASH_DIGITS]
 
 
 def _cache_folder() -> Path:
     """The folder for kernels of exactly these sources; folders of other sources that nobody used lately go."""
     root = Path(_settings.CACHE_DIR or platformdirs.user_cache_dir("zoomrank")) / "zoomrank-kernels"
-    folder = root / _source_hash()
+    folder = root / source_hash()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)

@@ -94,6 +94,18 @@ class RepeatedFeedbackError(FeedbackError):
     """Feedback for a ranking that has had its feedback already."""
 
 
+class CatalogueError(ZoomrankError):
+    """A name that stands for nothing: a figure, a ranker, visitors."""
+
+
+class ResultsError(ZoomrankError):
+    """A folder of results that cannot be used: of another version, of other settings, or not one at all."""
+
+
+class EngineError(ZoomrankError):
+    """Runs could not be carried out: no cluster at this address, a worker that dies again and again."""
+
+
 class FileFormatError(ZoomrankError):
     """A file that zoomrank did not write, wrote in another version, or that is damaged."""
 

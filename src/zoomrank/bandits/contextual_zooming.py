@@ -93,7 +93,8 @@ class Look(NamedTuple):
     look_step: Array  # the child to look at next
     look_value: Array  # the best so far
     family_value: Array  # the values of the children of one pair
-    context_hash: Array  # [i, l]: the name of the context node that the first i documents above are in at level l
+    context_sum: Array  # [i, l]: of the scrambled nodes at level l above the first i documents: their order is the same
+    context_hash: Array  # [i, l]: that, scrambled: the name of the context node
     context_width: Array  # [i, l]: 4 · the sum of the widths of its nodes
     described: Array  # for how many documents above that is written down, and how many there are now
 
@@ -109,7 +110,7 @@ def _describe_context(state: Any, shown: Array, above: Scalar) -> None:
     whatever is still true is kept.
     """
     size = np.uint64(above)
-    known = np.uint64(state.described[0])
+    known: Scalar = np.uint64(state.described[0])
     for row in range(size):
         if row < known and state.path_leaf[row] != state.leaf[np.uint64(shown[row])]:
             known = row
@@ -117,7 +118,9 @@ def _describe_context(state: Any, shown: Array, above: Scalar) -> None:
     for row in range(known, size):
         for level in range(np.uint64(state.path.shape[1])):
             node = state.path[row, level]
-            state.context_hash[row + np.uint64(1), level] = state.context_hash[row, level] + scramble(node)
+            total = state.context_sum[row, level] + scramble(node)
+            state.context_sum[row + np.uint64(1), level] = total
+            state.context_hash[row + np.uint64(1), level] = scramble(total)
             state.context_width[row + np.uint64(1), level] = state.context_width[row, level] + 4.0 * state.width[node]
     state.described[0] = max(known, size)
     state.described[1] = size
@@ -142,9 +145,14 @@ def _width(state: Any, node: Scalar, level: Scalar) -> Scalar:
 
 
 @inlined
+def _family_key(state: Any, entry: Scalar, level: Scalar) -> Scalar:
+    return scramble(np.uint64(entry) ^ _name_at(state, level)) | np.uint64(1)  # 0 is an empty place
+
+
+@inlined
 def _family(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
     """Find where in the table the children of an entry are, or would be, in the context at this level."""
-    key = scramble(np.uint64(entry) ^ scramble(_name_at(state, level))) | np.uint64(1)  # 0 is an empty place
+    key = _family_key(state, entry, level)
     room = np.uint64(state.family.shape[1] - 1)
     at = key & room
     while state.family[slot, at, 0] != 0 and state.family[slot, at, 0] != key:
@@ -219,19 +227,27 @@ def _fresh_value(state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Sc
 
 
 @inlined
-def _quick_value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
-    """The capped value of a pair if it takes no search: it is active, known, or its children are fresh; else -1."""
+def _quick_value(
+    state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar, cap: Scalar
+) -> tuple[Scalar, Scalar]:
+    """The capped value of a pair if it takes no search: it is active, known, or its children are fresh. Else -1, and
+    where those children are.
+    """
     row, at = np.uint64(slot), np.uint64(entry)
     node = np.int64(state.pair_node[row, at])
     known_for = state.known_for[row, at]
-    value = -1.0
+    value, first = -1.0, np.int64(0)
     if known_for == ACTIVE:
         value = min(state.pair_value[row, at], _cap(state, node, level, mask, cap))
     elif known_for == _context(state):
         value = state.pair_value[row, at]
-    elif state.family[row, _family(state, slot, entry, level + 1), 0] == 0:
-        value = _fresh_value(state, slot, node, level, mask, cap)
-    return value
+    else:
+        place = _family(state, slot, entry, level + 1)
+        if state.family[row, place, 0] == 0:
+            value = _fresh_value(state, slot, node, level, mask, cap)
+        else:
+            first = np.int64(state.family[row, place, 1])
+    return value, first
 
 
 @inlined
@@ -241,11 +257,11 @@ def _value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar,
     A search ends early where the cap is reached: nothing below can be worth more. Children off the paths of S come
     first; the others are worth at most their width, so that mostly nobody has to look.
     """
-    value = _quick_value(state, slot, entry, level, mask, cap)
+    value, first = _quick_value(state, slot, entry, level, mask, cap)
     depth = -1
     if value < 0.0:
         depth = 0
-        _push(state, slot, 0, level, entry, mask, cap)
+        _push(state, 0, entry, first, mask, cap)
     while depth >= 0:
         here = state.look_entry[depth]
         node = np.int64(state.pair_node[slot, here])
@@ -269,21 +285,21 @@ def _value(state: Any, slot: Scalar, entry: Scalar, level: Scalar, mask: Scalar,
             bound = around if below == 0 else state.width[_child(state, node, step)]
             if (below != 0) == late and bound > state.look_value[depth]:
                 child = state.look_first[depth] + step
-                quick = _quick_value(state, slot, child, inner, below, around)
+                quick, first = _quick_value(state, slot, child, inner, below, around)
                 if quick >= 0.0:
                     state.look_value[depth] = max(state.look_value[depth], quick)
                 else:
                     depth += 1
-                    _push(state, slot, depth, inner, child, below, around)
+                    _push(state, depth, child, first, below, around)
     return value
 
 
 @inlined
-def _push(state: Any, slot: Scalar, depth: Scalar, level: Scalar, entry: Scalar, mask: Scalar, cap: Scalar) -> None:
+def _push(state: Any, depth: Scalar, entry: Scalar, first: Scalar, mask: Scalar, cap: Scalar) -> None:
     state.look_entry[depth] = entry
+    state.look_first[depth] = first
     state.look_mask[depth] = mask
     state.look_cap[depth] = cap
-    state.look_first[depth] = np.int64(state.family[slot, _family(state, slot, entry, level + 1), 1])
     state.look_step[depth] = 0
     state.look_value[depth] = -1.0
 
@@ -340,7 +356,7 @@ def _walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np
 def _open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar, place: Scalar) -> None:
     """Store the children of an entry in a context that has come up for the first time."""
     node = np.int64(state.pair_node[slot, entry])
-    key = scramble(np.uint64(entry) ^ scramble(_name_at(state, level))) | np.uint64(1)
+    key = _family_key(state, entry, level)
     first = state.pair_used[slot]
     state.family[slot, place, 0] = key
     state.family[slot, place, 1] = first
@@ -590,7 +606,8 @@ def _fresh_look(levels: int, widest: int, largest: int) -> Look:
         look_step=np.zeros(levels + 2, np.int64),
         look_value=np.zeros(levels + 2),
         family_value=np.zeros(max(widest, 1)),
-        context_hash=np.ones((largest + 1, levels), np.uint64),
+        context_sum=np.ones((largest + 1, levels), np.uint64),
+        context_hash=np.zeros((largest + 1, levels), np.uint64),
         context_width=np.zeros((largest + 1, levels)),
         described=np.zeros(2, np.int64),
     )

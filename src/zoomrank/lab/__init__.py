@@ -1,5 +1,28 @@
-"""Experiments: rankers meet users here, and nowhere below."""
+"""Experiments: rankers meet users here, and nowhere below.
 
-from zoomrank.lab.simulate import Trace, simulate
+Running needs nothing but the library; `engines`, `store` and `report` need the extra `zoomrank[lab]` where they write.
+"""
 
-__all__ = ["Trace", "simulate"]
+from zoomrank.lab.engines import Local, Ray
+from zoomrank.lab.results import Estimate, Results, estimate
+from zoomrank.lab.run import Rows, run
+from zoomrank.lab.settings import Curve, Experiment, Recipe, Setting, recipe
+from zoomrank.lab.simulate import Ranker, Trace, simulate
+
+__all__ = [
+    "Curve",
+    "Estimate",
+    "Experiment",
+    "Local",
+    "Ranker",
+    "Ray",
+    "Recipe",
+    "Results",
+    "Rows",
+    "Setting",
+    "Trace",
+    "estimate",
+    "recipe",
+    "run",
+    "simulate",
+]

@@ -1,18 +1,25 @@
-"""Let simulated visitors click: the whole loop of ranking, clicking and learning, compiled."""
+"""Let simulated visitors click: the whole loop of ranking, clicking and learning.
+
+Rankers of the library and visitors that have a compiled `state` meet in one compiled loop. Anything else that can
+`rank` and `learn`, and visitors written in plain Python, meet in the plain loop below it: slower, but the same
+experiment.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from zoomrank.bandits.interface import roomy
 from zoomrank.compiled import Scalar, compiled
-from zoomrank.errors import ParameterError, UnknownDocumentError, whole_number
+from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError, whole_number
 from zoomrank.rankers.ranked import Impressions, Ranked, absorb, empty_impressions, fill
+from zoomrank.spaces import DocumentId
 from zoomrank.spaces.topology import Array
 from zoomrank.users import UserDistribution
 from zoomrank.users.clicks import first_click
@@ -20,24 +27,14 @@ from zoomrank.users.clicks import first_click
 WINDOWS = 60  # recorded unless said otherwise
 
 
-@compiled
-def _play(
-    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
-) -> Scalar:
-    """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
-    delay = len(clicks) - 1
-    slots = log.shown.shape[1]
-    for t in range(span[0], span[1]):
-        if not roomy(state):
-            return t
-        row = t % len(clicks)
-        fill(state, log, row, duplicates, rngs[0])
-        clicks[row] = first_click(users, log.shown[row], rngs[1])
-        counts[clicks[row]] += 1
-        if t >= delay:
-            answered = (t - delay) % len(clicks)
-            absorb(state, log, answered, min(clicks[answered], slots))
-    return span[1]
+class Ranker(Protocol):
+    """Whatever can be simulated: `rank` returns a list of documents, or something whose `documents` they are."""
+
+    def rank(self) -> Any:
+        """Choose what to show to one visitor."""
+
+    def learn(self, ranking: Any, click: int | None) -> None:
+        """Take her answer: the 0-based slot of the first click, or None."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Trace:
 
 
 def simulate(
-    ranker: Ranked,
+    ranker: Ranker,
     users: UserDistribution,
     rounds: int,
     *,
@@ -84,26 +81,15 @@ def simulate(
     total, late = whole_number(rounds, "rounds"), whole_number(delay, "delay")
     if total < 1 or late < 0:
         raise ParameterError(f"{total} rounds with a delay of {late} cannot be simulated.")
-    if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
-        raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
-    ends = _window_ends(total, windows)
-    log = empty_impressions(late + 1, ranker.slots)
-    pending = np.zeros(late + 1, np.int64)
-    rngs = (ranker.rng, np.random.default_rng(seed))
-    clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
-    shown = []
-    at = 0
-    for window, end in enumerate(ends):
-        while at < end:
-            span = np.array([at, end])
-            at = _play(ranker.state, users.state, log, pending, clicks[window], span, ranker.duplicates, rngs)
-            if at < end:
-                ranker.make_room()
-        shown.append(ranker.tree.documents.at(log.shown[(end - 1) % (late + 1)]))
-    return Trace(np.array(ends), clicks[:, :-1].sum(axis=1), clicks[:, :-1], shown)
+    ends = window_ends(total, windows)
+    rng = np.random.default_rng(seed)
+    if isinstance(ranker, Ranked) and users.state is not None:
+        return _simulate_compiled(ranker, users, ends, late, rng)
+    return _simulate_plainly(ranker, users, ends, late, rng)
 
 
-def _window_ends(rounds: int, windows: Sequence[int] | int) -> list[int]:
+def window_ends(rounds: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
+    """Where windows end: so many equal ones, or the given ends once they are checked."""
     if isinstance(windows, int | np.integer):
         if windows < 1:
             raise ParameterError(f"{windows} windows cannot be recorded.")
@@ -112,3 +98,77 @@ def _window_ends(rounds: int, windows: Sequence[int] | int) -> list[int]:
     if not ends or ends[0] < 1 or ends[-1] != rounds or any(a >= b for a, b in pairwise(ends)):
         raise ParameterError(f"Windows must end at ascending rounds, the last at {rounds}; they end at {ends}.")
     return ends
+
+
+@compiled
+def _play(
+    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
+) -> Scalar:
+    """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
+    delay = len(clicks) - 1
+    slots = log.shown.shape[1]
+    for t in range(span[0], span[1]):
+        if not roomy(state):
+            return t
+        row = t % len(clicks)
+        fill(state, log, row, duplicates, rngs[0])
+        clicks[row] = first_click(users, log.shown[row], rngs[1])
+        counts[clicks[row]] += 1
+        if t >= delay:
+            answered = (t - delay) % len(clicks)
+            absorb(state, log, answered, min(clicks[answered], slots))
+    return span[1]
+
+
+def _simulate_compiled(
+    ranker: Ranked, users: UserDistribution, ends: list[int], late: int, rng: np.random.Generator
+) -> Trace:
+    if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
+        raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
+    log = empty_impressions(late + 1, ranker.slots)
+    pending = np.zeros(late + 1, np.int64)
+    clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
+    shown = []
+    at = 0
+    for window, end in enumerate(ends):
+        while at < end:
+            span = np.array([at, end])
+            at = _play(
+                ranker.state, users.state, log, pending, clicks[window], span, ranker.duplicates, (ranker.rng, rng)
+            )
+            if at < end:
+                ranker.make_room()
+        shown.append(ranker.tree.documents.at(log.shown[(end - 1) % (late + 1)]))
+    return _trace(ends, clicks, shown)
+
+
+def _simulate_plainly(
+    ranker: Ranker, users: UserDistribution, ends: list[int], late: int, rng: np.random.Generator
+) -> Trace:
+    pending: deque[tuple[Any, int | None]] = deque()
+    clicks = np.zeros((0, 0), np.int64)
+    shown: list[list[DocumentId]] = []
+    at = 0
+    for window, end in enumerate(ends):
+        documents: list[DocumentId] = []
+        for _ in range(at, end):
+            ranking = ranker.rank()
+            documents = list(getattr(ranking, "documents", ranking))
+            slots = len(documents)
+            if clicks.size == 0:
+                clicks = np.zeros((len(ends), slots + 1), np.int64)
+            if slots == 0 or slots + 1 != clicks.shape[1]:
+                raise SlotsError(f"A ranking of {slots} documents came after rankings of {clicks.shape[1] - 1}.")
+            click = users.click(documents, rng)
+            clicks[window, slots if click is None else click] += 1
+            pending.append((ranking, click))
+            if len(pending) > late:
+                ranker.learn(*pending.popleft())
+        shown.append(documents)
+        at = end
+    return _trace(ends, clicks, shown)
+
+
+def _trace(ends: list[int], clicks: Array, shown: list[list[DocumentId]]) -> Trace:
+    """`clicks` counts those who left without one in its last column."""
+    return Trace(np.array(ends), clicks[:, :-1].sum(axis=1), clicks[:, :-1], shown)

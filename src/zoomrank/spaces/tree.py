@@ -147,6 +147,10 @@ class DocumentTree(RootedTree):
         """Build the same tree with other widths, one per node in this tree's own numbering."""
         return DocumentTree(self.shape, np.array(width, dtype=np.float64), self.documents, self.names)
 
+    def with_documents(self, ids: Sequence[DocumentId]) -> DocumentTree:
+        """Build the same tree with other documents in the places of its own, left to right."""
+        return DocumentTree(self.shape, self.width, DocumentIds(len(self), ids), self.names)
+
     def distance(self, one: DocumentId, other: DocumentId) -> float:
         """D(x, y): the width of the smallest subtree that holds both; 0 for a document and itself."""
         return float(self.width[self.common_ancestor(one, other)])

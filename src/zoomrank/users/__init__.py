@@ -12,6 +12,7 @@ from zoomrank.users.metric_network import MetricNetwork
 from zoomrank.users.mixture import Mixture
 from zoomrank.users.models import READINGS, chinese_restaurant, peaks, three_documents, two_peaks
 from zoomrank.users.network import TreeNetwork
+from zoomrank.users.plain import PlainUsers
 from zoomrank.users.table import RelevanceTable
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Independent",
     "MetricNetwork",
     "Mixture",
+    "PlainUsers",
     "RelevanceTable",
     "Sampling",
     "Stretched",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,15 +82,32 @@ def _tied(users: UserDistribution, chosen: tuple[int, ...], means: Array, last: 
     return tied if classes is None else tied[np.sort(np.unique(classes[tied], return_index=True)[1])]
 
 
-def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
-    """The best set of documents, by branch and bound.
+def optimum_bound(users: UserDistribution, documents: Sequence[DocumentId]) -> float:
+    """No ranking of this length satisfies more: not more than the beginning S of this one and the largest gains on top.
 
-    Satisfaction is submodular: what a document adds only shrinks as others are shown. So the largest gains now,
-    added up, bound what the remaining slots can still add.
+    Satisfaction is submodular: what a document adds only shrinks as others are shown. So the best ranking, shown below
+    S, adds at most its documents' gains after S.
+    """
+    positions = users.documents.positions(documents)
+    bound = 1.0
+    for shown in range(len(positions) + 1):
+        log_skip, means = users.given_skipped(positions[:shown])
+        if log_skip > -np.inf:
+            gains = np.partition(means, -len(positions))[-len(positions) :] * np.exp(log_skip)
+            bound = min(bound, satisfied(log_skip) + float(gains.sum()))
+    return bound
+
+
+def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
+    """The best set of documents: the greedy one if a bound proves it, else by branch and bound.
+
+    The largest gains now, added up, bound what the remaining slots can still add.
     """
     evaluations = 0
     start = greedy(users, slots, tie_budget=1)
     best = start.satisfaction
+    if optimum_bound(users, start.documents) <= best + TIE:
+        return BestRanking(start.documents, best, every_tie=True)
     found = tuple(int(p) for p in users.documents.positions(start.documents))
 
     def extend(chosen: tuple[int, ...], allowed: Positions) -> None:

@@ -24,7 +24,7 @@ class ForestState(NamedTuple):
 
     cumulative_share: Array  # of visitors, network by network
     root: Array  # of each network
-    leaf: Array  # leaf[i, x] is the node of document x in network i
+    decider: Array  # decider[i, x] is the node of network i whose bit says whether document x is relevant
     parent: Array  # of each node
     chance: Array  # chance[u, b] = P(π(u) = 1 | parent's bit b)
     mark: Array  # scratch: 2 · visitor + bit of every node drawn for her
@@ -61,11 +61,11 @@ def _arrive(state: ForestState, rng: np.random.Generator) -> int:
 
 
 @inlined
-def _is_relevant(state: ForestState, leaf: int, rng: np.random.Generator) -> bool:
-    """Climb to the lowest ancestor whose bit is drawn already, then draw down to the leaf (Algorithm 1)."""
+def _is_relevant(state: ForestState, decider: int, rng: np.random.Generator) -> bool:
+    """Climb to the lowest ancestor whose bit is drawn already, then draw down from it (Algorithm 1)."""
     parent, chance, mark, path = state.parent, state.chance, state.mark, state.path
     visitor = state.visitor[0]
-    node = leaf
+    node = decider
     length = 0
     while mark[node] >> 1 != visitor:
         path[length] = node
@@ -83,7 +83,7 @@ def _is_relevant(state: ForestState, leaf: int, rng: np.random.Generator) -> boo
 def _first_click_in_forest(state: ForestState, ranking: Array, rng: np.random.Generator) -> int:
     network = _arrive(state, rng)
     for slot in range(len(ranking)):
-        if _is_relevant(state, state.leaf[network, ranking[slot]], rng):
+        if _is_relevant(state, state.decider[network, ranking[slot]], rng):
             return slot
     return len(ranking)
 
@@ -134,14 +134,14 @@ def lazy_relevance(state: ForestState, documents: Array, visitors: int, rng: np.
     for visitor in range(visitors):
         network = _arrive(state, rng)
         for at in range(len(documents)):
-            relevance[visitor, at] = _is_relevant(state, state.leaf[network, documents[at]], rng)
+            relevance[visitor, at] = _is_relevant(state, state.decider[network, documents[at]], rng)
     return relevance
 
 
 @compiled
 def whole_relevance(state: ForestState, visitors: int, rng: np.random.Generator) -> Array:
     """Relevance of every document to each of many visitors: Algorithm 1 as it is printed."""
-    documents = state.leaf.shape[1]
+    documents = state.decider.shape[1]
     relevance = np.empty((visitors, documents), np.bool_)
     bits = np.zeros(len(state.parent), np.uint8)
     for visitor in range(visitors):
@@ -152,5 +152,5 @@ def whole_relevance(state: ForestState, visitors: int, rng: np.random.Generator)
         for node in range(root + 1, end):
             bits[node] = _inherit(state.chance[node, bits[state.parent[node]]], rng)
         for document in range(documents):
-            relevance[visitor, document] = bits[state.leaf[network, document]]
+            relevance[visitor, document] = bits[state.decider[network, document]]
     return relevance

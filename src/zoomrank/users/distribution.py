@@ -9,7 +9,7 @@ model alike.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from zoomrank.errors import ImpossibleEventError, MeanError, ParameterError, Slo
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.spaces.ids import Positions
 from zoomrank.spaces.topology import Array
-from zoomrank.users.best import BestRanking, greedy, optimum, satisfied
+from zoomrank.users.best import BestRanking, greedy, optimum, optimum_bound, satisfied
 from zoomrank.users.clicks import first_clicks
 
 Seed = int | np.random.Generator | None
@@ -51,7 +51,9 @@ class UserDistribution(ABC):
     @property
     @abstractmethod
     def state(self) -> Any:
-        """What `clicks.first_click` draws from; its scratch space belongs to this object, one thread at a time."""
+        """What `clicks.first_click` draws from; its scratch space belongs to this object, one thread at a time. None
+        if clicks are drawn in plain Python.
+        """
 
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
         """The slot of each visitor's first click on this ranking; the number of slots for those who leave."""
@@ -93,6 +95,10 @@ class UserDistribution(ABC):
         """
         return optimum(self, self._checked_slots(slots), limit)
 
+    def optimum_bound(self, slots: int) -> float:
+        """Bound how many visitors any ranking can satisfy: at once, and often sharp."""
+        return optimum_bound(self, self.greedy(slots, tie_budget=1).documents)
+
     def sample(self, visitors: int, seed: Seed = None) -> Array:
         """Whole relevance vectors: a row per visitor, a column per document, in the order of `documents`."""
         return self.draw(_checked_count(visitors), np.random.default_rng(seed))
@@ -101,6 +107,12 @@ class UserDistribution(ABC):
         """The slot of each visitor's first click on this ranking; the number of slots for those who leave."""
         positions = self.documents.positions(ranking)
         return self.first_clicks(positions, _checked_count(visitors), np.random.default_rng(seed))
+
+    def click(self, ranking: Sequence[DocumentId], rng: np.random.Generator) -> int | None:
+        """Return the slot that one visitor clicks on, if any; a document may be shown to her twice."""
+        positions = np.array([self.documents.position(document) for document in ranking], np.int64)
+        slot = int(self.first_clicks(positions, 1, rng)[0])
+        return None if slot == len(positions) else slot
 
     def symmetry_classes(self, shown: Positions) -> Array | None:  # noqa: ARG002  (nothing is known here)
         """Numbers that two documents share only if the model, given S, cannot tell them apart; None if unknown."""

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from zoomrank.errors import ParameterError, UnknownDocumentError, WeightError
+from zoomrank.errors import UnknownDocumentError, WeightError
 from zoomrank.spaces.ids import DocumentIds, Positions
 from zoomrank.spaces.topology import Array
 from zoomrank.users.clicks import ForestState, whole_relevance
@@ -75,7 +75,7 @@ class Mixture(UserDistribution):
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
         """Whole relevance vectors: everyone draws a component, then each component draws its own."""
-        if self._networks is not None:
+        if self.state is not None:
             return np.asarray(whole_relevance(self.state, visitors, rng))
         component_of = rng.choice(len(self.components), size=visitors, p=self.shares)
         relevance = np.empty((visitors, len(self)), np.bool_)
@@ -87,14 +87,9 @@ class Mixture(UserDistribution):
         return relevance
 
     @cached_property
-    def state(self) -> ForestState:
-        """What clicks are drawn from: all components side by side, which takes them to be tree networks."""
-        if self._networks is None:
-            other = next(c for c in self.components if not isinstance(c, TreeNetwork))
-            raise ParameterError(
-                f"Only mixtures of tree networks have a compiled state, not of a {type(other).__name__}."
-            )
-        return forest_state(self._networks, self.shares, self.documents)
+    def state(self) -> ForestState | None:
+        """What clicks are drawn from: all components side by side, if they are tree networks."""
+        return None if self._networks is None else forest_state(self._networks, self.shares, self.documents)
 
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
         """Everyone draws a component and clicks as its visitors do; compiled where all components are networks."""

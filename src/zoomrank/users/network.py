@@ -174,13 +174,13 @@ def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: Docu
     starts = np.concatenate([[0], np.cumsum([network.tree.nodes for network in networks])]).astype(np.int64)
     leaves = []
     for start, network in zip(starts[:-1], networks, strict=True):
-        leaf = network.tree.shape.leaf
+        leaf = _deciding_nodes(network.tree.shape.parent, network.chance, network.tree.shape.leaf)
         same = network.documents is documents
         leaves.append(start + (leaf if same else leaf[network.documents.positions(documents)]))
     return ForestState(
         cumulative_share=np.cumsum(shares),
         root=starts[:-1].copy(),
-        leaf=np.stack(leaves).astype(np.uint32),
+        decider=np.stack(leaves).astype(np.uint32),
         parent=np.concatenate([s + n.tree.shape.parent for s, n in zip(starts[:-1], networks, strict=True)]).astype(
             np.uint32
         ),
@@ -189,6 +189,18 @@ def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: Docu
         path=np.zeros(max(network.tree.depth for network in networks) + 1, np.uint32),
         visitor=np.zeros(1, np.int64),
     )
+
+
+@compiled
+def _deciding_nodes(parent: Array, chance: Array, leaf: Array) -> Array:
+    """For each leaf, the highest node that it cannot differ from: where nothing mutates on the way down, as in all of
+    the background, drawing can stop there.
+    """
+    top = np.arange(len(parent))
+    for node in range(1, len(parent)):
+        if chance[node, 0] == 0.0 and chance[node, 1] == 1.0:
+            top[node] = top[parent[node]]
+    return top[leaf]
 
 
 def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:

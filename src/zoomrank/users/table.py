@@ -63,7 +63,8 @@ class RelevanceTable(UserDistribution):
         total = left.sum()
         if total == 0:
             return float("-inf"), np.zeros(len(self))
-        return float(np.log(min(total, 1.0))), np.asarray(left @ self._matrix) / total
+        # Weights that add up to the total only up to rounding must not make a mean that is more than 1.
+        return float(np.log(min(total, 1.0))), np.minimum(np.asarray(left @ self._matrix) / total, 1.0)
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
         """Whole relevance vectors."""

@@ -1,0 +1,47 @@
+"""Options that several commands share, and how their values are read."""
+
+import argparse
+from typing import Any
+
+Commands = Any  # what argparse calls _SubParsersAction
+
+
+def add_command(commands: Commands, name: str, summary: str, about: str, *examples: str) -> argparse.ArgumentParser:
+    """Start a sub-command whose help ends with examples."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=about,
+        epilog="examples:\n" + "\n".join(f"  {example}" for example in examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_seed(parser: argparse.ArgumentParser, default: int) -> None:
+    """`--seed N`."""
+    parser.add_argument(
+        "--seed", type=_seed, default=default, metavar="N", help=f"another number, other luck ({default})"
+    )
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """`name=value`, where a value that looks like a number, true or false is one."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not name=value")
+    if value in ("true", "false"):
+        return name, value == "true"
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value
+
+
+def _seed(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("a seed is 0 or more")
+    return number

@@ -1,0 +1,151 @@
+"""From names to things: the trees, visitors and rankers that recipes can ask for.
+
+Whatever is not in the catalogue is imported: `my_module:MyRanker` is called as `MyRanker(tree, slots, seed=...)`, and
+`my_module:MyUsers` as `MyUsers(tree, seed=...)`, with the recipe's parameters behind.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoomrank import rankers
+from zoomrank.errors import CatalogueError, ParameterError
+from zoomrank.lab.settings import Recipe, Setting
+from zoomrank.lab.simulate import Ranker
+from zoomrank.spaces import DocumentTree
+from zoomrank.users import Mixture, UserDistribution, chinese_restaurant, three_documents, two_peaks
+
+Make = Callable[..., Any]
+
+
+def _three_documents(tree: DocumentTree, *, seed: Any) -> UserDistribution:  # noqa: ARG001  (there is but one)
+    return three_documents()[1]
+
+
+def _scaled(tree: DocumentTree, rng: np.random.Generator, *, factor: float) -> DocumentTree:  # noqa: ARG001
+    return tree.with_width(tree.width * factor)
+
+
+def _shuffled(tree: DocumentTree, rng: np.random.Generator, *, share: float) -> DocumentTree:
+    """Move a part of the documents to each other's places."""
+    ids = list(tree.documents)
+    moved = rng.permutation(len(ids))[: round(share * len(ids))]
+    for place, other in zip(moved, np.roll(moved, 1), strict=True):
+        ids[place] = tree.documents[other]
+    return tree.with_documents(ids)
+
+
+TREES: Mapping[str, Make] = {
+    "exponential": DocumentTree.exponential,
+    "three-documents": lambda: three_documents()[0],
+}
+USERS: Mapping[str, Make] = {
+    "two-peaks": two_peaks,
+    "chinese-restaurant": chinese_restaurant,
+    "three-documents": _three_documents,
+}
+BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}
+RANKERS: Mapping[str, Make] = {
+    name: getattr(rankers, name)
+    for name in (
+        "RankUCB1",
+        "RankEXP3",
+        "RankGridUCB1",
+        "RankGridEXP3",
+        "RankZoom",
+        "RankCorrZoom",
+        "RankContextZoom",
+        "RankRandom",
+    )
+}
+GREEDY = "Greedy"  # knows the visitors; among the rankers, but made otherwise
+
+
+def world(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
+    """The documents and the visitors of this instance."""
+    return _world(setting.tree, setting.users, setting.instance, setting.seed)
+
+
+@lru_cache(maxsize=4)
+def _world(tree: Recipe, users: Recipe, instance: int, seed: int) -> tuple[DocumentTree, UserDistribution]:
+    space = _tree(tree)
+    return space, _found(USERS, users, "users")(space, seed=_stream(seed, instance, 0), **users.given)
+
+
+@lru_cache(maxsize=4)
+def _tree(tree: Recipe) -> DocumentTree:
+    return _found(TREES, tree, "trees")(**tree.given)  # type: ignore[no-any-return]
+
+
+def believed(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
+    """The tree that the ranker is given, and the visitors with documents in its order."""
+    tree, users = world(setting)
+    if setting.belief is None:
+        return tree, users
+    make = _found(BELIEFS, setting.belief, "beliefs")
+    other = make(tree, _stream(setting.seed, setting.instance, 3), **setting.belief.given)
+    if other.documents is tree.documents:
+        return other, users
+    if isinstance(users, Mixture):
+        return other, Mixture(users.components, users.shares, documents=other.documents)
+    return other, Mixture([users], [1.0], documents=other.documents)
+
+
+def ranker(setting: Setting, tree: DocumentTree, users: UserDistribution) -> Ranker:
+    """The ranker of this run, as new."""
+    if setting.ranker.name == GREEDY:
+        return rankers.FixedRanking(tree, users.greedy(setting.slots).documents)
+    make = _found(RANKERS, setting.ranker, "rankers")
+    made: Ranker = make(tree, setting.slots, seed=_stream(setting.seed, setting.instance, 2), **setting.ranker.given)
+    return made
+
+
+def visitors(setting: Setting) -> np.random.Generator:
+    """Where the visitors' luck comes from: the same for every curve."""
+    return _stream(setting.seed, setting.instance, 1)
+
+
+def check(setting: Setting) -> None:
+    """Refuse what no run could make: an unknown name, a parameter that does not fit."""
+    tree, users = believed(setting)
+    ranker(setting, tree, users)
+
+
+def _stream(seed: int, instance: int, purpose: int) -> np.random.Generator:
+    return np.random.default_rng([seed, instance, purpose])
+
+
+def _found(known: Mapping[str, Make], wanted: Recipe, kind: str) -> Make:
+    if wanted.name in known:
+        return _with_good_errors(known[wanted.name], wanted)
+    module, _, name = wanted.name.partition(":")
+    if not name:
+        names = ", ".join(sorted([*known, GREEDY] if kind == "rankers" else known))
+        raise CatalogueError(
+            f"There are no {kind} called {wanted.name!r}; there are {names}. Your own are called module:Name."
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # as `python` itself would, so that a file of your own is found beside you
+    try:
+        found: Make = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise CatalogueError(f"{wanted.name!r} cannot be imported: {error}.") from error
+    return _with_good_errors(found, wanted)
+
+
+def _with_good_errors(make: Make, wanted: Recipe) -> Make:
+    def careful(*arguments: Any, **parameters: Any) -> Any:
+        try:
+            return make(*arguments, **parameters)
+        except TypeError as error:
+            raise ParameterError(f"{wanted} cannot be made: {error}.") from error
+
+    return careful

@@ -1,0 +1,182 @@
+"""Rows put together: curves over instances, their means, and 95 % intervals of means and of paired differences."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import stdtrit
+
+from zoomrank.errors import ResultsError
+from zoomrank.lab.run import Rows
+from zoomrank.lab.settings import Setting
+from zoomrank.lab.simulate import WINDOWS, window_ends
+from zoomrank.spaces.topology import Array
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over instances and its 95 % interval (Student's; without end if there is but one instance)."""
+
+    mean: float
+    low: float
+    high: float
+    instances: int
+
+    def __str__(self) -> str:
+        mean, low, high = (f"{round(value, 3) + 0.0:.3f}" for value in (self.mean, self.low, self.high))  # never -0
+        return mean if self.instances < 2 else f"{mean} [{low}, {high}]"
+
+
+def estimate(values: Array | Sequence[float]) -> Estimate:
+    """The mean of one number per instance.
+
+    >>> print(estimate([0.1, 0.2, 0.3]))
+    0.200 [-0.048, 0.448]
+    """
+    mean, half = _interval(np.asarray(values, dtype=np.float64)[:, None])
+    return Estimate(float(mean[0]), float(mean[0] - half[0]), float(mean[0] + half[0]), len(values))
+
+
+def _interval(values: Array) -> tuple[Array, Array]:
+    """Mean and half width, column by column."""
+    count = len(values)
+    mean = values.mean(axis=0)
+    if count < 2:
+        return mean, np.full(mean.shape, np.inf)
+    factor = stdtrit(count - 1, (1 + CONFIDENCE) / 2)  # the quantile of Student's t
+    return mean, factor * values.std(axis=0, ddof=1) / np.sqrt(count)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A curve to draw."""
+
+    round: Array
+    mean: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class CurveRows:
+    """All instances of one curve: arrays have a row per instance and a column per look."""
+
+    settings: tuple[Setting, ...]  # one per instance
+    round: Array
+    clicks: Array  # instance, look, slot
+    expected: Array
+
+    @property
+    def instances(self) -> tuple[int, ...]:
+        """Which they are."""
+        return tuple(setting.instance for setting in self.settings)
+
+    @property
+    def rounds(self) -> int:
+        """How long each run was."""
+        return int(self.round[-1])
+
+    @cached_property
+    def satisfied(self) -> Array:
+        """Visitors satisfied so far."""
+        return np.asarray(self.clicks.sum(axis=2))
+
+    def rate(self, start: float = 0.0, end: float = 1.0) -> Array:
+        """The satisfied fraction between two points of the run (0 is its beginning, 1 its end), per instance."""
+        first, last = (self._look(share * self.rounds) for share in (start, end))
+        before = self.satisfied[:, first] if first >= 0 else 0
+        visits = self.round[last] - (self.round[first] if first >= 0 else 0)
+        return np.asarray((self.satisfied[:, last] - before) / visits)
+
+    def rate_around(self, visits: int) -> Array:
+        """The satisfied fraction in the equal window that ends at or after this visit."""
+        ends = window_ends(self.rounds)
+        at = int(np.searchsorted(ends, min(visits, self.rounds)))
+        return self.rate(ends[at - 1] / self.rounds if at else 0.0, ends[at] / self.rounds)
+
+    def slot_rates(self) -> Array:
+        """The fraction of visitors who click on each slot, over the whole run, per instance."""
+        return np.asarray(self.clicks[:, -1] / self.rounds)
+
+    def windows(self) -> Band:
+        """The satisfied fraction of each of the equal windows."""
+        ends = np.array(window_ends(self.rounds, WINDOWS))
+        counted = self.satisfied[:, np.searchsorted(self.round, ends)]
+        rates = np.diff(counted, axis=1, prepend=0) / np.diff(ends, prepend=0)
+        return _band(ends, rates)
+
+    def expectation(self, per_decade: int = 8) -> Band:
+        """The exact satisfaction of the rankings shown, the mean of a few looks: learners try things out."""
+        group = np.floor(np.log10(self.round) * per_decade + 1e-9)
+        numbers = np.unique(group)
+        values = np.stack([self.expected[:, group == number].mean(axis=1) for number in numbers], axis=1)
+        ends = np.array([self.round[group == number][-1] for number in numbers])
+        return _band(ends, values)
+
+    def _look(self, visits: float) -> int:
+        """The last look that is not after this visit; -1 if there is none."""
+        return int(np.searchsorted(self.round, round(visits), side="right")) - 1
+
+
+def _band(rounds: Array, values: Array) -> Band:
+    mean, half = _interval(values)
+    half = np.where(np.isfinite(half), half, 0.0)
+    return Band(rounds, mean, mean - half, mean + half)
+
+
+class Results:
+    """All curves of a sweep, by experiment and name."""
+
+    def __init__(self, rows: Iterable[Rows]) -> None:
+        grouped: dict[tuple[str, str], list[Rows]] = defaultdict(list)
+        for run in rows:
+            grouped[run.setting.experiment, run.setting.curve].append(run)
+        self._curves: dict[tuple[str, str], CurveRows] = {}
+        for name, runs in grouped.items():
+            runs.sort(key=lambda run: run.setting.instance)
+            if any(not np.array_equal(run.round, runs[0].round) for run in runs):
+                raise ResultsError(f"Runs of {'/'.join(name)} were looked at at different rounds.")
+            self._curves[name] = CurveRows(
+                settings=tuple(run.setting for run in runs),
+                round=runs[0].round,
+                clicks=np.stack([run.clicks for run in runs]),
+                expected=np.stack([run.expected for run in runs]),
+            )
+
+    def has(self, experiment: str, *curves: str) -> bool:
+        """Whether there are rows of all these curves."""
+        return all((experiment, curve) in self._curves for curve in curves)
+
+    def curves(self, experiment: str) -> list[str]:
+        """The names of the curves that have rows."""
+        return [curve for name, curve in self._curves if name == experiment]
+
+    def experiments(self) -> list[str]:
+        """The experiments that have rows."""
+        return list(dict.fromkeys(name for name, _ in self._curves))
+
+    def curve(self, experiment: str, curve: str) -> CurveRows:
+        """The rows of one curve."""
+        try:
+            return self._curves[experiment, curve]
+        except KeyError:
+            raise ResultsError(f"There are no rows of {experiment}/{curve}.") from None
+
+    def together(self, experiment: str, *curves: str) -> list[CurveRows]:
+        """Several curves, reduced to the instances that all of them have: pairs can be compared then."""
+        found = [self.curve(experiment, curve) for curve in curves]
+        common = set(found[0].instances).intersection(*(rows.instances for rows in found))
+        if not common:
+            raise ResultsError(f"The curves {', '.join(curves)} of {experiment} have no instance in common.")
+        return [_only(rows, common) for rows in found]
+
+
+def _only(rows: CurveRows, instances: set[int]) -> CurveRows:
+    keep = [at for at, instance in enumerate(rows.instances) if instance in instances]
+    return CurveRows(tuple(rows.settings[at] for at in keep), rows.round, rows.clicks[keep], rows.expected[keep])

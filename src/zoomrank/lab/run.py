@@ -1,0 +1,53 @@
+"""One run: a setting in, rows out. Nothing in the rows depends on when, where or after what it was run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zoomrank.lab import catalogue
+from zoomrank.lab.settings import Setting
+from zoomrank.lab.simulate import simulate, window_ends
+from zoomrank.spaces.topology import Array
+
+FIRST_LOOK = 10
+LOOKS_PER_DECADE = 20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What was seen at each look: clicks are counted from the first visit on, so windows are differences."""
+
+    setting: Setting
+    round: Array  # how many visits there had been
+    clicks: Array  # by slot, a row per look
+    expected: Array  # the exact chance that the ranking shown last satisfies a visitor
+
+    @property
+    def satisfied(self) -> Array:
+        """Visitors who clicked."""
+        return np.asarray(self.clicks.sum(axis=1))
+
+
+def looks(rounds: int) -> list[int]:
+    """When to look: evenly on a logarithmic scale from the tenth visit on, and at the ends of equal windows."""
+    decades = np.log10(max(rounds / FIRST_LOOK, 1.0))
+    spaced = FIRST_LOOK * 10 ** np.arange(0, decades, 1 / LOOKS_PER_DECADE)
+    return sorted({int(look) for look in spaced if look < rounds} | set(window_ends(rounds)))
+
+
+def run(setting: Setting) -> Rows:
+    """Carry out one run."""
+    tree, users = catalogue.believed(setting)
+    ranker = catalogue.ranker(setting, tree, users)
+    trace = simulate(
+        ranker,
+        users,
+        setting.rounds,
+        seed=catalogue.visitors(setting),
+        delay=setting.delay,
+        windows=looks(setting.rounds),
+    )
+    expected = [users.satisfaction(dict.fromkeys(shown)) for shown in trace.shown]  # the same one twice adds nothing
+    return Rows(setting, trace.rounds, np.cumsum(trace.clicks, axis=0), np.array(expected))

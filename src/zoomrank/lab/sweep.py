@@ -1,0 +1,57 @@
+"""Carry out all runs of a sweep that have no rows yet, and keep each as it ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Protocol
+
+from zoomrank.lab.engines import Engine, Finished
+from zoomrank.lab.settings import Setting
+from zoomrank.lab.store import Store
+
+
+class Watcher(Protocol):
+    """Whoever wants to see a sweep go on."""
+
+    def begin(self, runs: int, done: int, workers: int) -> None:
+        """There are so many runs, some of them done before."""
+
+    def ended(self, finished: Finished, seconds_left: float) -> None:
+        """One more run is done."""
+
+
+def sweep(settings: Sequence[Setting], store: Store, engine: Engine, watcher: Watcher | None = None) -> None:
+    """Carry out what is missing. Interrupted, it can be called again."""
+    missing = store.missing(settings)
+    forecast = Forecast(missing, engine.workers)
+    if watcher:
+        watcher.begin(len(settings), len(settings) - len(missing), engine.workers)
+    for finished in engine.finish(missing):
+        store.add(finished.rows, finished.seconds)
+        left = forecast.after(finished)
+        if watcher:
+            watcher.ended(finished, left)
+
+
+class Forecast:
+    """How long the rest takes: each curve as long as its own runs did, others as the average visit."""
+
+    def __init__(self, settings: Sequence[Setting], workers: int) -> None:
+        self._left = {setting.id: setting for setting in settings}
+        self._workers = workers
+        self._seen: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._seconds, self._rounds = 0.0, 0
+
+    def after(self, finished: Finished) -> float:
+        """Seconds that are left after this run."""
+        setting = finished.rows.setting
+        del self._left[setting.id]
+        self._seen[setting.experiment, setting.curve].append(finished.seconds)
+        self._seconds += finished.seconds
+        self._rounds += setting.rounds
+        return sum(self._guess(setting) for setting in self._left.values()) / self._workers
+
+    def _guess(self, setting: Setting) -> float:
+        seen = self._seen.get((setting.experiment, setting.curve))
+        return min(seen) if seen else setting.rounds * self._seconds / self._rounds  # the first of them compiled, too
