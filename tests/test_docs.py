@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from zoomrank.lab.claims import CLAIMS
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
 
@@ -29,3 +31,19 @@ def test_the_map_points_at_what_exists() -> None:
         elif re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name) and ":" not in name and not name.endswith("/"):
             for part in name.split("."):
                 assert re.search(rf"\b{part}\b", code), name
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_committed_reports_are_about_claims_that_still_exist() -> None:
+    report = (ROOT / "docs" / "reproduction" / "report.md").read_text()
+    for claim in CLAIMS:
+        if not set(claim.tests) & {"three-documents"}:
+            assert claim.says in report, claim.name

@@ -96,7 +96,7 @@ if __name__ == "__main__":
 def _script(text: str, folder: Path, **environment: str) -> str:
     (folder / "fragile.py").write_text(FRAGILE)
     (folder / "script.py").write_text(text)
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "script.py"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), **environment},

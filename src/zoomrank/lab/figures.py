@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, PercentFormatter
+from PIL import Image
 
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.experiments import EXPERIMENTS, Figure, Panel
@@ -71,7 +72,15 @@ def draw(figure: Figure, results: Results, folder: Path, known: Mapping[str, Fac
             metadata = {"Date": None} if kind == "svg" else {"Software": None}
             drawing.savefig(path, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.04)
             paths.append(path)
+        _shrink(paths[0])
     return paths
+
+
+def _shrink(path: Path) -> None:
+    """Few colours are enough for lines, and make a small file."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
 
 
 def label(curve: str) -> str:
@@ -176,7 +185,7 @@ def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawi
         if np.isfinite(low).all():
             axes.fill_between(documents, low, high, color=colour, alpha=0.12, linewidth=0)
     rounds = results.curve(panels[0].experiment, GREEDY).rounds
-    _dress(axes, f"clicks in {rounds:,} visits, as a share of what the greedy optimum collects", "documents")
+    _dress(axes, f"share of greedy's clicks in {rounds:,} visits", "documents")
     axes.set_xscale("log")
     axes.set_xticks(documents, [f"{count:,}" for count in documents], minor=False)
     axes.minorticks_off()

@@ -12,12 +12,13 @@ from functools import cache
 
 import numpy as np
 
-from zoomrank.errors import ParameterError
+from zoomrank.errors import ParameterError, TooLargeError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.covering import covering_dimension, covering_number, zooming_dimension
 from zoomrank.spaces.topology import Array, node_depths
 from zoomrank.users import UserDistribution
 
+_SEARCH = 2_000  # evaluations to find the optimum in, before a bound has to do
 WORST_CASE = 1 - 1 / np.e  # of OPT: what the greedy algorithm is sure of
 
 
@@ -35,12 +36,14 @@ class Facts:
 
 def facts(tree: DocumentTree, users: UserDistribution, slots: int) -> Facts:
     """Look at an instance as only an all-knowing observer can."""
-    greedy = users.greedy(slots).satisfaction
-    bound = users.optimum_bound(slots)
+    try:
+        optimum, exact = users.optimum(slots, limit=_SEARCH).satisfaction, True
+    except TooLargeError:
+        optimum, exact = users.optimum_bound(slots), False
     return Facts(
-        greedy=greedy,
-        optimum=bound,
-        optimum_is_exact=bool(bound <= greedy + 1e-9),
+        greedy=users.greedy(slots).satisfaction,
+        optimum=optimum,
+        optimum_is_exact=exact,
         covering_dimension=covering_dimension(tree).value,
         zooming_dimension=zooming_dimension(tree, users.mean()).value,
         steepest=steepest(tree, users.mean()),
