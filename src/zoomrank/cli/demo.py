@@ -49,8 +49,8 @@ def run(options: argparse.Namespace) -> None:
         skipped = best.documents[:shown]
         name = f"those who skipped {skipped[-1]}" if shown == 1 else f"  and {skipped[-1]}"
         print(f"  {name:<28}│{sparkline(users.conditional_mean(skipped))}│")
-    print("\nA visitor clicks on the first relevant document, or leaves. Rankings of "
-          f"{slots}, exact and simulated with {visitors:,} visitors each:\n")  # fmt: skip
+    print("\nA visitor clicks on the first relevant document, or leaves.")
+    print(f"Rankings of {slots}, exact and simulated with {visitors:,} visitors each:\n")
     print(f"  {'ranking':<34}{'satisfied':>10}{'simulated':>11}{'visitors/s':>13}")
     rows = (("greedy, knows all", best.documents), ("by popularity", popular), ("at random", chance))
     users.clicks(chance, 1)  # compiled before it is timed
@@ -79,5 +79,5 @@ def _learn(tree: DocumentTree, users: UserDistribution, slots: int, visits: int,
         last = users.satisfaction(ranker.rank().documents)
         lines.append(f"  {make.__name__:<16}{trace.rate:>12.4f}{trace.rates[-1]:>14.4f}{last:>14.4f}{speed:>13,.0f}")
     print(chart(curves, visits, top=best))
-    print(f"\n  {'visitors satisfied by':<16}{'all in all':>7}{'last window':>14}{'next ranking':>14}{'visits/s':>13}")
+    print(f"\n  {'satisfied by':<16}{'all in all':>12}{'last window':>14}{'next ranking':>14}{'visits/s':>13}")
     print("\n".join(lines))
