@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +14,16 @@ from hypothesis import strategies as st
 
 import zoomrank as zr
 from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsError
-from zoomrank.lab import catalogue, claims, engines, theory
+from zoomrank.lab import catalogue, claims, engines, theory, version
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.claims import CANNOT_TELL, DIFFERS, HOLDS, Above, Alike, Claim, Reaches, Settles, judge
 from zoomrank.lab.experiments import EXPERIMENTS, FIGURES, PAPER, figures_named, settings_for
 from zoomrank.lab.results import Results, estimate
 from zoomrank.lab.run import Rows, looks, run
 from zoomrank.lab.settings import Curve, Experiment, Setting, recipe
-from zoomrank.lab.store import Store, about_sweep, from_parquet, this_version, to_parquet
+from zoomrank.lab.store import Store, about_sweep, from_parquet, to_parquet
 from zoomrank.lab.sweep import Forecast, sweep
+from zoomrank.lab.version import this_version
 
 SMALL = Experiment(
     name="tiny",
@@ -80,7 +82,8 @@ def test_figures_share_runs() -> None:
 def test_every_ranker_and_belief_can_be_made() -> None:
     for setting in settings_for(figures_named(["all"]), instances=1, rounds=100):
         if not setting.experiment.startswith("size-"):
-            catalogue.check(setting)
+            tree, users = catalogue.believed(setting)
+            assert len(catalogue.ranker(setting, tree, users).rank().documents) == setting.slots
 
 
 @pytest.mark.parametrize(
@@ -102,9 +105,9 @@ def test_names_that_stand_for_nothing() -> None:
     (setting, *_) = SMALL.settings(instances=1)
     for name, message in (("RankNothing", "RankUCB1"), ("nowhere:Ranker", "cannot be imported"), ("json:No", "import")):
         with pytest.raises(CatalogueError, match=message):
-            catalogue.check(dataclasses.replace(setting, ranker=recipe(name)))
+            run(dataclasses.replace(setting, ranker=recipe(name)))
     with pytest.raises(ParameterError, match="cannot be made"):
-        catalogue.check(dataclasses.replace(setting, ranker=recipe("RankZoom", colour="red")))
+        run(dataclasses.replace(setting, ranker=recipe("RankZoom", colour="red")))
 
 
 # Runs
@@ -130,10 +133,9 @@ def test_rows_say_what_a_simulation_says() -> None:
     assert rows.expected[7] == users.satisfaction(trace.shown[7])
 
 
-def test_all_curves_meet_the_same_visitors() -> None:
+def test_all_curves_meet_the_same_instances() -> None:
     first, second = (SMALL.settings([name], instances=1)[0] for name in ("RankCorrZoom", "RankEXP3"))
     assert catalogue.world(first)[1] is catalogue.world(second)[1]
-    assert catalogue.visitors(first).random() == catalogue.visitors(second).random()
     other = SMALL.settings(["RankCorrZoom"], instances=2)[1]
     assert not np.array_equal(catalogue.world(first)[1].mean(), catalogue.world(other)[1].mean())
 
@@ -162,6 +164,24 @@ def test_greedy_is_as_good_as_it_says() -> None:
     best = catalogue.world(setting)[1].greedy(2).satisfaction
     assert rows.expected == pytest.approx(best)
     assert abs(rows.satisfied[-1] / 500 - best) < 0.1
+
+
+class Restless(zr.users.PlainUsers):
+    """Visitors whose taste changes with every one that was drawn."""
+
+    def __init__(self, tree: zr.DocumentTree, seed: object = None) -> None:
+        super().__init__(tree, sample=10)
+        self.drawn = 0
+
+    def visitor(self, rng: np.random.Generator) -> list[int]:
+        self.drawn += 1
+        return [self.drawn % len(self)]
+
+
+def test_rows_do_not_depend_on_what_ran_before() -> None:
+    restless = dataclasses.replace(SMALL, users=recipe(f"{__name__}:Restless"))
+    (setting,) = restless.settings(["RankCorrZoom"], instances=1)
+    assert to_parquet(run(setting)) == to_parquet(run(setting))
 
 
 # Plain rankers and users
@@ -322,13 +342,37 @@ def test_nothing_half_written_is_ever_read(tmp_path: Path) -> None:
     assert list(store.seconds()) == [setting.id]
 
 
+def test_a_kill_before_the_first_file_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / ".manifest.json.part").write_text("{")
+    assert Store.resume(tmp_path, ABOUT).manifest["figures"] == ["1"]
+
+
+def test_the_version_covers_whatever_makes_rows() -> None:
+    folder = Path(engines.__file__).parent
+    hashed = {*version._RUNS, *(p.name for p in folder.glob("*.py") if "zoomrank.compiled" in p.read_text())}
+    makes_rows = {"catalogue.py", "run.py", "settings.py", "simulate.py"}
+    assert makes_rows <= hashed
+
+
+def test_whoever_stops_listening_stops_the_workers() -> None:
+    slow = dataclasses.replace(SMALL, rounds=20_000_000)
+    runs = engines.Local(2).finish([*SMALL.settings(["late"], instances=1), *slow.settings(["late"], instances=2)])
+    next(runs)
+    started = multiprocessing.active_children()
+    assert started
+    runs.close()  # type: ignore[attr-defined]
+    for process in started:
+        process.join(30)
+        assert not process.is_alive()
+
+
 def test_the_forecast_learns_from_each_curve() -> None:
     settings = SMALL.settings(["RankCorrZoom", "late"], instances=3)
     forecast = Forecast(settings, workers=2)
     left = 0.0
     for setting in settings[:2]:
         rows = Rows(setting, np.array([1]), np.zeros((1, 2)), np.zeros(1))
-        left = forecast.after(engines.Finished(rows, 2.0 if setting.curve == "late" else 6.0))
+        left = forecast.after(engines.Finished(rows, 2.0 if setting.curve == "late" else 6.0, "here"))
     assert left == pytest.approx((2 * 2.0 + 2 * 6.0) / 2)
 
 
@@ -342,6 +386,10 @@ def _rows(curve: str, instance: int, rates: tuple[float, float], rounds: int = 1
     early, late = np.minimum(at, 0.9 * rounds), np.maximum(at - 0.9 * rounds, 0)
     satisfied = np.round(early * rates[0] + late * rates[1]).astype(np.int64)
     return Rows(setting, at, np.stack([satisfied, np.zeros_like(satisfied)], axis=1), np.full(len(at), rates[1]))
+
+
+def _of(experiment: str, rows: Rows) -> Rows:
+    return dataclasses.replace(rows, setting=dataclasses.replace(rows.setting, experiment=experiment))
 
 
 def _results(**curves: list[tuple[float, float]]) -> Results:
@@ -368,6 +416,12 @@ def test_a_claim_that_is_false_in_doctored_rows_differs() -> None:
     assert _verdict(Alike("a", "Greedy", within=0.01), doctored) == DIFFERS
 
 
+def test_curves_that_are_alike_on_average_can_differ_somewhere() -> None:
+    results = _results(a=[(0.5, 0.5)] * 3, b=[(0.49, 0.59), (0.49, 0.6), (0.49, 0.58)])
+    assert _verdict(Alike("a", "b", within=0.02), results) == HOLDS
+    assert _verdict(Alike("a", "b", within=0.02, everywhere=True), results) == DIFFERS
+
+
 def test_noise_cannot_tell() -> None:
     noisy = _results(a=[(0.1, 0.1), (0.6, 0.6)], b=[(0.3, 0.3), (0.35, 0.35)])
     assert _verdict(Above("a", "b"), noisy) == CANNOT_TELL
@@ -387,13 +441,15 @@ def test_the_papers_claims_follow_the_rows() -> None:
     curves = {"RankZoom": POOR, "RankGridUCB1": POOR, "RankContextZoom": POOR, "RankContextZoom-0.2": POOR}
     best = next(claim for claim in claims.CLAIMS if claim.name == "best")
     for mine, theirs, verdict in ((GOOD, POOR, HOLDS), (POOR, GOOD, DIFFERS)):
-        made = [
-            dataclasses.replace(rows, setting=dataclasses.replace(rows.setting, experiment="two-peaks"))
-            for name, rates in {"RankCorrZoom": mine, **dict.fromkeys(curves, theirs)}.items()
-            for rows in (_rows(name, at, pair) for at, pair in enumerate(rates))
-        ]
-        verdicts = {one.experiment: one.verdict for one in judge(best, Results(made))}
-        assert verdicts == {"two-peaks": verdict, "restaurant": CANNOT_TELL, "restaurant-mixture": CANNOT_TELL}
+        for rounds in (300_000, 1_000):
+            made = [
+                _of("two-peaks", _rows(name, at, pair, rounds))
+                for name, rates in {"RankCorrZoom": mine, **dict.fromkeys(curves, theirs)}.items()
+                for at, pair in enumerate(rates)
+            ]
+            verdicts = {one.experiment: one.verdict for one in judge(best, Results(made))}
+            told = verdict if rounds == 300_000 else CANNOT_TELL  # a run that was cut short tells nothing
+            assert verdicts == {"two-peaks": told, "restaurant": CANNOT_TELL, "restaurant-mixture": CANNOT_TELL}
 
 
 def test_claims_are_about_curves_that_exist() -> None:
@@ -429,6 +485,23 @@ def test_rates_between_points_of_a_run() -> None:
     assert curve.rate_around(950)[0] == pytest.approx(0.9, abs=0.05)
     assert curve.windows().mean[3] == pytest.approx(0.5, abs=0.05)
     assert curve.slot_rates()[0].tolist() == [pytest.approx(0.54, abs=0.01), 0.0]
+
+
+@pytest.mark.parametrize("rounds", [1, 4, 7, 10])
+def test_the_shortest_runs_have_rates(rounds: int) -> None:
+    curve = Results([_rows("a", 0, (0.5, 0.5), rounds)]).curve("tiny", "a")
+    for start, end in ((0.0, 1.0), (0.9, 1.0), (0.0, 0.05)):
+        assert 0 <= curve.rate(start, end)[0] <= 1
+    assert curve.rate(0.0, 0.05)[0] == curve.satisfied[0, 0] / curve.round[0]
+
+
+@pytest.mark.parametrize("rounds", [100, 1_000, 300_000])
+def test_looks_are_averaged_in_groups(rounds: int) -> None:
+    rows = _rows("a", 0, (0.5, 0.5), rounds)
+    noisy = dataclasses.replace(rows, expected=np.arange(len(rows.round)) % 2.0)
+    band = Results([noisy]).curve("tiny", "a").expectation()
+    assert band.round[-1] == rounds
+    assert abs(band.mean[-1] - 0.5) < 0.2  # the last look is not alone
 
 
 # Theory

@@ -1,5 +1,7 @@
 """zoomrank learns, from clicks alone, a short and diverse ranking over a large collection of documents."""
 
+__version__ = "0.1.0.dev0"  # before the imports: the lab writes it down
+
 from zoomrank import bandits, errors, lab, spaces, users
 from zoomrank.lab import Trace, simulate
 from zoomrank.rankers import (
@@ -46,4 +48,3 @@ __all__ = [
     "spaces",
     "users",
 ]
-__version__ = "0.1.0.dev0"

@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(f"zoomrank: this needs {error.name}: pip install 'zoomrank[lab]'\n")
         return 2
+    except OSError as error:
+        sys.stderr.write(f"zoomrank: {error}\n")
+        return 2
     except KeyboardInterrupt:
         sys.stderr.write("\nzoomrank: stopped\n")
         return 130

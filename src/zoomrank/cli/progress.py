@@ -24,7 +24,7 @@ class SweepProgress:
             console=console,
             disable=not sys.stderr.isatty(),
         )
-        self._start, self._visits, self._before = time.monotonic(), 0, 0
+        self._start, self._visits = time.monotonic(), 0
 
     def __enter__(self) -> SweepProgress:
         self._progress.start()

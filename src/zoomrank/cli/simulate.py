@@ -46,6 +46,11 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.lab.results import Results, estimate
 
     wanted = experiment(options)
+    store = None
+    if options.out is not None:  # before anything is done: it may not be empty
+        from zoomrank.lab.store import Store, about_sweep
+
+        store = Store.create(options.out, about_sweep([], options.instances, options.rounds, options.seed))
     finished = list(Local(workers=1).finish(wanted.settings(instances=options.instances, seed=options.seed)))
     results = Results(one.rows for one in finished)
     mine, greedy = (results.curve(wanted.name, curve) for curve in (wanted.curves[0].name, GREEDY))
@@ -57,10 +62,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"  the last ranking shown           {estimate(mine.expected[:, -1])}")
     print(f"  the greedy optimum               {estimate(greedy.expected[:, -1])}")
     print(f"  clicks by slot                   {' '.join(f'{rate:.3f}' for rate in mine.slot_rates().mean(axis=0))}")
-    if options.out is not None:
-        from zoomrank.lab.store import Store, about_sweep
-
-        store = Store.create(options.out, about_sweep([], options.instances, options.rounds, options.seed))
+    if store is not None:
         for one in finished:
             store.add(one.rows, one.seconds)
         print(f"\nRows: {options.out / 'rows'}")

@@ -69,14 +69,17 @@ GREEDY = "Greedy"  # knows the visitors; among the rankers, but made otherwise
 
 
 def world(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
-    """The documents and the visitors of this instance."""
-    return _world(setting.tree, setting.users, setting.instance, setting.seed)
+    """The documents and the visitors of this instance. Ours are kept for the next run; those of others may change."""
+    make = _known_users if setting.users.name in USERS else _users
+    return _tree(setting.tree), make(setting.tree, setting.users, setting.instance, setting.seed)
 
 
-@lru_cache(maxsize=4)
-def _world(tree: Recipe, users: Recipe, instance: int, seed: int) -> tuple[DocumentTree, UserDistribution]:
-    space = _tree(tree)
-    return space, _found(USERS, users, "users")(space, seed=_stream(seed, instance, 0), **users.given)
+def _users(tree: Recipe, users: Recipe, instance: int, seed: int) -> UserDistribution:
+    made: UserDistribution = _found(USERS, users, "users")(_tree(tree), seed=_stream(seed, instance, 0), **users.given)
+    return made
+
+
+_known_users = lru_cache(maxsize=4)(_users)
 
 
 @lru_cache(maxsize=4)
@@ -108,14 +111,10 @@ def ranker(setting: Setting, tree: DocumentTree, users: UserDistribution) -> Ran
 
 
 def visitors(setting: Setting) -> np.random.Generator:
-    """Where the visitors' luck comes from: the same for every curve."""
+    """Where the visitors' luck comes from. The seed is the same for every curve, but whom it yields is not: a visitor
+    is drawn only as far as what she is shown asks for.
+    """
     return _stream(setting.seed, setting.instance, 1)
-
-
-def check(setting: Setting) -> None:
-    """Refuse what no run could make: an unknown name, a parameter that does not fit."""
-    tree, users = believed(setting)
-    ranker(setting, tree, users)
 
 
 def _stream(seed: int, instance: int, purpose: int) -> np.random.Generator:

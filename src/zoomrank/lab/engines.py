@@ -2,7 +2,7 @@
 
 An engine takes settings and yields `Finished` runs in whatever order they end. Rows depend on the setting alone, so it
 does not matter which engine is asked, or how many workers it has. A worker that dies costs only its own run, which is
-tried again.
+tried again; `TRIES` deaths of the same run are too many.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import socket
+import subprocess
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -24,9 +27,11 @@ from typing import Any
 from zoomrank.errors import EngineError, ParameterError, whole_number
 from zoomrank.lab.run import Rows, run
 from zoomrank.lab.settings import Setting
+from zoomrank.lab.version import this_version
 
 TRIES = 3  # for one run whose worker dies
 _CONNECT_SECONDS = 15
+_ANSWER_SECONDS = 40
 
 
 @dataclass(frozen=True)
@@ -35,13 +40,14 @@ class Finished:
 
     rows: Rows
     seconds: float
+    version: str  # of the zoomrank that did it
 
 
 def timed(setting: Setting) -> Finished:
     """Carry out a run, with a clock beside it."""
     start = time.perf_counter()
     rows = run(setting)
-    return Finished(rows, time.perf_counter() - start)
+    return Finished(rows, time.perf_counter() - start, this_version())
 
 
 class Engine(ABC):
@@ -75,58 +81,56 @@ class Local(Engine):
         if self._workers == 1:
             yield from map(timed, settings)
             return
-        left = list(settings)
+        todo = deque(settings)
         deaths: Counter[str] = Counter()
-        while left:
-            done: list[Setting] = []
-            try:
-                for finished in self._one_pool(left):
-                    done.append(finished.rows.setting)
-                    yield finished
-            except BrokenProcessPool:
-                left = _after_a_death(left, done, deaths, self._workers)
-            else:
-                return
-
-    def _one_pool(self, settings: Sequence[Setting]) -> Iterator[Finished]:
-        """Hand out runs in order, no more of them than there are workers, and yield them as they end."""
-        # Spawned, not forked: threads of libraries do not survive a fork.
-        pool = ProcessPoolExecutor(
-            self._workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
-        )
+        free = [_Worker() for _ in range(min(self._workers, len(settings)))]
+        busy: dict[Future[Finished], tuple[_Worker, Setting]] = {}
         try:
-            todo = iter(settings)
-            running: set[Future[Finished]] = set()
-            while True:
-                for setting in todo:
-                    running.add(pool.submit(timed, setting))
-                    if len(running) > self._workers:  # one more, so that nobody waits for work
-                        break
-                if not running:
-                    return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
+            while todo or busy:
+                while todo and free:
+                    worker, setting = free.pop(), todo.popleft()
+                    busy[worker.begin(setting)] = worker, setting
+                done, _ = wait(busy, return_when=FIRST_COMPLETED)
                 for future in done:
-                    yield future.result()
+                    worker, setting = busy.pop(future)
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        deaths[setting.id] += 1
+                        if deaths[setting.id] == TRIES:
+                            raise _too_many_deaths(setting)
+                        worker.end()
+                        worker = _Worker()
+                        todo.appendleft(setting)
+                    else:
+                        yield future.result()
+                    free.append(worker)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
+            for worker in (*free, *(worker for worker, _ in busy.values())):
+                worker.end()
 
 
-def _after_a_death(
-    left: Sequence[Setting], done: Sequence[Setting], deaths: Counter[str], workers: int
-) -> list[Setting]:
-    """What is still to be done. A pool does not say whose worker died, so all that could have been under way count."""
-    finished = {setting.id for setting in done}
-    remaining = [setting for setting in left if setting.id not in finished]
-    for setting in remaining[: workers + 1]:
-        deaths[setting.id] += 1
-        if deaths[setting.id] >= TRIES:
-            raise EngineError(
-                f"Workers died {TRIES} times around the run {setting.id}; there may be too little memory. "
-                "Runs that were finished are kept: ask for fewer workers and go on with --resume."
-            )
-    return remaining
+class _Worker:
+    """One process of its own, so that its death is nobody else's."""
+
+    def __init__(self) -> None:
+        # Spawned, not forked: threads of libraries do not survive a fork.
+        spawn = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_end_with_parent)
+
+    def begin(self, setting: Setting) -> Future[Finished]:
+        return self._pool.submit(timed, setting)
+
+    def end(self) -> None:
+        processes = list((self._pool._processes or {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+
+def _too_many_deaths(setting: Setting) -> EngineError:
+    return EngineError(
+        f"The worker of the run {setting.id} died {TRIES} times; there may be too little memory. "
+        "Runs that were finished are kept: ask for fewer workers and go on with --resume."
+    )
 
 
 def _end_with_parent() -> None:
@@ -155,7 +159,7 @@ class Ray(Engine):
     def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
         """Carry them out; Ray itself tries a run again whose worker died."""
         ray = self._ray
-        task = ray.remote(num_cpus=1, max_retries=TRIES)(timed)
+        task = ray.remote(num_cpus=1, max_retries=TRIES - 1)(timed)
         todo = iter(settings)
         running: list[Any] = []
         try:
@@ -180,6 +184,10 @@ class Ray(Engine):
             raise error.cause from None
         except self._ray.exceptions.RayError as error:
             raise EngineError(f"The cluster gave up on a run: {error}. Runs that were finished are kept.") from error
+        if finished.version != this_version():
+            raise EngineError(
+                f"The cluster has zoomrank {finished.version}, this is {this_version()}: install the same."
+            )
         return finished
 
     def close(self) -> None:
@@ -196,6 +204,8 @@ def engine(name: str, workers: int | None = None, address: str | None = None) ->
     if name == "ray":
         if address is None:
             raise EngineError("--engine ray needs the --address of a cluster, such as head:6379, or auto.")
+        if workers is not None:
+            raise EngineError("The number of workers is for the local engine; a cluster has its own.")
         return Ray(address)
     raise EngineError(f"There is no engine {name!r}; there are local and ray.")
 
@@ -209,27 +219,33 @@ def _connected(address: str) -> Any:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     except Exception as error:  # whatever Ray raises, and it raises many things, the address is of no use
-        raise EngineError(f"No Ray cluster answers at {address!r}: {_first_line(error)}.") from error
+        raise EngineError(f"No Ray cluster answers at {address!r}: {_first_line(str(error))}.") from error
     return ray
 
 
 def _refuse_nobody(address: str) -> None:
-    """Ray itself would try for a minute, and then end the process rather than raise."""
-    import socket
-
+    """Ask first, from a process of its own: Ray tries for minutes, and may end the process rather than raise."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        return  # "auto", "local", or something Ray knows to read
+    why = ""
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+        if host and port.isdigit():  # else it is "auto", or something Ray knows to read
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+        ask = [sys.executable, "-c", f"import ray; ray.init(address={address!r}, log_to_driver=False)"]
+        asked = subprocess.run(  # noqa: S603
+            ask, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+        )
+        if asked.returncode != 0:
+            why = _first_line(asked.stderr.strip().rpartition("\n")[2])
     except (OSError, OverflowError) as error:
-        raise EngineError(
-            f"No Ray cluster answers at {address!r}: {error}. Is it running, and is the address right?"
-        ) from error
+        why = str(error)
+    except subprocess.TimeoutExpired:
+        why = f"nothing that speaks Ray within {_ANSWER_SECONDS} seconds"
+    if why:
+        raise EngineError(f"No Ray cluster answers at {address!r}: {why}. Is it running, and is the address right?")
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].rstrip(".")
 
 
 def _cores() -> int:

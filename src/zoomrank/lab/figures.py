@@ -1,4 +1,7 @@
-"""Figures for print: one column of text wide, told apart by colour and by line, also by those who see few colours."""
+"""Figures for print, as wide as a page, in colours that those who see few colours can tell apart.
+
+Dashes mean a variant of the ranker that the colour stands for.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ _STYLE: Any = {
     "ytick.labelsize": 7.5,
     "ytick.major.width": 0.6,
 }
-# The colours of Okabe and Ito, which keep apart in every common kind of colour blindness, and a grey.
+# The colours of Okabe and Ito, which keep apart in every common kind of colour blindness, a wine red and a grey.
 _COLOUR = {
     "RankUCB1": "#CC79A7",
     "RankEXP3": "#882255",
@@ -55,7 +58,6 @@ _COLOUR = {
     "RankRandom": "#888888",
     GREEDY: "#000000",
 }
-_SPARE = ("#332288", "#44AA99", "#999933", "#AA4499", "#661100")  # for rankers that are not ours
 _VARIANT = ("#000000", "#0072B2", "#56B4E9", "#D55E00", "#E69F00")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -128,8 +130,7 @@ def _plot(axes: Axes, curve: str, band: Band) -> Any:
 
 
 def _look(curve: str) -> tuple[str, Any]:
-    known = [name for name in _COLOUR if curve.startswith(name)]
-    colour = _COLOUR[max(known, key=len)] if known else _SPARE[sum(curve.encode()) % len(_SPARE)]
+    colour = _COLOUR[max((name for name in _COLOUR if curve.startswith(name)), key=len)]
     if curve == GREEDY:
         return colour, (0, (1, 1.5))
     if curve.endswith("--"):
@@ -146,7 +147,9 @@ def _theory(axes: Axes, facts: Facts, panel: Panel, results: Results) -> dict[st
     sure = guarantee(facts.optimum, slots, facts.covering_dimension, at)
     if sure[-1] > 0:
         at, sure = at[sure > 0], sure[sure > 0]
-        handles["guarantee of\nRankGridEXP3"] = axes.plot(at, sure, color="0.35", linewidth=0.7, linestyle="--")[0]
+        handles["guarantee of\nRankGridEXP3,\non average so far"] = axes.plot(
+            at, sure, color="0.35", linewidth=0.7, linestyle="--"
+        )[0]
     return handles
 
 
@@ -168,14 +171,17 @@ def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawi
     """Clicks collected over the run, as a share of greedy's, against the number of documents."""
     drawing = Drawing(figsize=(_WIDTH * 0.75, 2.9), layout="constrained")
     axes = drawing.subplots()
-    panels = [panel for panel in figure.panels if results.has(panel.experiment, GREEDY)]
-    documents = np.array([int(panel.experiment.partition("-")[2]) for panel in panels])
     handles: dict[str, Any] = {}
     last: dict[str, float] = {}
+    every = [int(panel.experiment.partition("-")[2]) for panel in figure.panels]
     for curve in figure.panels[0].curves:
+        there = [panel.experiment for panel in figure.panels if results.comparable(panel.experiment, curve, GREEDY)]
+        if not there:
+            continue
+        documents = np.array([int(experiment.partition("-")[2]) for experiment in there])
         shares = []
-        for panel in panels:
-            mine, greedy = results.together(panel.experiment, curve, GREEDY)
+        for experiment in there:
+            mine, greedy = results.together(experiment, curve, GREEDY)
             shares.append(estimate(mine.rate() / greedy.rate()))
         colour, line = _look(curve)
         mean = np.array([share.mean for share in shares])
@@ -184,10 +190,9 @@ def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawi
         low, high = ([getattr(share, side) for share in shares] for side in ("low", "high"))
         if np.isfinite(low).all():
             axes.fill_between(documents, low, high, color=colour, alpha=0.12, linewidth=0)
-    rounds = results.curve(panels[0].experiment, GREEDY).rounds
-    _dress(axes, f"share of greedy's clicks in {rounds:,} visits", "documents")
+    _dress(axes, "clicks over the run, as a share of greedy's", "documents")
     axes.set_xscale("log")
-    axes.set_xticks(documents, [f"{count:,}" for count in documents], minor=False)
+    axes.set_xticks(every, [f"{count:,}" for count in every], minor=False)
     axes.minorticks_off()
     order = sorted(handles, key=lambda curve: -last[curve])
     drawing.legend([handles[curve] for curve in order], [label(c) for c in order], loc="outside right upper")

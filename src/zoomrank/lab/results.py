@@ -90,7 +90,8 @@ class CurveRows:
 
     def rate(self, start: float = 0.0, end: float = 1.0) -> Array:
         """The satisfied fraction between two points of the run (0 is its beginning, 1 its end), per instance."""
-        first, last = (self._look(share * self.rounds) for share in (start, end))
+        last = max(self._look(end * self.rounds), 0)
+        first = min(self._look(start * self.rounds), last - 1)  # at least the span between two looks
         before = self.satisfied[:, first] if first >= 0 else 0
         visits = self.round[last] - (self.round[first] if first >= 0 else 0)
         return np.asarray((self.satisfied[:, last] - before) / visits)
@@ -105,16 +106,19 @@ class CurveRows:
         """The fraction of visitors who click on each slot, over the whole run, per instance."""
         return np.asarray(self.clicks[:, -1] / self.rounds)
 
-    def windows(self) -> Band:
-        """The satisfied fraction of each of the equal windows."""
+    def window_rates(self) -> Array:
+        """The satisfied fraction of each of the equal windows, per instance."""
         ends = np.array(window_ends(self.rounds, WINDOWS))
         counted = self.satisfied[:, np.searchsorted(self.round, ends)]
-        rates = np.diff(counted, axis=1, prepend=0) / np.diff(ends, prepend=0)
-        return _band(ends, rates)
+        return np.asarray(np.diff(counted, axis=1, prepend=0) / np.diff(ends, prepend=0))
+
+    def windows(self) -> Band:
+        """The same as a curve."""
+        return _band(np.array(window_ends(self.rounds, WINDOWS)), self.window_rates())
 
     def expectation(self, per_decade: int = 8) -> Band:
         """The exact satisfaction of the rankings shown, the mean of a few looks: learners try things out."""
-        group = np.floor(np.log10(self.round) * per_decade + 1e-9)
+        group = np.ceil(np.log10(self.round) * per_decade - 1e-9)
         numbers = np.unique(group)
         values = np.stack([self.expected[:, group == number].mean(axis=1) for number in numbers], axis=1)
         ends = np.array([self.round[group == number][-1] for number in numbers])
@@ -170,10 +174,17 @@ class Results:
         except KeyError:
             raise ResultsError(f"There are no rows of {experiment}/{curve}.") from None
 
+    def comparable(self, experiment: str, *curves: str) -> bool:
+        """Whether there is an instance of which all these curves have rows."""
+        return self.has(experiment, *curves) and bool(self._common(experiment, curves))
+
+    def _common(self, experiment: str, curves: Sequence[str]) -> set[int]:
+        return set.intersection(*(set(self.curve(experiment, curve).instances) for curve in curves))
+
     def together(self, experiment: str, *curves: str) -> list[CurveRows]:
         """Several curves, reduced to the instances that all of them have: pairs can be compared then."""
         found = [self.curve(experiment, curve) for curve in curves]
-        common = set(found[0].instances).intersection(*(rows.instances for rows in found))
+        common = self._common(experiment, curves)
         if not common:
             raise ResultsError(f"The curves {', '.join(curves)} of {experiment} have no instance in common.")
         return [_only(rows, common) for rows in found]

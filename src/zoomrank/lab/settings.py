@@ -3,7 +3,7 @@
 A `Recipe` names a tree, visitors or a ranker and its parameters. A `Curve` is a ranker in an `Experiment`; an
 experiment, asked for so many instances, yields one `Setting` per curve and instance, with an id such as
 `two-peaks/RankCorrZoom/3`.
-Instance i has the same visitors for every curve, so that curves can be compared in pairs.
+Instance i has the same kind of visitors for every curve, so that curves can be compared in pairs.
 """
 
 from __future__ import annotations

@@ -68,8 +68,9 @@ def simulate(
 ) -> Trace:
     """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` rounds late.
 
-    Visitors come from `seed` alone, so that different rankers can be shown to the same ones. `windows` says how many
-    equal windows to record, or where each of them ends. Answers that are still on their way at the end are never given.
+    `windows` says how many equal windows to record, or where each of them ends. Answers that are still on their way at
+    the end are never given. The visitors' luck comes from `seed` alone, but two rankers with the same seed do not meet
+    the same visitors one by one: each is drawn only as far as what she is shown asks for.
 
     >>> import zoomrank as zr
     >>> tree = zr.DocumentTree.exponential(depth=8)

@@ -24,11 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zoomrank import __version__
-from zoomrank.compiled import source_hash
 from zoomrank.errors import ResultsError
 from zoomrank.lab.run import Rows
 from zoomrank.lab.settings import Setting
+from zoomrank.lab.version import this_version
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -45,11 +44,6 @@ _SCHEMA = pa.schema(
 )
 
 
-def this_version() -> str:
-    """Rows of one version can stand beside each other."""
-    return f"{__version__}+{source_hash()}"
-
-
 class Store:
     """A folder of results, open for reading; `Store.create` and `Store.resume` open one for writing."""
 
@@ -58,7 +52,7 @@ class Store:
         path = self.folder / _MANIFEST
         try:
             self.manifest: dict[str, Any] = json.loads(path.read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise ResultsError(f"{self.folder} has no results: there is no {_MANIFEST} in it.") from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ResultsError(f"{path} cannot be read: {error}.") from None
@@ -73,7 +67,7 @@ class Store:
     def create(cls, folder: str | os.PathLike[str], about: dict[str, Any]) -> Store:
         """Start a folder; one that has anything in it is left alone."""
         path = Path(folder)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if not _is_fresh(path):
             hint = "pass --resume to go on, or name" if (path / _MANIFEST).exists() else "name"
             raise ResultsError(f"{path} is not empty: {hint} another folder. Nothing was changed.")
         path.mkdir(parents=True, exist_ok=True)
@@ -84,7 +78,7 @@ class Store:
     def resume(cls, folder: str | os.PathLike[str], about: dict[str, Any]) -> Store:
         """Go on in a folder that this version began, or start it. More figures and instances may be asked for."""
         path = Path(folder)
-        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        if _is_fresh(path):
             return cls.create(path, about)
         store = cls(path)
         if store.manifest["version"] != this_version():
@@ -137,6 +131,11 @@ class Store:
         path = self.folder / "times.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return {entry["run"]: entry["seconds"] for entry in map(_or_nothing, lines) if entry}
+
+
+def _is_fresh(folder: Path) -> bool:
+    """Whether nothing is there but what a kill may have left of the very first file."""
+    return not folder.exists() or (folder.is_dir() and all(p.name.endswith(".part") for p in folder.iterdir()))
 
 
 def to_parquet(rows: Rows) -> bytes:
