@@ -277,7 +277,7 @@ CLAIMS: tuple[Claim, ...] = (
         "6.2, results",
         "RankCorrZoom gets there rapidly: most of the way within the 50,000 visits that the paper calls essential.",
         _on(_MAIN, Reaches("RankCorrZoom", FAR_ENOUGH, RAPIDLY)),
-        "It learns the highest peak within that time; for the others see above.",
+        "For the same reason.",
     ),
     Claim(
         "second",
