@@ -93,16 +93,16 @@ class Local(Engine):
                 done, _ = wait(busy, return_when=FIRST_COMPLETED)
                 for future in done:
                     worker, setting = busy.pop(future)
-                    if isinstance(future.exception(), BrokenProcessPool):
+                    died = isinstance(future.exception(), BrokenProcessPool)
+                    free.append(_Worker() if died else worker)  # first of all: whoever is neither free nor busy is lost
+                    if died:
+                        worker.end()
                         deaths[setting.id] += 1
                         if deaths[setting.id] == TRIES:
                             raise _too_many_deaths(setting)
-                        worker.end()
-                        worker = _Worker()
                         todo.appendleft(setting)
                     else:
                         yield future.result()
-                    free.append(worker)
         finally:
             for worker in (*free, *(worker for worker, _ in busy.values())):
                 worker.end()
