@@ -19,6 +19,7 @@ ROUNDS = 300_000
 SLOTS = 5
 
 RANKERS: dict[str, tuple[Callable[[zr.DocumentTree], zr.Ranked], float]] = {
+    "ZoomRank": (lambda tree: zr.ZoomRank(tree, SLOTS, seed=1), 25),
     "RankZoom": (lambda tree: zr.RankZoom(tree, SLOTS, seed=1), 5),
     "RankCorrZoom": (lambda tree: zr.RankCorrZoom(tree, SLOTS, seed=1), 8),
     "RankUCB1": (lambda tree: zr.RankUCB1(tree, SLOTS, seed=1), 8),

@@ -9,10 +9,16 @@ import pytest
 from tests.reference import learners as reference
 from tests.trees import random_tree
 from zoomrank import DocumentTree, Ranked
-from zoomrank.bandits import EXP3, UCB1, Anytime, Bandit, ContextualZooming, Grid, Zooming
+from zoomrank.bandits import EXP3, UCB1, Anytime, Bandit, ContextualZooming, Grid, PathZooming, Zooming
 
 Maker = Callable[[DocumentTree], Bandit]
 Twin = Callable[[reference.Tree], reference.Learner]
+SHARED: dict[str, dict[str, Any]] = {  # learners whose slots are one, by their parameters
+    "PathZooming": {},
+    "PathZooming eager": {"confidence": 0.1, "growth": 0.3, "optimism": 0.0, "borrow": 3.0},
+    "PathZooming alone": {"confidence": 1.5, "growth": 0.0, "optimism": 1.0, "borrow": 0.0},
+    "PathZooming uncorrelated": {"correlated": False},
+}
 
 
 LEARNERS: dict[str, tuple[Maker, Twin]] = {
@@ -58,6 +64,16 @@ LEARNERS: dict[str, tuple[Maker, Twin]] = {
 }
 
 
+def twins(name: str, tree: reference.Tree, slots: int) -> list[reference.Learner]:
+    if name in SHARED:
+        return reference.PathZooming(tree, slots, **SHARED[name]).each()
+    return [LEARNERS[name][1](tree) for _ in range(slots)]
+
+
+def made(name: str, tree: DocumentTree) -> Bandit:
+    return PathZooming(tree, **SHARED[name]) if name in SHARED else LEARNERS[name][0](tree)
+
+
 def twin_tree(tree: DocumentTree) -> reference.Tree:
     shape = tree.shape
     return reference.Tree([int(p) for p in shape.parent], tree.width.tolist(), [int(n) for n in shape.leaf])
@@ -73,16 +89,15 @@ def random_collection(rng: np.random.Generator) -> DocumentTree:
 
 
 @pytest.mark.parametrize("duplicates", [False, True])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", [*LEARNERS, *SHARED])
 def test_same_choices_as_the_literal_twin(name: str, duplicates: bool) -> None:
-    make, twin = LEARNERS[name]
     for seed in range(8):
         rng = np.random.default_rng([seed, 17])
         tree = random_collection(rng)
         slots = int(rng.integers(1, min(4, len(tree)) + 1))
         plain = twin_tree(tree)
-        slow = reference.Ranked(plain, [twin(plain) for _ in range(slots)], duplicates, seed)
-        fast = Ranked(make(tree), slots, seed=seed, duplicates=duplicates)
+        slow = reference.Ranked(plain, twins(name, plain, slots), duplicates, seed)
+        fast = Ranked(made(name, tree), slots, seed=seed, duplicates=duplicates)
         mean = rng.random(len(tree)) ** 2
         for _ in range(400):
             shown, picks, chances = slow.rank()
@@ -97,15 +112,14 @@ def test_same_choices_as_the_literal_twin(name: str, duplicates: bool) -> None:
             fast.learn(ranking, click)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", [*LEARNERS, *SHARED])
 def test_late_and_missing_answers(name: str) -> None:
     """Answers come in any order, or never: credit goes to whatever strategy now holds the document."""
-    make, twin = LEARNERS[name]
     rng = np.random.default_rng(3)
     tree = DocumentTree.exponential(depth=4, branching=2, epsilon=0.7)
     plain = twin_tree(tree)
-    slow = reference.Ranked(plain, [twin(plain) for _ in range(3)], False, 5)
-    fast = Ranked(make(tree), 3, seed=5)
+    slow = reference.Ranked(plain, twins(name, plain, 3), False, 5)
+    fast = Ranked(made(name, tree), 3, seed=5)
     waiting: list[Any] = []
     for _ in range(600):
         waiting.append((slow.rank(), fast.rank(), int(rng.integers(0, 4))))

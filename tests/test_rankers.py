@@ -26,6 +26,8 @@ from zoomrank.errors import (
 
 TREE = zr.DocumentTree.exponential(depth=6, branching=2)
 MAKERS: dict[str, Any] = {
+    "ZoomRank": zr.ZoomRank,
+    "ZoomRank 0": lambda tree, **how: zr.ZoomRank(tree, growth=0.0, borrow=0.0, confidence=0.2, **how),
     "RankUCB1": zr.RankUCB1,
     "RankEXP3": lambda tree, **how: zr.RankEXP3(tree, horizon=5000, **how),
     "RankGridUCB1": zr.RankGridUCB1,

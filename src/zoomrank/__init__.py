@@ -18,6 +18,7 @@ from zoomrank.rankers import (
     RankUCB1,
     RankZoom,
     SlotExplanation,
+    ZoomRank,
     load,
 )
 from zoomrank.spaces import DocumentTree, EdgeWeightedTree, FiniteMetric
@@ -40,6 +41,7 @@ __all__ = [
     "Rankings",
     "SlotExplanation",
     "Trace",
+    "ZoomRank",
     "bandits",
     "errors",
     "lab",

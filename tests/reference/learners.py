@@ -297,3 +297,110 @@ class Ranked:
         for slot, learner in enumerate(self.learners[: click + 1]):
             reward = int(slot == click and picks[slot] == shown[slot])
             learner.update(picks[slot], shown[:slot], chances[slot], reward)
+
+
+class PathZooming:
+    """All slots of ZoomRank at once. A node's children are told apart once two visits have been below it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        slots: int,
+        confidence: float = 0.5,
+        growth: float = 1.0,
+        optimism: float = 0.25,
+        borrow: float = 30.0,
+        correlated: bool = True,
+    ) -> None:
+        self.tree, self.slots = tree, slots
+        self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
+        self.correlated = correlated
+        nodes = range(len(tree.parent))
+        self.n, self.r = ({(u, i): 0 for u in nodes for i in range(slots)} for _ in range(2))
+        self.bound = {(u, i): math.inf for u in nodes for i in range(slots)}
+        self.due = dict.fromkeys(nodes, 0)
+
+    def total(self, u: int) -> int:
+        return sum(self.n[u, i] for i in range(self.slots))
+
+    def children(self, u: int) -> list[int]:
+        return self.tree.children[u] if self.total(u) >= 2 else []
+
+    def evidence(self, u: int, i: int) -> tuple[float, float]:
+        """Own visits and clicks, and those of other slots, but at most `borrow` of them."""
+        plays, clicks = float(self.n[u, i]), float(self.r[u, i])
+        others = self.total(u) - plays
+        if others > 0:
+            lent = min(self.borrow, others)
+            gained = float(sum(self.r[u, j] for j in range(self.slots)))
+            clicks += lent * (gained - clicks) / others
+            plays += lent
+        return plays, clicks
+
+    @staticmethod
+    def log(visits: float) -> float:
+        """Of a number with few digits."""
+        digits, doublings = int(visits), 0.0
+        while digits >= 4096:
+            digits, doublings = digits // 16, doublings + 4
+        return float(np.log(max(digits, 1))) + math.log(2) * doublings
+
+    def index(self, u: int, i: int) -> float:
+        plays, clicks = self.evidence(u, i)
+        if plays < 1:
+            return math.inf
+        around, _ = self.evidence(self.tree.parent[u] if u else 0, i)
+        c = self.confidence * (1 + self.growth * max(0.0, self.log(around) - self.log(plays)))
+        mean, a = clicks / plays, c / plays
+        return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a)) + self.optimism * self.tree.width[u]
+
+    def rebound(self, u: int) -> None:
+        for i in range(self.slots):
+            below = max((self.bound[child, i] for child in self.children(u)), default=math.inf)
+            self.bound[u, i] = min(self.index(u, i), below)
+
+    def cap(self, u: int, above: list[int]) -> float:
+        if not above or not self.correlated:
+            return math.inf
+        return max(min(self.tree.distance(x, y) for y in above) for x in self.tree.below(u))
+
+    def value(self, u: int, i: int, above: list[int]) -> float:
+        """The best document below, by the worst of what it, its ancestors from u on and the correlation rule allow."""
+        below = [self.value(child, i, above) for child in self.children(u)]
+        return min(self.bound[u, i], max(below) if below else self.cap(u, above))
+
+    def select(self, i: int, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        u = 0
+        while self.children(u):
+            u = self.children(u)[one_of([self.value(child, i, above) for child in self.children(u)], rng)]
+        return u, 1.0
+
+    def update(self, i: int, pick: int, reward: int) -> None:
+        path = self.tree.path(self.tree.leaves[pick])
+        for u in path:
+            self.n[u, i] += 1
+            self.r[u, i] += reward
+        known = [u for u in path if u == 0 or self.children(self.tree.parent[u])]
+        for u in known:
+            if self.children(u) and self.total(u) >= self.due[u]:
+                self.due[u] = self.total(u) + self.total(u) // 8 + 1
+                for child in self.children(u):
+                    if child not in path and self.total(child) > 0:
+                        self.rebound(child)
+        for u in known:
+            self.rebound(u)
+
+    def each(self) -> list[Learner]:
+        """One face per slot."""
+        return [PathSlot(self, i) for i in range(self.slots)]
+
+
+class PathSlot:
+    def __init__(self, paths: PathZooming, slot: int) -> None:
+        self.paths, self.slot = paths, slot
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        return self.paths.select(self.slot, above, rng)
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        self.paths.update(self.slot, pick, reward)

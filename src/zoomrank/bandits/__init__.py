@@ -6,7 +6,20 @@ from zoomrank.bandits.contextual_zooming import ContextualZooming
 from zoomrank.bandits.exp3 import EXP3
 from zoomrank.bandits.grid import Grid
 from zoomrank.bandits.interface import Bandit, Choice
+from zoomrank.bandits.path_zooming import PathZooming
 from zoomrank.bandits.ucb1 import UCB1
 from zoomrank.bandits.zooming import Zooming
 
-__all__ = ["EXP3", "UCB1", "Anytime", "Bandit", "Choice", "ContextualZooming", "Fixed", "Grid", "Uniform", "Zooming"]
+__all__ = [
+    "EXP3",
+    "UCB1",
+    "Anytime",
+    "Bandit",
+    "Choice",
+    "ContextualZooming",
+    "Fixed",
+    "Grid",
+    "PathZooming",
+    "Uniform",
+    "Zooming",
+]

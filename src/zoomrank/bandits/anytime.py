@@ -8,6 +8,7 @@ from typing import Any
 
 from zoomrank.bandits.exp3 import EXP3
 from zoomrank.bandits.interface import Bandit, Seed, Strategy
+from zoomrank.bandits.path_zooming import PathZooming
 from zoomrank.errors import ParameterError
 from zoomrank.spaces.topology import Array
 
@@ -16,8 +17,8 @@ class Anytime(Bandit):
     """The anytime version of a bandit. What depends on the horizon takes each phase's own length for it."""
 
     def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
-        if isinstance(bandit, Anytime):
-            raise ParameterError("This bandit is an anytime version already.")
+        if isinstance(bandit, Anytime | PathZooming):
+            raise ParameterError("This bandit needs no horizon already.")
         super().__init__(bandit.tree, seed)
         self.bandit = bandit
         self.not_saved = bandit.not_saved

@@ -55,6 +55,7 @@ BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}
 RANKERS: Mapping[str, Make] = {
     name: getattr(rankers, name)
     for name in (
+        "ZoomRank",
         "RankUCB1",
         "RankEXP3",
         "RankGridUCB1",

@@ -11,6 +11,7 @@ from zoomrank.rankers.named import (
     RankRandom,
     RankUCB1,
     RankZoom,
+    ZoomRank,
 )
 from zoomrank.rankers.ranked import Ranked, Ranking, Rankings
 from zoomrank.rankers.storage import load
@@ -29,5 +30,6 @@ __all__ = [
     "Ranking",
     "Rankings",
     "SlotExplanation",
+    "ZoomRank",
     "load",
 ]

@@ -1,7 +1,8 @@
-"""The rankers of the paper by their names, its baselines, and their anytime versions (`anytime=True`).
+"""ZoomRank, the rankers of the paper by their names, its baselines, and their anytime versions (`anytime=True`).
 
 | ranker | slots are filled by |
 |---|---|
+| `ZoomRank` | our own learner, which counts along paths and shares between slots |
 | `RankUCB1`, `RankEXP3` | bandits that know nothing of distances |
 | `RankGridUCB1`, `RankGridEXP3` | the same over ever finer parts of the tree |
 | `RankZoom` | the zooming algorithm |
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zoomrank.bandits import EXP3, UCB1, Anytime, Bandit, ContextualZooming, Fixed, Grid, Uniform, Zooming
+from zoomrank.bandits import EXP3, UCB1, Anytime, Bandit, ContextualZooming, Fixed, Grid, PathZooming, Uniform, Zooming
 from zoomrank.bandits.exploration import Exploration
 from zoomrank.bandits.interface import Seed
 from zoomrank.rankers.ranked import Ranked
@@ -42,6 +43,24 @@ class _Named(Ranked):
     def make(tree: DocumentTree) -> Bandit:
         """The bandit of each slot."""
         raise NotImplementedError
+
+
+class ZoomRank(_Named):
+    """Ranked path zooming: `confidence`, `growth`, `optimism`, `borrow`, as `bandits/path_zooming.py` explains them."""
+
+    @staticmethod
+    def make(
+        tree: DocumentTree,
+        confidence: float = 0.5,
+        growth: float = 1.0,
+        optimism: float = 0.25,
+        borrow: float = 30.0,
+        correlated: bool = True,
+    ) -> Bandit:
+        """PathZooming."""
+        return PathZooming(
+            tree, confidence=confidence, growth=growth, optimism=optimism, borrow=borrow, correlated=correlated
+        )
 
 
 class RankUCB1(_Named):

@@ -1,0 +1,465 @@
+"""`PathZooming`: the slot learner of ZoomRank. Every click counts for all ancestors of the document, in every slot.
+
+Why it needs so few visits:
+
+1. *Path counting.* An examined document counts for itself and for all subtrees that hold it: nothing starts from zero
+   when the view gets finer.
+2. *Slots help each other.* What a subtree earned in other slots counts too, but for at most `borrow` visits: visitors
+   of other slots had skipped other documents, so a slot's own evidence wins in the end.
+3. *A bound that knows that clicks are rare.* With mean p of n visits, `p + a + sqrt(a² + 2pa)` with `a = c / n` bounds
+   the chance of a click from above as KL-UCB does, in closed form. It shrinks like 1/n where nobody clicks; a
+   confidence radius shrinks like 1/sqrt(n).
+4. *Every ancestor is a witness.* The index of a subtree is its bound and `optimism` times its width, and nothing below
+   a subtree is believed to be better than the subtree's own index. So the document found by walking down along the best
+   is the one whose worst witness is best.
+5. *The correlation rule* of RankCorrZoom, as it is.
+6. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(N / n))` with N the visits of the parent: what
+   bad luck made look poor is looked at again as its siblings are visited more and more.
+
+After feedback only the root paths of the examined documents change, and siblings along them each time their parent's
+visits have grown by an eighth, so a round costs slots² · depth. Subtrees are told apart only once two documents of
+theirs were seen; until then one remembers the single visit that it had.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.interface import (
+    LARGEST_CONTEXT,
+    Bandit,
+    Clock,
+    Feedback,
+    Seed,
+    Strategy,
+    endless,
+    on_reset,
+    on_roomy,
+    on_select,
+    on_subtree,
+    on_update,
+)
+from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.zooming import Paths, correlation_cap, farthest_from, fresh_paths, remember_paths, share_out
+from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.errors import ParameterError
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.topology import Array
+
+TABLE = 4096  # logarithms that are looked up
+LOG_2 = float(np.log(2.0))
+
+
+class Visited(NamedTuple):
+    """The part of the tree that was seen, one for all slots; entry 0 is the root, children stand side by side."""
+
+    node: Array  # of the tree of documents
+    up: Array  # the entry of its parent
+    child: Array  # the entry of its first child; 0 while they are not told apart
+    total: Array  # [entry]: N(u), visits in all slots
+    gains: Array  # [entry]: R(u), clicks in all slots
+    plays: Array  # [entry, slot]: n(u)
+    clicks: Array  # [entry, slot]: r(u)
+    bound: Array  # [entry, slot]: B(u), what is at most to be expected of its best document
+    due: Array  # [entry]: the visits at which its children's bounds are computed again
+    memory: Array  # [entry]: the document, slot and reward of the only visit, while there was but one
+    filled: Array  # entries in use
+
+
+class Taste(NamedTuple):
+    """How to explore: the parameters of `PathZooming`."""
+
+    confidence: float
+    growth: float
+    optimism: float
+    borrow: float
+    correlated: bool
+    widest: int  # the largest number of children of any node
+
+
+class Limits(NamedTuple):
+    """Scratch, beside the stack of `Paths`, and a table."""
+
+    stack_limit: Array  # what the witnesses above an entry allow
+    logarithm: Array  # of 1, 2, 3, …
+
+
+PathState = flat("PathState", Grove, Visited, Taste, Paths, Limits, Clock)
+
+
+@inlined
+def upper_bound(mean: Scalar, visits: Scalar, confidence: Scalar) -> Scalar:
+    """Bound a chance of clicks from above; in closed form, from kl(p, q) ≥ (q - p)² / 2q."""
+    a = confidence / visits
+    return min(1.0, mean + a + np.sqrt(a * a + 2.0 * mean * a))
+
+
+@inlined
+def _evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
+    """The visits and clicks that count in a slot: its own, and some that are lent by the others."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    plays, clicks = np.float64(state.plays[at, column]), np.float64(state.clicks[at, column])
+    others = np.float64(state.total[at]) - plays
+    if others > 0.0:
+        lent = min(state.borrow, others)
+        clicks += lent * (np.float64(state.gains[at]) - clicks) / others
+        plays += lent
+    return plays, clicks
+
+
+@inlined
+def _logarithm(state: Any, visits: Scalar) -> Scalar:
+    """The natural logarithm, of a number of visits, to three digits or more: by a table, which is much faster."""
+    at, doublings = np.uint64(visits), 0.0
+    while at >= np.uint64(TABLE):
+        at >>= np.uint64(4)
+        doublings += 4.0
+    return state.logarithm[at] + LOG_2 * doublings
+
+
+@inlined
+def _index(state: Any, entry: Scalar, plays: Scalar, clicks: Scalar, around: Scalar) -> Scalar:
+    """The index of an entry, by the evidence that counts in a slot and the visits of its parent: a bound and a share of
+    its width.
+    """
+    bound = np.inf  # what only slots have shown that do not count is as good as unseen
+    if plays >= 1.0:
+        surplus = max(0.0, _logarithm(state, around) - _logarithm(state, plays))
+        bound = upper_bound(clicks / plays, plays, state.confidence * (1.0 + state.growth * surplus))
+    return bound + state.optimism * state.width[np.uint64(state.node[np.uint64(entry)])]
+
+
+@inlined
+def _best_child(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
+    """The best bound among the children of an entry; infinite while they are not told apart."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    top = np.inf
+    first = np.uint64(state.child[at])
+    if first != 0:
+        node = np.uint64(state.node[at])
+        top = state.bound[first, column]
+        fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+        for step in range(np.uint64(1), fan):
+            top = max(top, state.bound[first + step, column])
+    return top
+
+
+@inlined
+def _rebound(state: Any, entry: Scalar) -> None:
+    """Compute B(u) of one entry in all slots."""
+    for slot in range(np.uint64(state.bound.shape[1])):
+        plays, clicks = _evidence(state, entry, slot)
+        around, _ = _evidence(state, state.up[np.uint64(entry)], slot)
+        value = _index(state, entry, plays, clicks, around)
+        state.bound[np.uint64(entry), slot] = min(value, _best_child(state, entry, slot))
+
+
+@inlined
+def _rebound_path(state: Any, entry: Scalar) -> None:
+    """Compute B(u) of an entry and of all above it, in all slots; of siblings too, where their parent's visits have
+    grown by an eighth.
+    """
+    at, below = np.uint64(entry), np.uint64(0)
+    going = True
+    while going:
+        if state.child[at] != 0 and state.total[at] >= state.due[at]:
+            state.due[at] = state.total[at] + (state.total[at] >> np.uint32(3)) + np.uint32(1)
+            node = np.uint64(state.node[at])
+            for step in range(np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])):
+                child = np.uint64(state.child[at]) + step
+                if state.total[child] > 0 and child != below:
+                    _rebound(state, child)
+        going = at != 0
+        below = at
+        at = np.uint64(state.up[at])
+    for slot in range(np.uint64(state.bound.shape[1])):
+        at = np.uint64(entry)
+        plays, clicks = _evidence(state, at, slot)
+        going = True
+        while going:
+            up = np.uint64(state.up[at])
+            around, gained = _evidence(state, up, slot)
+            value = _index(state, at, plays, clicks, around)
+            state.bound[at, slot] = min(value, _best_child(state, at, slot))
+            going = at != 0
+            at, plays, clicks = up, around, gained
+
+
+@inlined
+def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
+    at, column = np.uint64(entry), np.uint64(slot)
+    state.total[at] += np.uint32(1)
+    state.gains[at] += np.uint32(reward)
+    state.plays[at, column] += np.uint32(1)
+    state.clicks[at, column] += np.uint32(reward)
+
+
+@inlined
+def _tell_apart(state: Any, entry: Scalar) -> None:
+    """Make entries of an entry's children; the one that holds the remembered document inherits that visit."""
+    at = np.uint64(entry)
+    node = np.uint64(state.node[at])
+    start = np.uint64(state.child_start[node])
+    fan = np.uint64(state.child_start[node + np.uint64(1)]) - start
+    first = np.uint64(state.filled[0])
+    document = state.memory[at, 0]
+    for step in range(fan):
+        child = first + step
+        state.node[child] = start + step
+        state.up[child] = at
+        state.child[child] = 0
+        state.total[child] = 0
+        state.gains[child] = 0
+        state.due[child] = 0
+        for slot in range(np.uint64(state.bound.shape[1])):
+            state.plays[child, slot] = 0
+            state.clicks[child, slot] = 0
+            state.bound[child, slot] = np.inf
+        if state.first_document[start + step] <= document < state.end_document[start + step]:
+            for part in range(3):
+                state.memory[child, part] = state.memory[at, part]
+            _count(state, child, state.memory[at, 1], state.memory[at, 2])
+            _rebound(state, child)
+    state.filled[0] += fan
+    state.child[at] = first
+
+
+@inlined
+def _learn(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
+    """Count a visit for all subtrees that hold the document, then mend the bounds on the way back up."""
+    at = np.uint64(0)
+    going = True
+    while going:
+        node = np.uint64(state.node[at])
+        leaf = state.child_start[node] == state.child_start[node + np.uint64(1)]
+        seen = state.total[at] > 0
+        if seen and not leaf and state.child[at] == 0:
+            _tell_apart(state, at)
+        _count(state, at, slot, reward)
+        going = seen and not leaf
+        if going:
+            at = np.uint64(state.child[at])
+            while state.end_document[state.node[at]] <= document:
+                at += np.uint64(1)
+        else:
+            state.memory[at, 0], state.memory[at, 1], state.memory[at, 2] = document, slot, reward
+    _rebound_path(state, at)
+
+
+@on_update(PathState)
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
+    _learn(state, slot, feedback.pick, feedback.reward)
+
+
+@inlined
+def _walk_freely(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.random.Generator) -> Scalar:
+    """Walk down along the best bound, capped by one number, to an entry that is not told apart."""
+    column, at = np.uint64(slot), np.uint64(entry)
+    while state.child[at] != 0:
+        first = np.uint64(state.child[at])
+        node = np.uint64(state.node[at])
+        fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+        top, ties = min(state.bound[first, column], cap), 1
+        at = first
+        for step in range(np.uint64(1), fan):
+            value = min(state.bound[first + step, column], cap)
+            if value > top:
+                top, ties = value, 1
+                at = first + step
+            elif value == top:
+                ties += 1
+        if ties > 1:
+            skip = np.int64(rng.random() * ties)
+            at = first
+            while min(state.bound[at, column], cap) != top or skip > 0:
+                if min(state.bound[at, column], cap) == top:
+                    skip -= 1
+                at += np.uint64(1)
+    return np.int64(at)
+
+
+@inlined
+def _capped_bound(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
+    """The best capped bound below an entry that holds documents of S; if below the threshold, anything below it.
+
+    Witnesses count on the way down, too: nothing below an entry is worth more than its own bound.
+    """
+    found = -1.0
+    column, size = np.uint64(slot), np.uint64(1)
+    state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = entry, depth, mask
+    state.stack_limit[0] = np.inf
+    while size > 0:
+        size -= np.uint64(1)
+        at = np.uint64(state.stack_entry[size])
+        level, here = state.stack_depth[size], state.stack_mask[size]
+        node = np.uint64(state.node[at])
+        width = state.width[node]
+        limit = min(state.stack_limit[size], state.bound[at, column])
+        bound = min(limit, width)
+        if bound >= threshold and bound > found:
+            first = np.uint64(state.child[at])
+            if first == 0:
+                found = max(found, min(limit, farthest_from(state, node, level, here)))
+            else:
+                share_out(state, state.inner, node, level, here)
+                fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+                for step in range(fan):
+                    if state.inner[step] == 0:
+                        found = max(found, min(state.bound[first + step, column], bound))
+                    else:
+                        state.stack_entry[size] = first + step
+                        state.stack_depth[size] = level + 1
+                        state.stack_mask[size] = state.inner[step]
+                        state.stack_limit[size] = limit
+                        size += np.uint64(1)
+    return found
+
+
+@on_select(PathState)
+def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
+    if not state.correlated:
+        above = 0
+    remember_paths(state, shown, above)
+    column, at = np.uint64(slot), np.uint64(0)
+    depth, mask, cap = 0, (1 << above) - 1, np.inf
+    while mask != 0 and state.child[at] != 0:
+        first, node = np.uint64(state.child[at]), np.uint64(state.node[at])
+        fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+        cap = state.width[node]
+        share_out(state, state.below, node, depth, mask)
+        top = -1.0
+        for step in range(fan):  # first the children off the paths: what they are worth spares looks at the others
+            if state.below[step] == 0:
+                state.value[step] = min(state.bound[first + step, column], cap)
+                top = max(top, state.value[step])
+        start = np.uint64(state.child_start[node])
+        for step in range(fan):
+            if state.below[step] != 0:
+                state.value[step] = -1.0
+                if min(state.bound[first + step, column], state.width[start + step]) >= top:
+                    state.value[step] = _capped_bound(state, slot, first + step, depth + 1, state.below[step], top)
+                    top = max(top, state.value[step])
+        ties = 0
+        for step in range(fan):
+            if state.value[step] == top:
+                ties += 1
+        skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
+        chosen = np.uint64(0)
+        while state.value[chosen] != top or skip > 0:
+            if state.value[chosen] == top:
+                skip -= 1
+            chosen += np.uint64(1)
+        at = first + chosen
+        depth += 1
+        mask = state.below[chosen]
+    return _walk_freely(state, slot, at, cap, rng), 1.0
+
+
+@on_subtree(PathState)
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
+    return np.int64(state.node[strategy])
+
+
+@on_reset(PathState)
+def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
+    """Nothing is made afresh: confidence grows instead."""
+
+
+@on_roomy(PathState)
+def _roomy(state: Any) -> Scalar:
+    return state.filled[0] + state.bound.shape[1] * state.path.shape[1] * state.widest <= len(state.node)
+
+
+@compiled
+def _entry_of(state: Any, document: Scalar) -> Scalar:
+    """The finest entry that holds a document."""
+    at = np.uint64(0)
+    while state.child[at] != 0:
+        at = np.uint64(state.child[at])
+        while state.end_document[state.node[at]] <= document:
+            at += np.uint64(1)
+    return np.int64(at)
+
+
+class PathZooming(Bandit):
+    """Counts along paths, shared by all slots; see the top of this file for what the parameters do.
+
+    >>> bandit = PathZooming(DocumentTree.exponential(depth=4), seed=0)
+    >>> for _ in range(100):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 5))
+    >>> bandit.select().document
+    5
+    """
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        *,
+        confidence: float = 0.5,
+        growth: float = 1.0,
+        optimism: float = 0.25,
+        borrow: float = 30.0,
+        correlated: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(tree, seed)
+        for name, value in (("confidence", confidence), ("growth", growth), ("optimism", optimism), ("borrow", borrow)):
+            if not 0 <= value < np.inf or (name == "confidence" and value == 0):
+                raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
+        self.confidence, self.growth, self.optimism = float(confidence), float(growth), float(optimism)
+        self.borrow, self.correlated = float(borrow), bool(correlated)
+
+    not_saved = Bandit.not_saved | {*Paths._fields, *Limits._fields}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {
+            "confidence": self.confidence,
+            "growth": self.growth,
+            "optimism": self.optimism,
+            "borrow": self.borrow,
+            "correlated": self.correlated,
+        }
+
+    def fresh_state(self, slots: int) -> Any:
+        """Nothing seen but that there is a root."""
+        widest = int(np.diff(self.tree.shape.child_start).max())
+        largest = LARGEST_CONTEXT if slots == 1 else slots
+        room = 1 + 2 * slots * (self.tree.depth + 1) * max(widest, 1)
+        visited = _fresh_visited(slots, room)
+        visited.bound[0] = np.inf
+        visited.filled[0] = 1
+        taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.correlated, widest)
+        paths = fresh_paths(self.tree, largest, widest)
+        limits = Limits(np.zeros(len(paths.stack_entry)), np.log(np.maximum(np.arange(TABLE), 1)))
+        return PathState(*self.grove, *visited, *taste, *paths, *limits, *endless(slots))
+
+    def larger(self, state: Any) -> Any:
+        """A third as much room again, and enough for a round."""
+        room, slots = state.bound.shape
+        grown = _fresh_visited(slots, room + max(room // 3, 2 * slots * (self.tree.depth + 1) * max(state.widest, 1)))
+        for name in Visited._fields[:-1]:
+            getattr(grown, name)[:room] = getattr(state, name)
+        return state._replace(**{**grown._asdict(), "filled": state.filled})
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
+        """The finest subtree that was told apart and holds the document, with the visits that count in this slot."""
+        entry = int(_entry_of(state, document))
+        plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
+        bound = float(state.bound[entry, slot])
+        mean = clicks / plays if plays else 0.0
+        cap = correlation_cap(self.tree, int(state.node[entry]), above if self.correlated else above[:0])
+        return Strategy(int(state.node[entry]), plays, clicks, bound - mean, bound, cap)
+
+
+def _fresh_visited(slots: int, room: int) -> Visited:
+    node, up, child, total, gains, due = (np.zeros(room, np.uint32) for _ in range(6))
+    plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
+    memory = np.zeros((room, 3), np.int64)
+    return Visited(
+        node, up, child, total, gains, plays, clicks, np.zeros((room, slots)), due, memory, np.zeros(1, np.int64)
+    )
