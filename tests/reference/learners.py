@@ -317,7 +317,8 @@ class PathZooming:
         self.correlated = correlated
         nodes = range(len(tree.parent))
         self.n, self.r = ({(u, i): 0 for u in nodes for i in range(slots)} for _ in range(2))
-        self.bound = {(u, i): math.inf for u in nodes for i in range(slots)}
+        self.known = {(u, i): math.inf for u in nodes for i in range(slots)}  # I(u), when last looked at
+        self.bound = dict(self.known)  # B(u)
         self.due = dict.fromkeys(nodes, 0)
 
     def total(self, u: int) -> int:
@@ -354,10 +355,13 @@ class PathZooming:
         mean, a = clicks / plays, c / plays
         return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a)) + self.optimism * self.tree.width[u]
 
+    def look_again(self, u: int, i: int) -> None:
+        self.known[u, i] = self.index(u, i)
+
     def rebound(self, u: int) -> None:
         for i in range(self.slots):
             below = max((self.bound[child, i] for child in self.children(u)), default=math.inf)
-            self.bound[u, i] = min(self.index(u, i), below)
+            self.bound[u, i] = min(self.known[u, i], below)
 
     def cap(self, u: int, above: list[int]) -> float:
         if not above or not self.correlated:
@@ -380,14 +384,18 @@ class PathZooming:
         for u in path:
             self.n[u, i] += 1
             self.r[u, i] += reward
-        known = [u for u in path if u == 0 or self.children(self.tree.parent[u])]
-        for u in known:
-            if self.children(u) and self.total(u) >= self.due[u]:
+        told_apart = [u for u in path if u == 0 or self.children(self.tree.parent[u])]
+        for u in told_apart:  # from the document up
+            if self.total(u) >= self.due[u]:
                 self.due[u] = self.total(u) + self.total(u) // 8 + 1
+                for j in range(self.slots):
+                    self.look_again(u, j)
                 for child in self.children(u):
                     if child not in path and self.total(child) > 0:
+                        for j in range(self.slots):
+                            self.look_again(child, j)
                         self.rebound(child)
-        for u in known:
+            self.look_again(u, i)
             self.rebound(u)
 
     def each(self) -> list[Learner]:

@@ -16,9 +16,9 @@ Why it needs so few visits:
 6. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(N / n))` with N the visits of the parent: what
    bad luck made look poor is looked at again as its siblings are visited more and more.
 
-After feedback only the root paths of the examined documents change, and siblings along them each time their parent's
-visits have grown by an eighth, so a round costs slots² · depth. Subtrees are told apart only once two documents of
-theirs were seen; until then one remembers the single visit that it had.
+After feedback only the root paths of the examined documents change, in the slot that learned; other slots, and siblings
+along the path, are looked at each time visits have grown by an eighth. Subtrees are told apart only once two documents
+of theirs were seen; until then one remembers the single visit that it had.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Visited(NamedTuple):
     gains: Array  # [entry]: R(u), clicks in all slots
     plays: Array  # [entry, slot]: n(u)
     clicks: Array  # [entry, slot]: r(u)
+    worth: Array  # [entry, slot]: I(u), as it was when it was last looked at
     bound: Array  # [entry, slot]: B(u), what is at most to be expected of its best document
     due: Array  # [entry]: the visits at which its children's bounds are computed again
     memory: Array  # [entry]: the document, slot and reward of the only visit, while there was but one
@@ -147,44 +148,55 @@ def _best_child(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
 
 
 @inlined
-def _rebound(state: Any, entry: Scalar) -> None:
-    """Compute B(u) of one entry in all slots."""
-    for slot in range(np.uint64(state.bound.shape[1])):
-        plays, clicks = _evidence(state, entry, slot)
-        around, _ = _evidence(state, state.up[np.uint64(entry)], slot)
-        value = _index(state, entry, plays, clicks, around)
-        state.bound[np.uint64(entry), slot] = min(value, _best_child(state, entry, slot))
+def _look_again(state: Any, entry: Scalar, slot: Scalar) -> None:
+    """Compute the index of an entry in a slot from what is known now."""
+    plays, clicks = _evidence(state, entry, slot)
+    around, _ = _evidence(state, state.up[np.uint64(entry)], slot)
+    state.worth[np.uint64(entry), np.uint64(slot)] = _index(state, entry, plays, clicks, around)
 
 
 @inlined
-def _rebound_path(state: Any, entry: Scalar) -> None:
-    """Compute B(u) of an entry and of all above it, in all slots; of siblings too, where their parent's visits have
-    grown by an eighth.
+def _is_due(state: Any, entry: Scalar) -> Scalar:
+    """Whether an entry's visits have grown by an eighth since all slots looked at it."""
+    return state.total[np.uint64(entry)] >= state.due[np.uint64(entry)]
+
+
+@inlined
+def _rebound_path(state: Any, entry: Scalar, own: Scalar) -> None:
+    """Compute B(u) anew from an entry up to the root: in the slot that learned and, where visits have grown by an
+    eighth, in all slots, for the entry and for its children.
     """
-    at, below = np.uint64(entry), np.uint64(0)
+    for slot in range(np.uint64(state.bound.shape[1])):
+        at, below = np.uint64(entry), np.uint64(0)
+        changed, going = True, True
+        while going:
+            due = _is_due(state, at)
+            first = np.uint64(state.child[at])
+            if due and first != 0:
+                node = np.uint64(state.node[at])
+                fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+                for step in range(fan):
+                    child = first + step
+                    if state.total[child] > 0 and child != below:
+                        _look_again(state, child, slot)
+                        state.bound[child, slot] = min(state.worth[child, slot], _best_child(state, child, slot))
+            if due or slot == np.uint64(own):
+                _look_again(state, at, slot)
+                changed = True
+            if changed:
+                value = min(state.worth[at, slot], _best_child(state, at, slot))
+                changed = value != state.bound[at, slot]
+                state.bound[at, slot] = value
+            going = at != 0
+            below = at
+            at = np.uint64(state.up[at])
+    at = np.uint64(entry)
     going = True
     while going:
-        if state.child[at] != 0 and state.total[at] >= state.due[at]:
+        if _is_due(state, at):
             state.due[at] = state.total[at] + (state.total[at] >> np.uint32(3)) + np.uint32(1)
-            node = np.uint64(state.node[at])
-            for step in range(np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])):
-                child = np.uint64(state.child[at]) + step
-                if state.total[child] > 0 and child != below:
-                    _rebound(state, child)
         going = at != 0
-        below = at
         at = np.uint64(state.up[at])
-    for slot in range(np.uint64(state.bound.shape[1])):
-        at = np.uint64(entry)
-        plays, clicks = _evidence(state, at, slot)
-        going = True
-        while going:
-            up = np.uint64(state.up[at])
-            around, gained = _evidence(state, up, slot)
-            value = _index(state, at, plays, clicks, around)
-            state.bound[at, slot] = min(value, _best_child(state, at, slot))
-            going = at != 0
-            at, plays, clicks = up, around, gained
 
 
 @inlined
@@ -216,12 +228,12 @@ def _tell_apart(state: Any, entry: Scalar) -> None:
         for slot in range(np.uint64(state.bound.shape[1])):
             state.plays[child, slot] = 0
             state.clicks[child, slot] = 0
+            state.worth[child, slot] = np.inf
             state.bound[child, slot] = np.inf
         if state.first_document[start + step] <= document < state.end_document[start + step]:
             for part in range(3):
                 state.memory[child, part] = state.memory[at, part]
             _count(state, child, state.memory[at, 1], state.memory[at, 2])
-            _rebound(state, child)
     state.filled[0] += fan
     state.child[at] = first
 
@@ -245,7 +257,7 @@ def _learn(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
                 at += np.uint64(1)
         else:
             state.memory[at, 0], state.memory[at, 1], state.memory[at, 2] = document, slot, reward
-    _rebound_path(state, at)
+    _rebound_path(state, at, slot)
 
 
 @on_update(PathState)
@@ -431,7 +443,7 @@ class PathZooming(Bandit):
         largest = LARGEST_CONTEXT if slots == 1 else slots
         room = 1 + 2 * slots * (self.tree.depth + 1) * max(widest, 1)
         visited = _fresh_visited(slots, room)
-        visited.bound[0] = np.inf
+        visited.worth[0] = visited.bound[0] = np.inf
         visited.filled[0] = 1
         taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.correlated, widest)
         paths = fresh_paths(self.tree, largest, widest)
@@ -459,7 +471,6 @@ class PathZooming(Bandit):
 def _fresh_visited(slots: int, room: int) -> Visited:
     node, up, child, total, gains, due = (np.zeros(room, np.uint32) for _ in range(6))
     plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
+    worth, bound = (np.zeros((room, slots)) for _ in range(2))
     memory = np.zeros((room, 3), np.int64)
-    return Visited(
-        node, up, child, total, gains, plays, clicks, np.zeros((room, slots)), due, memory, np.zeros(1, np.int64)
-    )
+    return Visited(node, up, child, total, gains, plays, clicks, worth, bound, due, memory, np.zeros(1, np.int64))
