@@ -15,6 +15,7 @@ import numpy as np
 import zoomrank
 from bench import ground, learners, others
 from bench.measure import Row
+from zoomrank.lab.store import machine
 
 SECTIONS = {
     "spaces": ground.spaces,
@@ -36,7 +37,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no section {unknown.pop()!r}; there are {', '.join(SECTIONS)}")
     print(f"zoomrank {zoomrank.__version__}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, "
-          f"Numba {numba.__version__}, NumPy {np.__version__}, {_processor()}\n")  # fmt: skip
+          f"Numba {numba.__version__}, NumPy {np.__version__}, {machine()['processor']}\n")  # fmt: skip
     for section in chosen:
         print(f"### {section}\n\n| what | measured | aim |\n|---|---|---|")
         for row in SECTIONS[section]():
@@ -47,14 +48,6 @@ def main() -> None:
 def _print(row: Row) -> None:
     print(f"| {row.what} | {row.measured} | {row.aim} |")
     sys.stdout.flush()
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown processor"
 
 
 if __name__ == "__main__":

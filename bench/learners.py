@@ -83,7 +83,7 @@ def growth() -> Iterator[Row]:
     """Whether a round gets slower as the learner knows more."""
     tree = zr.DocumentTree.exponential()
     users = zr.users.two_peaks(tree, seed=7)
-    for name in ("RankZoom", "RankCorrZoom", "RankUCB1", "RankEXP3", "RankGridUCB1", "RankGridEXP3"):
+    for name in ("ZoomRank", "RankZoom", "RankCorrZoom", "RankUCB1", "RankEXP3", "RankGridUCB1", "RankGridEXP3"):
         make = RANKERS[name][0]
         zr.simulate(make(tree), users, 10, seed=1)
         short, long = rate(make, users, tree, 30_000), rate(make, users, tree, 3_000_000)
@@ -93,17 +93,19 @@ def growth() -> Iterator[Row]:
 def footprint() -> Iterator[Row]:
     """Memory and files after 50,000 impressions over a million documents, and calls from Python."""
     tree = zr.DocumentTree.exponential(depth=20)
-    ranker = zr.RankCorrZoom(tree, SLOTS, seed=1)
-    zr.simulate(ranker, zr.users.two_peaks(tree, seed=7), 50_000, seed=1)
-    own = sum(
-        array.nbytes
-        for name, array in ranker.state._asdict().items()
-        if isinstance(array, np.ndarray) and name not in zr.bandits.Bandit.not_saved
-    )
-    yield Row("RankCorrZoom after 50,000 impressions over 1,048,576 documents", f"{own / 1e3:.0f} kB", "1 MB")
-    with tempfile.TemporaryDirectory() as folder:
-        ranker.save(Path(folder) / "ranker")
-        yield Row("its file", f"{(Path(folder) / 'ranker').stat().st_size / 1e3:.0f} kB", "1 MB")
+    users = zr.users.two_peaks(tree, seed=7)
+    for ranker in (zr.ZoomRank(tree, SLOTS, seed=1), zr.RankCorrZoom(tree, SLOTS, seed=1)):
+        zr.simulate(ranker, users, 50_000, seed=1)
+        own = sum(
+            array.nbytes
+            for name, array in ranker.state._asdict().items()
+            if isinstance(array, np.ndarray) and name not in zr.bandits.Bandit.not_saved
+        )
+        what = f"{type(ranker).__name__} after 50,000 impressions over 1,048,576 documents"
+        yield Row(what, f"{own / 1e3:,.0f} kB", "1 MB")
+        with tempfile.TemporaryDirectory() as folder:
+            ranker.save(Path(folder) / "ranker")
+            yield Row("its file", f"{(Path(folder) / 'ranker').stat().st_size / 1e3:,.0f} kB", "1 MB")
 
     def thousand() -> None:
         for _ in range(1000):
@@ -125,8 +127,8 @@ start = time.perf_counter()
 import zoomrank as zr
 tree = zr.DocumentTree.exponential(depth=6)
 users = zr.users.two_peaks(tree, seed=1)
-for make in (zr.RankUCB1, zr.RankGridUCB1, zr.RankGridEXP3, zr.RankZoom, zr.RankCorrZoom, zr.RankContextZoom,
-             zr.RankRandom, lambda tree, slots: zr.RankEXP3(tree, slots, horizon=100)):
+for make in (zr.ZoomRank, zr.RankUCB1, zr.RankGridUCB1, zr.RankGridEXP3, zr.RankZoom, zr.RankCorrZoom,
+             zr.RankContextZoom, zr.RankRandom, lambda tree, slots: zr.RankEXP3(tree, slots, horizon=100)):
     ranker = make(tree, slots=3)
     ranker.learn(ranker.rank(), 1)
     zr.simulate(ranker, users, 10, seed=1)

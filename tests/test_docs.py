@@ -8,7 +8,11 @@ import pytest
 from zoomrank.lab.claims import CLAIMS
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+EXAMPLES = [
+    example
+    for page in ("README.md", "docs/zoomrank.md")
+    for example in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -49,6 +49,7 @@ from zoomrank.bandits.zooming import (
     farthest_from,
     fresh_paths,
     fresh_pool,
+    one_of_the_best,
     plant,
     plant_all,
     pool_is_roomy,
@@ -333,16 +334,7 @@ def _walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np
                     top = max(top, value)
             for step in range(fan):
                 state.value[step] = state.family_value[step]
-        ties = 0
-        for step in range(fan):
-            if state.value[step] == top:
-                ties += 1
-        skip = np.int64(rng.random() * ties) if ties > 1 else 0
-        step = 0
-        while state.value[step] != top or skip > 0:
-            if state.value[step] == top:
-                skip -= 1
-            step += 1
+        step = np.int64(one_of_the_best(state.value, fan, top, rng))
         mask = _held_by(state, node, step, level, mask)
         node = _child(state, node, step)
         cap = around

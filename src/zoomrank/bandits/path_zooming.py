@@ -42,7 +42,15 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
-from zoomrank.bandits.zooming import Paths, correlation_cap, farthest_from, fresh_paths, remember_paths, share_out
+from zoomrank.bandits.zooming import (
+    Paths,
+    correlation_cap,
+    farthest_from,
+    fresh_paths,
+    one_of_the_best,
+    remember_paths,
+    share_out,
+)
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
@@ -353,16 +361,7 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
                 if min(state.bound[first + step, column], state.width[start + step]) >= top:
                     state.value[step] = _capped_bound(state, slot, first + step, depth + 1, state.below[step], top)
                     top = max(top, state.value[step])
-        ties = 0
-        for step in range(fan):
-            if state.value[step] == top:
-                ties += 1
-        skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
-        chosen = np.uint64(0)
-        while state.value[chosen] != top or skip > 0:
-            if state.value[chosen] == top:
-                skip -= 1
-            chosen += np.uint64(1)
+        chosen = one_of_the_best(state.value, fan, top, rng)
         at = first + chosen
         depth += 1
         mask = state.below[chosen]

@@ -212,6 +212,22 @@ def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: S
 
 
 @inlined
+def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
+    """The place of a value that attains the top among the first few, uniformly where several do."""
+    ties = 0
+    for step in range(np.uint64(fan)):
+        if value[step] == top:
+            ties += 1
+    skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
+    chosen = np.uint64(0)
+    while value[chosen] != top or skip > 0:
+        if value[chosen] == top:
+            skip -= 1
+        chosen += np.uint64(1)
+    return chosen
+
+
+@inlined
 def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best capped index; off the paths of S the cap is one number, and there the walk is plain."""
     remember_paths(state, shown, above)
@@ -234,16 +250,7 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
                 if min(state.best[row, first + step], state.width[start + step]) >= top:
                     state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
                     top = max(top, state.value[step])
-        ties = 0
-        for step in range(fan):
-            if state.value[step] == top:
-                ties += 1
-        skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
-        chosen = np.uint64(0)
-        while state.value[chosen] != top or skip > 0:
-            if state.value[chosen] == top:
-                skip -= 1
-            chosen += np.uint64(1)
+        chosen = one_of_the_best(state.value, fan, top, rng)
         at = first + chosen
         depth += 1
         mask = state.below[chosen]

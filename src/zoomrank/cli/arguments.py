@@ -1,7 +1,10 @@
 """Options that several commands share, and how their values are read."""
 
 import argparse
+from pathlib import Path
 from typing import Any
+
+from zoomrank.lab.settings import SEED
 
 Commands = Any  # what argparse calls _SubParsersAction
 
@@ -23,6 +26,18 @@ def add_seed(parser: argparse.ArgumentParser, default: int) -> None:
     parser.add_argument(
         "--seed", type=_seed, default=default, metavar="N", help=f"another number, other luck ({default})"
     )
+
+
+def add_sweep(parser: argparse.ArgumentParser, instances: int, folder: str) -> None:
+    """Everything that says how runs are carried out and where their rows go."""
+    parser.add_argument("--instances", type=int, default=instances, metavar="N", help=f"of each world ({instances})")
+    parser.add_argument("--rounds", type=int, metavar="N", help="visits a run, instead of each experiment's own")
+    parser.add_argument("--out", type=Path, default=Path(folder), metavar="DIR", help=f"folder ({folder})")
+    parser.add_argument("--resume", action="store_true", help="go on in a folder that has results already")
+    parser.add_argument("--engine", default="local", metavar="ENGINE", help="local (default) or ray")
+    parser.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster, or auto")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes of the local engine (default: one a core)")
+    add_seed(parser, SEED)
 
 
 def parameter(text: str) -> tuple[str, Any]:

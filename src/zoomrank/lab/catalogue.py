@@ -20,7 +20,16 @@ from zoomrank.errors import CatalogueError, ParameterError
 from zoomrank.lab.settings import Recipe, Setting
 from zoomrank.lab.simulate import Ranker
 from zoomrank.spaces import DocumentTree
-from zoomrank.users import Mixture, UserDistribution, chinese_restaurant, three_documents, two_peaks
+from zoomrank.users import (
+    Mixture,
+    UserDistribution,
+    chinese_restaurant,
+    decoy,
+    random_peaks,
+    three_documents,
+    twins,
+    two_peaks,
+)
 
 Make = Callable[..., Any]
 
@@ -42,13 +51,38 @@ def _shuffled(tree: DocumentTree, rng: np.random.Generator, *, share: float) -> 
     return tree.with_documents(ids)
 
 
+def _uneven(seed: int = 0, most: int = 14_000) -> DocumentTree:
+    """A wide and uneven tree, as taxonomies are: up to 40 children a node, branches that end early, 7 levels."""
+    rng = np.random.default_rng(seed)
+    parents, level = [-1], [0]
+    for depth in range(7):
+        below: list[int] = []
+        for node in level:
+            if len(parents) < most and (depth < 2 or rng.random() < 0.6):
+                fan = min(40, 1 + int(rng.geometric(0.15)))
+                below.extend(range(len(parents), len(parents) + fan))
+                parents.extend([node] * fan)
+        level = below
+    return DocumentTree.from_parents(parents)
+
+
+def _hundred() -> DocumentTree:
+    """A small collection: ten topics of ten documents."""
+    return DocumentTree.exponential(depth=2, branching=10, epsilon=0.6)
+
+
 TREES: Mapping[str, Make] = {
     "exponential": DocumentTree.exponential,
+    "uneven": _uneven,
+    "hundred": _hundred,
     "three-documents": lambda: three_documents()[0],
 }
 USERS: Mapping[str, Make] = {
     "two-peaks": two_peaks,
     "chinese-restaurant": chinese_restaurant,
+    "peaks": random_peaks,
+    "decoy": decoy,
+    "twins": twins,
     "three-documents": _three_documents,
 }
 BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}

@@ -8,7 +8,7 @@ experiment exists twice, once under each reading.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zoomrank.errors import CatalogueError
 from zoomrank.lab.catalogue import GREEDY
@@ -50,15 +50,7 @@ _ZOOM, _CORR = "RankZoom", "RankCorrZoom"
 
 
 def _main(name: str, title: str, users: Recipe) -> Experiment:
-    return Experiment(
-        name=name,
-        title=title,
-        tree=recipe("exponential", depth=15),
-        users=users,
-        slots=5,
-        rounds=300_000,
-        curves=_LEARNERS + _PESSIMISTIC + _BASELINES,
-    )
+    return replace(_large(name, title, _LEARNERS + _PESSIMISTIC + _BASELINES), users=users)
 
 
 def _secondary(name: str, title: str, users: Recipe) -> Experiment:
@@ -70,6 +62,19 @@ def _secondary(name: str, title: str, users: Recipe) -> Experiment:
         slots=2,
         rounds=1_000_000,
         curves=(*_ZOOMING, *_BASELINES),
+    )
+
+
+def _large(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
+    """The size of the paper's main experiments, with its two peaks."""
+    return Experiment(
+        name=name,
+        title=title,
+        tree=recipe("exponential", depth=15),
+        users=recipe("two-peaks"),
+        slots=5,
+        rounds=300_000,
+        curves=curves,
     )
 
 
@@ -121,40 +126,28 @@ EXPERIMENTS = {
             curves=(*_LEARNERS[:2], *_ZOOMING[:3], *_BASELINES),
         ),
         *(_size(depth) for depth in (10, 12, 15, 18, 20)),
-        Experiment(
-            name="belief",
-            title="two peaks, with a metric that is wrong",
-            tree=recipe("exponential", depth=15),
-            users=recipe("two-peaks"),
-            slots=5,
-            rounds=300_000,
-            curves=(
+        _large(
+            "belief",
+            "two peaks, with a metric that is wrong",
+            (
                 *(Curve(f"{name}{words}", recipe(name), belief=belief)
                   for name in (_ZOOM, _CORR) for words, belief in _BELIEFS),
                 _GREEDY,
             ),
         ),
-        Experiment(
-            name="delay",
-            title="two peaks, answers that come late",
-            tree=recipe("exponential", depth=15),
-            users=recipe("two-peaks"),
-            slots=5,
-            rounds=300_000,
-            curves=(
+        _large(
+            "delay",
+            "two peaks, answers that come late",
+            (
                 *(Curve(f"{name}-late-{delay}" if delay else name, recipe(name), delay=delay)
                   for name in (_ZOOM, _CORR) for delay in _DELAYS),
                 _GREEDY,
             ),
         ),
-        Experiment(
-            name="distinct",
-            title="two peaks, no document shown twice",
-            tree=recipe("exponential", depth=15),
-            users=recipe("two-peaks"),
-            slots=5,
-            rounds=300_000,
-            curves=(
+        _large(
+            "distinct",
+            "two peaks, no document shown twice",
+            (
                 *(Curve(curve.name, recipe(curve.ranker.name, **{**curve.ranker.given, "duplicates": False}))
                   for curve in (*_LEARNERS, _BASELINES[0])),
                 _GREEDY,

@@ -22,7 +22,7 @@ from zoomrank.lab.results import Band, Results, estimate
 from zoomrank.lab.theory import WORST_CASE, Facts, guarantee
 
 _WIDTH = 7.2  # inches: both columns of a journal
-_STYLE: Any = {
+STYLE: Any = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.labelsize": 8,
@@ -65,16 +65,20 @@ _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 def draw(figure: Figure, results: Results, folder: Path, known: Mapping[str, Facts] | None = None) -> list[Path]:
     """Draw a figure as PNG and as SVG; returns where they are."""
     kinds: dict[str, Callable[..., Drawing]] = {"learning": _learning, "size": _size, "variants": _variants}
+    with mpl.rc_context(STYLE):
+        return save(kinds[figure.kind](figure, results, known or {}), folder, figure.name)
+
+
+def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
+    """Write a drawing as PNG and as SVG, the same bytes each time."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    with mpl.rc_context(_STYLE):
-        drawing = kinds[figure.kind](figure, results, known or {})
-        for kind in ("png", "svg"):
-            path = folder / f"figure-{figure.name}.{kind}"
-            metadata = {"Date": None} if kind == "svg" else {"Software": None}
-            drawing.savefig(path, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.04)
-            paths.append(path)
-        _shrink(paths[0])
+    for kind in ("png", "svg"):
+        path = folder / f"figure-{name}.{kind}"
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        drawing.savefig(path, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.04)
+        paths.append(path)
+    _shrink(paths[0])
     return paths
 
 

@@ -58,9 +58,9 @@ def write_report(store: Store) -> Report:
     judgements = judge_all(results, known)
     text = "\n\n".join(_sections(store, results, known, figures, judgements)) + "\n"
     (store.folder / "report.md").write_text(text)
-    page = store.folder / "report.html"
-    page.write_text(_page(text, store.folder))
-    return Report(page, tally(judgements))
+    written = store.folder / "report.html"
+    written.write_text(page(text, store.folder, "zoomrank: the evaluation, rerun"))
+    return Report(written, tally(judgements))
 
 
 def _drawable(figure: Figure, results: Results, wanted: Sequence[str]) -> bool:
@@ -104,7 +104,7 @@ def _sections(
     yield "## Settings"
     yield from _settings(results)
     yield "## Made with"
-    yield _made_with(store)
+    yield made_with(store)
 
 
 def _opening(store: Store, judgements: Sequence[Judgement]) -> str:
@@ -140,7 +140,7 @@ def _claims(judgements: Sequence[Judgement]) -> str:
         said = (one.claim.place, one.claim.says) if one.claim is not before else ("", "")
         rows.append((*said, one.experiment, measured, verdict))
         before = one.claim
-    return _table(("where", "claim", "experiment", "measured", "verdict"), rows)
+    return table(("where", "claim", "experiment", "measured", "verdict"), rows)
 
 
 def _reasons(judgements: Sequence[Judgement]) -> Iterable[str]:
@@ -183,7 +183,7 @@ def _numbers(experiment: str, results: Results, seconds: Mapping[str, float]) ->
         values = (estimate(rate) for rate in (mine.rate(), mine.rate_around(RAPIDLY), mine.rate(0.9)))
         rows.append((label(curve), *(str(value) for value in values), share, slots, speed))
     heads = ("ranker", "whole run", f"around {RAPIDLY:,}", "last tenth", "of greedy", "slots", "visits/s")
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _theory(results: Results, known: Mapping[str, Facts]) -> str:
@@ -225,7 +225,7 @@ def _theory(results: Results, known: Mapping[str, Facts]) -> str:
         "The bounds of Sections 4 and 5 and of Appendix A with every hidden constant and logarithm taken as 1 (but the "
         "log T that Appendix A prints), which is kinder than the truth: where even this promises nothing, it says "
         "*vacuous*. Dimensions are with α = 1; the regret bounds are those of the first instance.\n\n"
-    ) + _table(heads, rows)
+    ) + table(heads, rows)
 
 
 def _settings(results: Results) -> Iterable[str]:
@@ -245,7 +245,8 @@ def _settings(results: Results) -> Iterable[str]:
         yield "\n".join(lines)
 
 
-def _made_with(store: Store) -> str:
+def made_with(store: Store) -> str:
+    """Say which zoomrank ran on what, and for how long."""
     machine = described(store.manifest["machine"])
     seconds = store.seconds()
     return (
@@ -258,7 +259,8 @@ def _title(experiment: str) -> str:
     return EXPERIMENTS[experiment].title if experiment in EXPERIMENTS else experiment
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table in Markdown."""
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines)
@@ -277,7 +279,8 @@ td { font-variant-numeric: tabular-nums } td strong { color: #a33c00 }
 """
 
 
-def _page(text: str, folder: Path) -> str:
+def page(text: str, folder: Path, title: str) -> str:
+    """Make a page of a report, with its pictures inside."""
     body = MarkdownIt("commonmark").enable("table").render(text)
     for figure in sorted((folder / "figures").glob("*.svg")):
         data = base64.b64encode(figure.read_bytes()).decode()
@@ -287,5 +290,5 @@ def _page(text: str, folder: Path) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>zoomrank: the evaluation, rerun</title>\n<style>{_LOOK}</style>\n{body}</html>\n"
+        f"<title>{title}</title>\n<style>{_LOOK}</style>\n{body}</html>\n"
     )

@@ -78,8 +78,8 @@ class Setting:
         fields = json.loads(text)
         for name in ("tree", "users", "ranker", "belief"):
             if fields[name] is not None:
-                pairs = tuple((key, value) for key, value in fields[name]["parameters"])
-                fields[name] = Recipe(fields[name]["name"], pairs)
+                pairs = ((key, tuple(v) if isinstance(v, list) else v) for key, v in fields[name]["parameters"])
+                fields[name] = Recipe(fields[name]["name"], tuple(pairs))
         return cls(**fields)
 
 

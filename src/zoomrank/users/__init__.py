@@ -5,12 +5,22 @@ here.
 from zoomrank.users.best import BestRanking
 from zoomrank.users.checks import Check, Sampling, check_continuity, check_correlation
 from zoomrank.users.distribution import UserDistribution
+from zoomrank.users.echo import Echo
 from zoomrank.users.expressiveness import ExpressivenessBound, Stretched
 from zoomrank.users.independent import Independent
 from zoomrank.users.mean import choose_peaks, peaks_mean, seat_customers
 from zoomrank.users.metric_network import MetricNetwork
 from zoomrank.users.mixture import Mixture
-from zoomrank.users.models import READINGS, chinese_restaurant, peaks, three_documents, two_peaks
+from zoomrank.users.models import (
+    READINGS,
+    chinese_restaurant,
+    decoy,
+    peaks,
+    random_peaks,
+    three_documents,
+    twins,
+    two_peaks,
+)
 from zoomrank.users.network import TreeNetwork
 from zoomrank.users.plain import PlainUsers
 from zoomrank.users.table import RelevanceTable
@@ -19,6 +29,7 @@ __all__ = [
     "READINGS",
     "BestRanking",
     "Check",
+    "Echo",
     "ExpressivenessBound",
     "Independent",
     "MetricNetwork",
@@ -33,9 +44,12 @@ __all__ = [
     "check_correlation",
     "chinese_restaurant",
     "choose_peaks",
+    "decoy",
     "peaks",
     "peaks_mean",
+    "random_peaks",
     "seat_customers",
     "three_documents",
+    "twins",
     "two_peaks",
 ]

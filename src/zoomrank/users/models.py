@@ -22,6 +22,7 @@ from zoomrank.errors import MeanError, ParameterError, WeightError
 from zoomrank.spaces import DocumentTree, FiniteMetric
 from zoomrank.spaces.topology import Array
 from zoomrank.users.distribution import Seed, UserDistribution
+from zoomrank.users.echo import Echo
 from zoomrank.users.independent import Independent
 from zoomrank.users.mean import choose_peaks, peaks_mean_and_owners, seat_customers
 from zoomrank.users.metric_network import MetricNetwork
@@ -82,6 +83,58 @@ def two_peaks(
     """
     chosen = choose_peaks(tree, 2, np.random.default_rng(seed))
     return peaks(tree, dict.fromkeys(chosen, value), background=background, reading=reading)
+
+
+def random_peaks(
+    tree: DocumentTree,
+    *,
+    values: Sequence[float],
+    background: float = 0.05,
+    seed: Seed = None,
+    reading: str = "network",
+) -> UserDistribution:
+    """Visitors with peaks of these values at random documents."""
+    chosen = choose_peaks(tree, len(values), np.random.default_rng(seed))
+    return peaks(tree, dict(zip(chosen, values, strict=True)), background=background, reading=reading)
+
+
+def decoy(
+    tree: DocumentTree,
+    *,
+    values: Sequence[float] = (0.5, 0.45),
+    background: float = 0.05,
+    flat: float = 0.2,
+    seed: Seed = None,
+) -> UserDistribution:
+    """Visitors with peaks, and to whom a whole quarter of all documents is somewhat relevant: tempting, and a trap."""
+    rng = np.random.default_rng(seed)
+    mean = random_peaks(tree, values=values, background=background, seed=rng).mean()
+    quarter = np.array_split(np.arange(len(tree)), 4)[int(rng.integers(4))]
+    mean[quarter] = np.maximum(mean[quarter], flat)
+    return TreeNetwork(tree, mean)
+
+
+def twins(
+    tree: DocumentTree,
+    *,
+    values: Sequence[float] = (0.5, 0.4),
+    background: float = 0.05,
+    neighbours: int = 64,
+    seed: Seed = None,
+) -> Echo:
+    """Visitors with peaks, each of which has an echo far away: its neighbourhood, relevant to the same visitors."""
+    rng = np.random.default_rng(seed)
+    blocks = len(tree) // neighbours
+    if blocks < 2 * len(values):
+        raise ParameterError(f"{len(tree)} documents have no room for {len(values)} twins of {neighbours} neighbours.")
+    chosen = rng.permutation(blocks)[: 2 * len(values)]
+    own, echoes = chosen[: len(values)], chosen[len(values) :]
+    places = own * neighbours + rng.integers(neighbours, size=len(values))
+    mean = dict(zip(tree.documents.at(places), values, strict=True))
+    origin = np.arange(len(tree))
+    for block, echo in zip(own, echoes, strict=True):
+        origin[echo * neighbours : (echo + 1) * neighbours] = np.arange(block * neighbours, (block + 1) * neighbours)
+    return Echo(peaks(tree, mean, background=background), origin)
 
 
 def chinese_restaurant(
