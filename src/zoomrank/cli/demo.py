@@ -76,8 +76,8 @@ def _learn(tree: DocumentTree, users: UserDistribution, slots: int, visits: int,
         trace = simulate(ranker, users, visits, seed=seed, windows=min(_WINDOWS, visits))
         speed = visits / (time.perf_counter() - start)
         curves[make.__name__] = trace.rates
-        last = users.satisfaction(ranker.rank().documents)
+        last = users.satisfaction(trace.shown[-1])
         lines.append(f"  {make.__name__:<16}{trace.rate:>12.4f}{trace.rates[-1]:>14.4f}{last:>14.4f}{speed:>13,.0f}")
     print(chart(curves, visits, top=best))
-    print(f"\n  {'satisfied by':<16}{'all in all':>12}{'last window':>14}{'next ranking':>14}{'visits/s':>13}")
+    print(f"\n  {'satisfied by':<16}{'all in all':>12}{'last window':>14}{'last ranking':>14}{'visits/s':>13}")
     print("\n".join(lines))

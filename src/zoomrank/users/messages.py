@@ -15,22 +15,31 @@ from zoomrank.spaces.topology import Array
 
 @compiled
 def _root_paths(parent: Array, leaves: Array) -> Array:
-    """All nodes on the root paths of these leaves, ascending."""
-    length = 0
+    """All nodes on the root paths of these leaves, ascending.
+
+    Parents have smaller numbers than their children, so paths are merged from the largest number down. (NumPy could
+    sort them; compiling that would take longer than anything else here.)
+    """
+    length = 1
     for leaf in leaves:
         node = leaf
         while node > 0:
             length += 1
             node = parent[node]
-    nodes = np.zeros(length + 1, np.int64)  # the root stays at index 0
-    at = 1
-    for leaf in leaves:
-        node = leaf
-        while node > 0:
-            nodes[at] = node
-            at += 1
-            node = parent[node]
-    return np.unique(nodes)
+    nodes = np.zeros(length, np.int64)  # filled from the end; the root, 0, is the first that is kept
+    current = leaves.copy()
+    at = length
+    largest = np.int64(1)
+    while largest > 0:
+        largest = np.int64(0)
+        for node in current:
+            largest = max(largest, node)
+        at -= 1
+        nodes[at] = largest
+        for i in range(len(current)):
+            if current[i] == largest:
+                current[i] = parent[largest]
+    return nodes[at:]
 
 
 @compiled
