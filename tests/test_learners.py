@@ -1,6 +1,7 @@
 """Compiled learners make exactly the choices of their literal twins."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,48 @@ import pytest
 from tests.reference import learners as reference
 from tests.trees import random_tree
 from zoomrank import DocumentTree, Ranked
-from zoomrank.bandits import EXP3, UCB1, Anytime, Bandit, ContextualZooming, Grid, PathZooming, Zooming
+from zoomrank.bandits import (
+    EXP3,
+    KLUCB,
+    UCB1,
+    Anytime,
+    Bandit,
+    ContextualZooming,
+    Grid,
+    PathZooming,
+    TreeThompson,
+    Zooming,
+)
 
 Maker = Callable[[DocumentTree], Bandit]
 Twin = Callable[[reference.Tree], reference.Learner]
-SHARED: dict[str, dict[str, Any]] = {  # learners whose slots are one, by their parameters
-    "PathZooming": {},
-    "PathZooming eager": {"confidence": 0.1, "growth": 0.3, "optimism": 0.0, "borrow": 3.0},
-    "PathZooming alone": {"confidence": 1.5, "growth": 0.0, "optimism": 1.0, "borrow": 0.0},
-    "PathZooming uncorrelated": {"correlated": False},
+Parameters = dict[str, Any]
+Shared = tuple[Callable[..., Bandit], Callable[..., list[reference.Learner]], Parameters]
+
+
+def cascade(tree: reference.Tree, slots: int, exploration: float) -> list[reference.Learner]:
+    one = reference.KLUCB(tree, exploration)
+    return [reference.CascadeKLUCB(one, slot) for slot in range(slots)]
+
+
+def thompson(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learner]:
+    seen = [0] * len(tree.parent)
+    return [reference.TreeThompson(tree, seen, **how) for _ in range(slots)]
+
+
+def paths(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learner]:
+    return reference.PathZooming(tree, slots, **how).each()
+
+
+SHARED: dict[str, Shared] = {  # learners whose slots are one, and their parameters
+    "PathZooming": (PathZooming, paths, {}),
+    "PathZooming eager": (PathZooming, paths, {"confidence": 0.1, "growth": 0.3, "optimism": 0.0, "borrow": 3.0}),
+    "PathZooming alone": (PathZooming, paths, {"confidence": 1.5, "growth": 0.0, "optimism": 1.0, "borrow": 0.0}),
+    "PathZooming uncorrelated": (PathZooming, paths, {"correlated": False}),
+    "Cascade": (partial(KLUCB, shared=True), cascade, {"exploration": 1.0}),
+    "Cascade C=0.1": (partial(KLUCB, shared=True), cascade, {"exploration": 0.1}),
+    "TreeThompson": (TreeThompson, thompson, {}),
+    "TreeThompson uncorrelated": (TreeThompson, thompson, {"prior": 0.2, "correlated": False}),
 }
 
 
@@ -41,6 +75,8 @@ LEARNERS: dict[str, tuple[Maker, Twin]] = {
         lambda t: ContextualZooming(t, scale=0.2, exploration=0.3),
         lambda t: reference.ContextualZooming(t, 0.3, 0.2),
     ),
+    "KLUCB": (KLUCB, lambda t: reference.KLUCB(t, 1.0)),
+    "KLUCB C=0.1": (lambda t: KLUCB(t, exploration=0.1), lambda t: reference.KLUCB(t, 0.1)),
     "Anytime(Zooming pessimistic)": (
         lambda t: Anytime(Zooming(t, exploration="pessimistic", horizon=1)),
         lambda t: reference.Anytime(lambda horizon: reference.Zooming(t, 4 * np.log(horizon))),
@@ -66,12 +102,12 @@ LEARNERS: dict[str, tuple[Maker, Twin]] = {
 
 def twins(name: str, tree: reference.Tree, slots: int) -> list[reference.Learner]:
     if name in SHARED:
-        return reference.PathZooming(tree, slots, **SHARED[name]).each()
+        return SHARED[name][1](tree, slots, **SHARED[name][2])
     return [LEARNERS[name][1](tree) for _ in range(slots)]
 
 
 def made(name: str, tree: DocumentTree) -> Bandit:
-    return PathZooming(tree, **SHARED[name]) if name in SHARED else LEARNERS[name][0](tree)
+    return SHARED[name][0](tree, **SHARED[name][2]) if name in SHARED else LEARNERS[name][0](tree)
 
 
 def twin_tree(tree: DocumentTree) -> reference.Tree:

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+import zoomrank as zr
 from tests.reference import relevance
 from tests.trees import random_network, random_parents
 from zoomrank import DocumentTree
@@ -192,3 +193,21 @@ def test_same_seed_same_visitors() -> None:
     ranking = list(users.documents)[:2]
     np.testing.assert_array_equal(users.clicks(ranking, 500, seed=3), users.clicks(ranking, 500, seed=3))
     np.testing.assert_array_equal(users.sample(50, seed=3), users.sample(50, seed=3))
+
+
+@pytest.mark.parametrize("reading", ["network", "mixture", "twins"])
+def test_a_seed_is_a_queue_of_people(reading: str) -> None:
+    """Whatever they are shown: what a visitor clicks on follows from whom she is, drawn in whole from the same seed."""
+    tree = DocumentTree.exponential(depth=6, branching=2, epsilon=0.7)
+    users: UserDistribution = (
+        zr.users.twins(tree, neighbours=8, seed=3)
+        if reading == "twins"
+        else zr.users.two_peaks(tree, seed=3, reading=reading)
+    )
+    people = users.draw(2_000, np.random.default_rng(8))
+    rng = np.random.default_rng(9)
+    for _ in range(5):
+        ranking = rng.choice(len(tree), size=4, replace=False)
+        relevant = np.hstack([people[:, ranking], np.ones((len(people), 1), bool)])
+        clicks = users.first_clicks(ranking, len(people), np.random.default_rng(8))
+        np.testing.assert_array_equal(clicks, relevant.argmax(axis=1))

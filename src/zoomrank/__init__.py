@@ -5,6 +5,7 @@ __version__ = "0.1.0.dev0"  # before the imports: the lab writes it down
 from zoomrank import bandits, errors, lab, spaces, users
 from zoomrank.lab import Trace, simulate
 from zoomrank.rankers import (
+    CascadeKLUCB,
     FixedRanking,
     RankContextZoom,
     RankCorrZoom,
@@ -14,7 +15,9 @@ from zoomrank.rankers import (
     RankGridUCB1,
     Ranking,
     Rankings,
+    RankKLUCB,
     RankRandom,
+    RankThompson,
     RankUCB1,
     RankZoom,
     SlotExplanation,
@@ -24,6 +27,7 @@ from zoomrank.rankers import (
 from zoomrank.spaces import DocumentTree, EdgeWeightedTree, FiniteMetric
 
 __all__ = [
+    "CascadeKLUCB",
     "DocumentTree",
     "EdgeWeightedTree",
     "FiniteMetric",
@@ -33,7 +37,9 @@ __all__ = [
     "RankEXP3",
     "RankGridEXP3",
     "RankGridUCB1",
+    "RankKLUCB",
     "RankRandom",
+    "RankThompson",
     "RankUCB1",
     "RankZoom",
     "Ranked",

@@ -192,6 +192,85 @@ class UCB1:
         self.r[arm] += reward
 
 
+class KLUCB:
+    """KL-UCB over documents; time is read off a clock that is looked at when it has grown by an eighth."""
+
+    def __init__(self, tree: Tree, constant: float) -> None:
+        self.tree, self.constant = tree, constant
+        self.n, self.r = [0] * len(tree.leaves), [0] * len(tree.leaves)
+        self.t, self.seen, self.due = 0, 1, 1
+
+    def index(self, x: int) -> float:
+        if self.n[x] == 0:
+            return math.inf
+        p = self.r[x] / self.n[x]
+        budget = self.constant * (math.log(self.seen) + 3 * math.log(max(math.log(self.seen), 1)))
+        low, high = p, 1.0
+        for _ in range(40):
+            q = (low + high) / 2
+            kl = math.inf if q == 1 else sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
+            low, high = (q, high) if self.n[x] * kl <= budget else (low, q)
+        return low
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        return self.tree.leaves[one_of([self.index(x) for x in range(len(self.n))], rng)], 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        self.t += 1
+        if self.t >= self.due:
+            self.seen, self.due = self.t, self.t + self.t // 8 + 1
+        self.n[pick] += 1
+        self.r[pick] += reward
+
+
+class CascadeKLUCB:
+    """Slot i shows the i-th best; all slots are one learner."""
+
+    def __init__(self, shared: KLUCB, slot: int) -> None:
+        self.shared, self.slot = shared, slot
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        values = [-1.0 if x in above else self.shared.index(x) for x in range(len(self.shared.n))]
+        return self.shared.tree.leaves[one_of(values, rng)], 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        time = self.shared.t, self.shared.seen, self.shared.due
+        self.shared.update(pick, above, chance, reward)
+        if self.slot > 0:
+            self.shared.t, self.shared.seen, self.shared.due = time
+
+
+class TreeThompson:
+    """Beta beliefs about the children of a node once two visits were below it, in whatever slots; the best draw,
+    capped, leads down.
+    """
+
+    def __init__(self, tree: Tree, seen: list[int], prior: float = 1.0, correlated: bool = True) -> None:
+        self.tree, self.seen, self.prior, self.correlated = tree, seen, prior, correlated
+        self.n, self.r = ([0] * len(tree.parent) for _ in range(2))
+
+    def cap(self, u: int, above: list[int]) -> float:
+        if not above or not self.correlated:
+            return math.inf
+        return max(min(self.tree.distance(x, y) for y in above) for x in self.tree.below(u))
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        u = 0
+        while self.tree.children[u] and self.seen[u] >= 2:
+            draws = [
+                min(float(rng.beta(self.prior + self.r[v], 1 + self.n[v] - self.r[v])), self.cap(v, above))
+                for v in self.tree.children[u]
+            ]
+            u = self.tree.children[u][one_of(draws, rng)]
+        return u, 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        for u in self.tree.path(self.tree.leaves[pick]):
+            self.seen[u] += 1
+            self.n[u] += 1
+            self.r[u] += reward
+
+
 class EXP3:
     def __init__(self, nodes: list[int], tree: Tree, horizon: float) -> None:
         self.nodes, self.tree = nodes, tree
@@ -350,8 +429,10 @@ class PathZooming:
         plays, clicks = self.evidence(u, i)
         if plays < 1:
             return math.inf
-        around, _ = self.evidence(self.tree.parent[u] if u else 0, i)
-        c = self.confidence * (1 + self.growth * max(0.0, self.log(around) - self.log(plays)))
+        parent = self.tree.parent[u] if u else 0
+        around, _ = self.evidence(parent, i)
+        siblings = max(0.0, self.log(len(self.tree.children[parent])) - math.log(2))
+        c = self.confidence * (1 + self.growth * max(0.0, self.log(around) - self.log(plays) - siblings))
         mean, a = clicks / plays, c / plays
         return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a)) + self.optimism * self.tree.width[u]
 

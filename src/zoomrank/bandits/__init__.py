@@ -6,12 +6,15 @@ from zoomrank.bandits.contextual_zooming import ContextualZooming
 from zoomrank.bandits.exp3 import EXP3
 from zoomrank.bandits.grid import Grid
 from zoomrank.bandits.interface import Bandit, Choice
+from zoomrank.bandits.kl_ucb import KLUCB
 from zoomrank.bandits.path_zooming import PathZooming
+from zoomrank.bandits.thompson import TreeThompson
 from zoomrank.bandits.ucb1 import UCB1
 from zoomrank.bandits.zooming import Zooming
 
 __all__ = [
     "EXP3",
+    "KLUCB",
     "UCB1",
     "Anytime",
     "Bandit",
@@ -20,6 +23,7 @@ __all__ = [
     "Fixed",
     "Grid",
     "PathZooming",
+    "TreeThompson",
     "Uniform",
     "Zooming",
 ]

@@ -8,7 +8,6 @@ from typing import Any
 
 from zoomrank.bandits.exp3 import EXP3
 from zoomrank.bandits.interface import Bandit, Seed, Strategy
-from zoomrank.bandits.path_zooming import PathZooming
 from zoomrank.errors import ParameterError
 from zoomrank.spaces.topology import Array
 
@@ -16,8 +15,10 @@ from zoomrank.spaces.topology import Array
 class Anytime(Bandit):
     """The anytime version of a bandit. What depends on the horizon takes each phase's own length for it."""
 
+    anytime = True
+
     def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
-        if isinstance(bandit, Anytime | PathZooming):
+        if bandit.anytime:
             raise ParameterError("This bandit needs no horizon already.")
         super().__init__(bandit.tree, seed)
         self.bandit = bandit

@@ -132,6 +132,7 @@ class Bandit(ABC):
     def fresh_state(self, slots: int) -> Any:
         """The state of this many learners that have seen nothing."""
 
+    anytime: bool = False  # whether it goes on exploring for ever, without a horizon and without being made afresh
     not_saved: frozenset[str] = frozenset(Grove._fields)  # parts of the state that a file does not need
 
     @classmethod

@@ -13,12 +13,12 @@ Why it needs so few visits:
    a subtree is believed to be better than the subtree's own index. So the document found by walking down along the best
    is the one whose worst witness is best.
 5. *The correlation rule* of RankCorrZoom, as it is.
-6. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(N / n))` with N the visits of the parent: what
-   bad luck made look poor is looked at again as its siblings are visited more and more.
+6. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(2N / mn))` with N the visits of the parent
+   and m its children: what bad luck made look poor is looked at again as its siblings are visited more and more, and
+   one of forty children is not in want of visits before it has had less than its share.
 
 After feedback only the root paths of the examined documents change, in the slot that learned; other slots, and siblings
-along the path, are looked at each time visits have grown by an eighth. Subtrees are told apart only once two documents
-of theirs were seen; until then one remembers the single visit that it had.
+along the path, are looked at each time visits have grown by an eighth.
 """
 
 from __future__ import annotations
@@ -42,6 +42,17 @@ from zoomrank.bandits.interface import (
     on_update,
 )
 from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.visited import (
+    Visited,
+    count_visit,
+    entry_of,
+    fan_of,
+    fresh_visited,
+    is_roomy,
+    more_visited,
+    roomier,
+    with_room,
+)
 from zoomrank.bandits.zooming import (
     Paths,
     correlation_cap,
@@ -51,7 +62,7 @@ from zoomrank.bandits.zooming import (
     remember_paths,
     share_out,
 )
-from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.compiled import Scalar, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
@@ -60,21 +71,12 @@ TABLE = 4096  # logarithms that are looked up
 LOG_2 = float(np.log(2.0))
 
 
-class Visited(NamedTuple):
-    """The part of the tree that was seen, one for all slots; entry 0 is the root, children stand side by side."""
+class Bounds(NamedTuple):
+    """What may be hoped for, beside the counts of `Visited`."""
 
-    node: Array  # of the tree of documents
-    up: Array  # the entry of its parent
-    child: Array  # the entry of its first child; 0 while they are not told apart
-    total: Array  # [entry]: N(u), visits in all slots
-    gains: Array  # [entry]: R(u), clicks in all slots
-    plays: Array  # [entry, slot]: n(u)
-    clicks: Array  # [entry, slot]: r(u)
     worth: Array  # [entry, slot]: I(u), as it was when it was last looked at
     bound: Array  # [entry, slot]: B(u), what is at most to be expected of its best document
     due: Array  # [entry]: the visits at which its children's bounds are computed again
-    memory: Array  # [entry]: the document, slot and reward of the only visit, while there was but one
-    filled: Array  # entries in use
 
 
 class Taste(NamedTuple):
@@ -85,7 +87,6 @@ class Taste(NamedTuple):
     optimism: float
     borrow: float
     correlated: bool
-    widest: int  # the largest number of children of any node
 
 
 class Limits(NamedTuple):
@@ -95,7 +96,7 @@ class Limits(NamedTuple):
     logarithm: Array  # of 1, 2, 3, …
 
 
-PathState = flat("PathState", Grove, Visited, Taste, Paths, Limits, Clock)
+PathState = flat("PathState", Grove, Visited, Bounds, Taste, Paths, Limits, Clock)
 
 
 @inlined
@@ -135,7 +136,8 @@ def _index(state: Any, entry: Scalar, plays: Scalar, clicks: Scalar, around: Sca
     """
     bound = np.inf  # what only slots have shown that do not count is as good as unseen
     if plays >= 1.0:
-        surplus = max(0.0, _logarithm(state, around) - _logarithm(state, plays))
+        siblings = max(0.0, _logarithm(state, fan_of(state, state.up[np.uint64(entry)])) - LOG_2)
+        surplus = max(0.0, _logarithm(state, around) - _logarithm(state, plays) - siblings)
         bound = upper_bound(clicks / plays, plays, state.confidence * (1.0 + state.growth * surplus))
     return bound + state.optimism * state.width[np.uint64(state.node[np.uint64(entry)])]
 
@@ -147,9 +149,8 @@ def _best_child(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
     top = np.inf
     first = np.uint64(state.child[at])
     if first != 0:
-        node = np.uint64(state.node[at])
         top = state.bound[first, column]
-        fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+        fan = fan_of(state, at)
         for step in range(np.uint64(1), fan):
             top = max(top, state.bound[first + step, column])
     return top
@@ -181,8 +182,7 @@ def _rebound_path(state: Any, entry: Scalar, own: Scalar) -> None:
             due = _is_due(state, at)
             first = np.uint64(state.child[at])
             if due and first != 0:
-                node = np.uint64(state.node[at])
-                fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+                fan = fan_of(state, at)
                 for step in range(fan):
                     child = first + step
                     if state.total[child] > 0 and child != below:
@@ -207,70 +207,9 @@ def _rebound_path(state: Any, entry: Scalar, own: Scalar) -> None:
         at = np.uint64(state.up[at])
 
 
-@inlined
-def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
-    at, column = np.uint64(entry), np.uint64(slot)
-    state.total[at] += np.uint32(1)
-    state.gains[at] += np.uint32(reward)
-    state.plays[at, column] += np.uint32(1)
-    state.clicks[at, column] += np.uint32(reward)
-
-
-@inlined
-def _tell_apart(state: Any, entry: Scalar) -> None:
-    """Make entries of an entry's children; the one that holds the remembered document inherits that visit."""
-    at = np.uint64(entry)
-    node = np.uint64(state.node[at])
-    start = np.uint64(state.child_start[node])
-    fan = np.uint64(state.child_start[node + np.uint64(1)]) - start
-    first = np.uint64(state.filled[0])
-    document = state.memory[at, 0]
-    for step in range(fan):
-        child = first + step
-        state.node[child] = start + step
-        state.up[child] = at
-        state.child[child] = 0
-        state.total[child] = 0
-        state.gains[child] = 0
-        state.due[child] = 0
-        for slot in range(np.uint64(state.bound.shape[1])):
-            state.plays[child, slot] = 0
-            state.clicks[child, slot] = 0
-            state.worth[child, slot] = np.inf
-            state.bound[child, slot] = np.inf
-        if state.first_document[start + step] <= document < state.end_document[start + step]:
-            for part in range(3):
-                state.memory[child, part] = state.memory[at, part]
-            _count(state, child, state.memory[at, 1], state.memory[at, 2])
-    state.filled[0] += fan
-    state.child[at] = first
-
-
-@inlined
-def _learn(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
-    """Count a visit for all subtrees that hold the document, then mend the bounds on the way back up."""
-    at = np.uint64(0)
-    going = True
-    while going:
-        node = np.uint64(state.node[at])
-        leaf = state.child_start[node] == state.child_start[node + np.uint64(1)]
-        seen = state.total[at] > 0
-        if seen and not leaf and state.child[at] == 0:
-            _tell_apart(state, at)
-        _count(state, at, slot, reward)
-        going = seen and not leaf
-        if going:
-            at = np.uint64(state.child[at])
-            while state.end_document[state.node[at]] <= document:
-                at += np.uint64(1)
-        else:
-            state.memory[at, 0], state.memory[at, 1], state.memory[at, 2] = document, slot, reward
-    _rebound_path(state, at, slot)
-
-
 @on_update(PathState)
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    _learn(state, slot, feedback.pick, feedback.reward)
+    _rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward), slot)
 
 
 @inlined
@@ -279,8 +218,7 @@ def _walk_freely(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.r
     column, at = np.uint64(slot), np.uint64(entry)
     while state.child[at] != 0:
         first = np.uint64(state.child[at])
-        node = np.uint64(state.node[at])
-        fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+        fan = fan_of(state, at)
         top, ties = min(state.bound[first, column], cap), 1
         at = first
         for step in range(np.uint64(1), fan):
@@ -324,7 +262,7 @@ def _capped_bound(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: 
                 found = max(found, min(limit, farthest_from(state, node, level, here)))
             else:
                 share_out(state, state.inner, node, level, here)
-                fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+                fan = fan_of(state, at)
                 for step in range(fan):
                     if state.inner[step] == 0:
                         found = max(found, min(state.bound[first + step, column], bound))
@@ -346,7 +284,7 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     depth, mask, cap = 0, (1 << above) - 1, np.inf
     while mask != 0 and state.child[at] != 0:
         first, node = np.uint64(state.child[at]), np.uint64(state.node[at])
-        fan = np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
+        fan = fan_of(state, at)
         cap = state.width[node]
         share_out(state, state.below, node, depth, mask)
         top = -1.0
@@ -380,18 +318,7 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
 
 @on_roomy(PathState)
 def _roomy(state: Any) -> Scalar:
-    return state.filled[0] + state.bound.shape[1] * state.path.shape[1] * state.widest <= len(state.node)
-
-
-@compiled
-def _entry_of(state: Any, document: Scalar) -> Scalar:
-    """The finest entry that holds a document."""
-    at = np.uint64(0)
-    while state.child[at] != 0:
-        at = np.uint64(state.child[at])
-        while state.end_document[state.node[at]] <= document:
-            at += np.uint64(1)
-    return np.int64(at)
+    return is_roomy(state)
 
 
 class PathZooming(Bandit):
@@ -404,6 +331,8 @@ class PathZooming(Bandit):
     >>> bandit.select().document
     5
     """
+
+    anytime = True
 
     def __init__(
         self,
@@ -438,38 +367,25 @@ class PathZooming(Bandit):
 
     def fresh_state(self, slots: int) -> Any:
         """Nothing seen but that there is a root."""
-        widest = int(np.diff(self.tree.shape.child_start).max())
-        largest = LARGEST_CONTEXT if slots == 1 else slots
-        room = 1 + 2 * slots * (self.tree.depth + 1) * max(widest, 1)
-        visited = _fresh_visited(slots, room)
-        visited.worth[0] = visited.bound[0] = np.inf
-        visited.filled[0] = 1
-        taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.correlated, widest)
-        paths = fresh_paths(self.tree, largest, widest)
+        visited = fresh_visited(self.tree, slots)
+        hopes = np.full((len(visited.node), slots), np.inf)
+        bounds = Bounds(hopes, hopes.copy(), np.zeros(len(visited.node), np.uint32))
+        taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.correlated)
+        paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, visited.widest)
         limits = Limits(np.zeros(len(paths.stack_entry)), np.log(np.maximum(np.arange(TABLE), 1)))
-        return PathState(*self.grove, *visited, *taste, *paths, *limits, *endless(slots))
+        return PathState(*self.grove, *visited, *bounds, *taste, *paths, *limits, *endless(slots))
 
     def larger(self, state: Any) -> Any:
-        """A third as much room again, and enough for a round."""
-        room, slots = state.bound.shape
-        grown = _fresh_visited(slots, room + max(room // 3, 2 * slots * (self.tree.depth + 1) * max(state.widest, 1)))
-        for name in Visited._fields[:-1]:
-            getattr(grown, name)[:room] = getattr(state, name)
-        return state._replace(**{**grown._asdict(), "filled": state.filled})
+        """Room for more entries, of which anything may be hoped."""
+        room = roomier(state, self.tree)
+        hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
+        return state._replace(**more_visited(state, room), **hopes, due=with_room(state.due, room))
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """The finest subtree that was told apart and holds the document, with the visits that count in this slot."""
-        entry = int(_entry_of(state, document))
+        entry = int(entry_of(state, document))
         plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
         bound = float(state.bound[entry, slot])
         mean = clicks / plays if plays else 0.0
         cap = correlation_cap(self.tree, int(state.node[entry]), above if self.correlated else above[:0])
         return Strategy(int(state.node[entry]), plays, clicks, bound - mean, bound, cap)
-
-
-def _fresh_visited(slots: int, room: int) -> Visited:
-    node, up, child, total, gains, due = (np.zeros(room, np.uint32) for _ in range(6))
-    plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
-    worth, bound = (np.zeros((room, slots)) for _ in range(2))
-    memory = np.zeros((room, 3), np.int64)
-    return Visited(node, up, child, total, gains, plays, clicks, worth, bound, due, memory, np.zeros(1, np.int64))

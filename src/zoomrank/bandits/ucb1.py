@@ -73,41 +73,53 @@ def best_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> Scalar:
 
 
 @inlined
-def reward_arm(state: Any, slot: Scalar, arm: Scalar, reward: Scalar) -> None:
-    """Count a play, and tell the nodes above the arm."""
+def set_index(state: Any, slot: Scalar, arm: Scalar, index: Scalar) -> None:
+    """Give an arm another index, and tell the nodes above it as far as that changes anything."""
     row, node = np.uint64(slot), np.uint64(arm)
-    state.plays[row, node] += np.uint32(1)
-    state.clicks[row, node] += np.uint32(reward)
-    plays = state.plays[row, node]
-    state.top[row, node] = state.clicks[row, node] / plays + 2.0 * np.sqrt(state.constant[row] / (1.0 + plays))
+    state.top[row, node] = index
     changed = True
     level = 1
     while changed and level < state.levels[row]:
         node = node // np.uint64(FAN)
-        below = np.uint64(state.level_start[row, level - 1])
-        first = node * np.uint64(FAN)
-        end = min(first + np.uint64(FAN), np.uint64(state.level_size[row, level - 1]))
-        top, ties = -1.0, np.uint32(0)
-        child = first
-        while child < end:
-            value = state.top[row, below + child]
-            if value >= top:
-                here = state.ties[row, below + child] if level > 1 else np.uint32(1)
-                ties = here if value > top else ties + here
-                top = value
-            child += np.uint64(1)
-        at = np.uint64(state.level_start[row, level]) + node
-        changed = state.top[row, at] != top or state.ties[row, at] != ties
-        state.top[row, at] = top
-        state.ties[row, at] = ties
+        changed = sum_up(state, row, level, node)
         level += 1
 
 
 @inlined
-def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
+def sum_up(state: Any, row: Scalar, level: Scalar, node: Scalar) -> Scalar:
+    """Find the highest index below a node again, and how many arms attain it; says whether that was news."""
+    below = np.uint64(state.level_start[row, level - 1])
+    child = node * np.uint64(FAN)
+    end = min(child + np.uint64(FAN), np.uint64(state.level_size[row, level - 1]))
+    top, ties = -1.0, np.uint32(0)
+    while child < end:
+        value = state.top[row, below + child]
+        if value >= top:
+            here = state.ties[row, below + child] if level > 1 else np.uint32(1)
+            ties = here if value > top else ties + here
+            top = value
+        child += np.uint64(1)
+    at = np.uint64(state.level_start[row, level]) + node
+    changed = state.top[row, at] != top or state.ties[row, at] != ties
+    state.top[row, at] = top
+    state.ties[row, at] = ties
+    return changed
+
+
+@inlined
+def reward_arm(state: Any, slot: Scalar, arm: Scalar, reward: Scalar) -> None:
+    """Count a play."""
+    row, node = np.uint64(slot), np.uint64(arm)
+    state.plays[row, node] += np.uint32(1)
+    state.clicks[row, node] += np.uint32(reward)
+    plays = state.plays[row, node]
+    set_index(state, row, node, state.clicks[row, node] / plays + 2.0 * np.sqrt(state.constant[row] / (1.0 + plays)))
+
+
+@inlined
+def fresh_indices(state: Any, slot: Scalar, arms: Scalar, fresh: Scalar) -> None:
     """Forget everything: all arms tie."""
     lay_out(state, slot, arms)
-    fresh = 2.0 * np.sqrt(state.constant[slot])
     for arm in range(arms):
         state.plays[slot, arm] = 0
         state.clicks[slot, arm] = 0
@@ -121,6 +133,12 @@ def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
             state.ties[slot, node] = min(below, left)
             left -= below
         below *= FAN
+
+
+@inlined
+def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
+    """Forget everything that UCB1 knew."""
+    fresh_indices(state, slot, arms, 2.0 * np.sqrt(state.constant[slot]))
 
 
 @on_select(UCB1State)

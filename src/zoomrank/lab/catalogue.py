@@ -97,6 +97,9 @@ RANKERS: Mapping[str, Make] = {
         "RankZoom",
         "RankCorrZoom",
         "RankContextZoom",
+        "RankKLUCB",
+        "CascadeKLUCB",
+        "RankThompson",
         "RankRandom",
     )
 }
@@ -146,9 +149,7 @@ def ranker(setting: Setting, tree: DocumentTree, users: UserDistribution) -> Ran
 
 
 def visitors(setting: Setting) -> np.random.Generator:
-    """Where the visitors' luck comes from. The seed is the same for every curve, but whom it yields is not: a visitor
-    is drawn only as far as what she is shown asks for.
-    """
+    """Where the visitors come from: the same people in the same order for every curve of an instance."""
     return _stream(setting.seed, setting.instance, 1)
 
 

@@ -69,8 +69,8 @@ def simulate(
     """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` rounds late.
 
     `windows` says how many equal windows to record, or where each of them ends. Answers that are still on their way at
-    the end are never given. The visitors' luck comes from `seed` alone, but two rankers with the same seed do not meet
-    the same visitors one by one: each is drawn only as far as what she is shown asks for.
+    the end are never given. The visitors come from `seed` alone: two rankers with the same seed meet the same people in
+    the same order.
 
     >>> import zoomrank as zr
     >>> tree = zr.DocumentTree.exponential(depth=8)

@@ -2,13 +2,16 @@
 
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.named import (
+    CascadeKLUCB,
     FixedRanking,
     RankContextZoom,
     RankCorrZoom,
     RankEXP3,
     RankGridEXP3,
     RankGridUCB1,
+    RankKLUCB,
     RankRandom,
+    RankThompson,
     RankUCB1,
     RankZoom,
     ZoomRank,
@@ -17,13 +20,16 @@ from zoomrank.rankers.ranked import Ranked, Ranking, Rankings
 from zoomrank.rankers.storage import load
 
 __all__ = [
+    "CascadeKLUCB",
     "FixedRanking",
     "RankContextZoom",
     "RankCorrZoom",
     "RankEXP3",
     "RankGridEXP3",
     "RankGridUCB1",
+    "RankKLUCB",
     "RankRandom",
+    "RankThompson",
     "RankUCB1",
     "RankZoom",
     "Ranked",

@@ -8,6 +8,8 @@
 | `RankZoom` | the zooming algorithm |
 | `RankCorrZoom` | zooming, with indices capped by the distance to the documents above |
 | `RankContextZoom` | contextual zooming with the documents above as context, capped likewise |
+| `RankKLUCB`, `CascadeKLUCB` | KL-UCB over documents: a learner per slot, or one for all slots |
+| `RankThompson` | Thompson sampling along the tree, capped as in RankCorrZoom |
 | `RankRandom`, `FixedRanking` | no learner at all |
 """
 
@@ -16,7 +18,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zoomrank.bandits import EXP3, UCB1, Anytime, Bandit, ContextualZooming, Fixed, Grid, PathZooming, Uniform, Zooming
+from zoomrank.bandits import (
+    EXP3,
+    KLUCB,
+    UCB1,
+    Anytime,
+    Bandit,
+    ContextualZooming,
+    Fixed,
+    Grid,
+    PathZooming,
+    TreeThompson,
+    Uniform,
+    Zooming,
+)
 from zoomrank.bandits.exploration import Exploration
 from zoomrank.bandits.interface import Seed
 from zoomrank.rankers.ranked import Ranked
@@ -129,6 +144,33 @@ class RankContextZoom(_Named):
     ) -> Bandit:
         """ContextualZooming."""
         return ContextualZooming(tree, exploration=exploration, horizon=horizon, scale=scale)
+
+
+class RankKLUCB(_Named):
+    """Ranked KL-UCB: `exploration`, which multiplies log t."""
+
+    @staticmethod
+    def make(tree: DocumentTree, exploration: float = 1.0) -> Bandit:
+        """KLUCB, one per slot."""
+        return KLUCB(tree, exploration=exploration)
+
+
+class CascadeKLUCB(_Named):
+    """CascadeKL-UCB: the documents with the best bounds, best first; `exploration` multiplies log t."""
+
+    @staticmethod
+    def make(tree: DocumentTree, exploration: float = 1.0) -> Bandit:
+        """KLUCB, one for all slots."""
+        return KLUCB(tree, exploration=exploration, shared=True)
+
+
+class RankThompson(_Named):
+    """Ranked Thompson sampling on the tree: `prior`, and whether it is `correlated`."""
+
+    @staticmethod
+    def make(tree: DocumentTree, prior: float = 1.0, correlated: bool = True) -> Bandit:
+        """TreeThompson."""
+        return TreeThompson(tree, prior=prior, correlated=correlated)
 
 
 class RankRandom(_Named):

@@ -187,7 +187,7 @@ def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: Docu
         chance=np.concatenate([network.chance for network in networks]),
         mark=np.zeros(starts[-1], np.int64),
         path=np.zeros(max(network.tree.depth for network in networks) + 1, np.uint32),
-        visitor=np.zeros(1, np.int64),
+        visitor=np.zeros(2, np.uint64),
     )
 
 

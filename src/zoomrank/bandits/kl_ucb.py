@@ -1,0 +1,198 @@
+"""`KLUCB`: the index of KL-UCB (Garivier and Cappé 2011) over documents; alone in each slot, or one for all of them.
+
+The index of a document with mean p over n visits is the largest q with `n · kl(p, q) ≤ C · (log t + 3 log log t)`; what
+was never seen comes first. With `shared=True` all slots have one memory and slot i shows the i-th best document: this
+is CascadeKL-UCB (Kveton, Szepesvári, Wen and Ashkan 2015), which looks for documents that are clicked most, whomever
+they please.
+
+The index of every document moves with t. Here t is looked at each time it has grown by an eighth, so that in between
+only one index changes per visit and the best is found by a walk, as for UCB1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.arms import Arms, fresh_arms
+from zoomrank.bandits.interface import (
+    LARGEST_CONTEXT,
+    Bandit,
+    Clock,
+    Feedback,
+    Seed,
+    Strategy,
+    endless,
+    on_reset,
+    on_roomy,
+    on_select,
+    on_subtree,
+    on_update,
+)
+from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.ucb1 import best_arm, fresh_indices, set_index, sum_up
+from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.errors import ParameterError
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.topology import Array
+
+_HALVINGS = 40  # of the interval in which a bound is sought
+
+
+class Leaning(NamedTuple):
+    """What KL-UCB knows, a row per slot, or one row if slots share it."""
+
+    shared: bool
+    scale: float  # C
+    rounds: Array  # t
+    due: Array  # the t at which all indices are computed again
+    budget: Array  # C (log t + 3 log log t), as of then
+    plays: Array  # n, per arm
+    clicks: Array  # r, per arm
+    top: Array  # the highest index below each node of the tree over the arms
+    ties: Array  # how many arms attain it
+    set_aside: Array  # scratch: indices of the documents above
+
+
+KLUCBState = flat("KLUCBState", Grove, Arms, Leaning, Clock)
+
+
+@inlined
+def kl(p: Scalar, q: Scalar) -> Scalar:
+    """How unlike two chances of a click are; q is neither 0 nor 1."""
+    divergence = 0.0
+    if p > 0.0:
+        divergence += p * np.log(p / q)
+    if p < 1.0:
+        divergence += (1.0 - p) * np.log((1.0 - p) / (1.0 - q))
+    return divergence
+
+
+@inlined
+def kl_bound(mean: Scalar, plays: Scalar, budget: Scalar) -> Scalar:
+    """Find the largest chance that is not too unlike the mean."""
+    low, high = mean, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if middle < 1.0 and plays * kl(mean, middle) <= budget:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _refresh(state: Any, row: Scalar) -> None:
+    """Compute all indices for the present t."""
+    t = np.float64(state.rounds[row])
+    state.budget[row] = state.scale * (np.log(t) + 3.0 * np.log(max(np.log(t), 1.0)))
+    state.due[row] = state.rounds[row] + (state.rounds[row] >> 3) + 1
+    for arm in range(np.uint64(len(state.leaf))):
+        plays = state.plays[row, arm]
+        if plays > 0:
+            state.top[row, arm] = kl_bound(state.clicks[row, arm] / plays, plays, state.budget[row])
+    for level in range(1, state.levels[row]):
+        for node in range(np.uint64(state.level_size[row, level])):
+            sum_up(state, row, level, node)
+
+
+@on_update(KLUCBState)
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
+    row, arm = np.uint64(0 if state.shared else slot), np.uint64(feedback.pick)
+    state.plays[row, arm] += np.uint32(1)
+    state.clicks[row, arm] += np.uint32(feedback.reward)
+    if slot == 0 or not state.shared:
+        state.rounds[row] += 1
+        if state.rounds[row] >= state.due[row]:
+            _refresh(state, row)
+    plays = state.plays[row, arm]
+    set_index(state, row, arm, kl_bound(state.clicks[row, arm] / plays, plays, state.budget[row]))
+
+
+@on_select(KLUCBState)
+def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
+    if not state.shared:
+        return best_arm(state, slot, rng), 1.0
+    for place in range(above):  # what is shown above is out of the race for a moment
+        state.set_aside[place] = state.top[0, shown[place]]
+        set_index(state, 0, shown[place], -1.0)
+    chosen = best_arm(state, 0, rng)
+    for place in range(above - 1, -1, -1):
+        set_index(state, 0, shown[place], state.set_aside[place])
+    return chosen, 1.0
+
+
+@on_subtree(KLUCBState)
+def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
+    return np.int64(state.leaf[strategy])
+
+
+@on_reset(KLUCBState)
+def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
+    """Nothing is made afresh: t grows instead."""
+
+
+@on_roomy(KLUCBState)
+def _roomy(state: Any) -> Scalar:
+    return len(state.arms) > 0
+
+
+@compiled
+def _start(state: Any) -> None:
+    for row in range(len(state.arms)):
+        fresh_indices(state, row, len(state.leaf), np.inf)
+
+
+class KLUCB(Bandit):
+    """KL-UCB with the documents as arms; `exploration` is C, `shared` whether slots are one learner.
+
+    >>> bandit = KLUCB(DocumentTree.exponential(depth=3), seed=0)
+    >>> for _ in range(100):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 5))
+    >>> bandit.select().document
+    5
+    """
+
+    anytime = True
+
+    def __init__(
+        self, tree: DocumentTree, *, exploration: float = 1.0, shared: bool = False, seed: Seed = None
+    ) -> None:
+        super().__init__(tree, seed)
+        if not 0 < exploration < np.inf:
+            raise ParameterError(f"exploration must be a positive number, not {exploration}.")
+        self.exploration, self.shared = float(exploration), bool(shared)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {"exploration": self.exploration, "shared": self.shared}
+
+    def fresh_state(self, slots: int) -> Any:
+        """Every document an arm that was never played."""
+        rows, most = 1 if self.shared else slots, len(self.tree)
+        arms, nodes = fresh_arms(rows, most)
+        leaning = Leaning(
+            shared=self.shared,
+            scale=self.exploration,
+            rounds=np.zeros(rows, np.int64),
+            due=np.ones(rows, np.int64),
+            budget=np.zeros(rows),
+            plays=np.zeros((rows, most), np.uint32),
+            clicks=np.zeros((rows, most), np.uint32),
+            top=np.zeros((rows, nodes)),
+            ties=np.zeros((rows, nodes), np.uint32),
+            set_aside=np.zeros(max(slots, LARGEST_CONTEXT)),
+        )
+        state = KLUCBState(*self.grove, *arms, *leaning, *endless(slots))
+        _start(state)
+        return state
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
+        """The document itself."""
+        row = 0 if self.shared else slot
+        plays, clicks = int(state.plays[row, document]), int(state.clicks[row, document])
+        index = float(state.top[row, document])
+        return Strategy(int(state.leaf[document]), plays, clicks, index - (clicks / plays if plays else 0.0), index)
