@@ -45,7 +45,11 @@ def paths(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learne
 
 SHARED: dict[str, Shared] = {  # learners whose slots are one, and their parameters
     "PathZooming": (PathZooming, paths, {}),
-    "PathZooming eager": (PathZooming, paths, {"confidence": 0.1, "growth": 0.3, "optimism": 0.0, "borrow": 3.0}),
+    "PathZooming eager": (
+        PathZooming,
+        paths,
+        {"confidence": 0.1, "growth": 0.3, "optimism": 0.0, "borrow": 3.0, "prior": 0.0},
+    ),
     "PathZooming alone": (PathZooming, paths, {"confidence": 1.5, "growth": 0.0, "optimism": 1.0, "borrow": 0.0}),
     "PathZooming uncorrelated": (PathZooming, paths, {"correlated": False}),
     "Cascade": (partial(KLUCB, shared=True), cascade, {"exploration": 1.0}),

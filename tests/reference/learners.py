@@ -389,9 +389,10 @@ class PathZooming:
         growth: float = 1.0,
         optimism: float = 0.25,
         borrow: float = 30.0,
+        prior: float = 2.0,
         correlated: bool = True,
     ) -> None:
-        self.tree, self.slots = tree, slots
+        self.tree, self.slots, self.prior = tree, slots, prior
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
         nodes = range(len(tree.parent))
@@ -427,10 +428,13 @@ class PathZooming:
 
     def index(self, u: int, i: int) -> float:
         plays, clicks = self.evidence(u, i)
+        parent = self.tree.parent[u] if u else 0
+        around, gained = self.evidence(parent, i)
+        if u != 0:
+            plays += self.prior
+            clicks += self.prior * gained / max(around, 1)
         if plays < 1:
             return math.inf
-        parent = self.tree.parent[u] if u else 0
-        around, _ = self.evidence(parent, i)
         siblings = max(0.0, self.log(len(self.tree.children[parent])) - math.log(2))
         c = self.confidence * (1 + self.growth * max(0.0, self.log(around) - self.log(plays) - siblings))
         mean, a = clicks / plays, c / plays
@@ -472,7 +476,7 @@ class PathZooming:
                 for j in range(self.slots):
                     self.look_again(u, j)
                 for child in self.children(u):
-                    if child not in path and self.total(child) > 0:
+                    if child not in path:
                         for j in range(self.slots):
                             self.look_again(child, j)
                         self.rebound(child)

@@ -13,7 +13,9 @@ Why it needs so few visits:
    a subtree is believed to be better than the subtree's own index. So the document found by walking down along the best
    is the one whose worst witness is best.
 5. *The correlation rule* of RankCorrZoom, as it is.
-6. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(2N / mn))` with N the visits of the parent
+6. *Children take after their parents.* A subtree starts as if it had had `prior` visits that went as those of its
+   parent did. So an unseen child is tried soon where things go well, late where they do not.
+7. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(2N / mn))` with N the visits of the parent
    and m its children: what bad luck made look poor is looked at again as its siblings are visited more and more, and
    one of forty children is not in want of visits before it has had less than its share.
 
@@ -46,7 +48,6 @@ from zoomrank.bandits.visited import (
     Visited,
     count_visit,
     entry_of,
-    fan_of,
     fresh_visited,
     is_roomy,
     more_visited,
@@ -76,6 +77,7 @@ class Bounds(NamedTuple):
 
     worth: Array  # [entry, slot]: I(u), as it was when it was last looked at
     bound: Array  # [entry, slot]: B(u), what is at most to be expected of its best document
+    favourite: Array  # [entry, slot]: the child with the best bound; 0 if there are several
     due: Array  # [entry]: the visits at which its children's bounds are computed again
 
 
@@ -86,17 +88,21 @@ class Taste(NamedTuple):
     growth: float
     optimism: float
     borrow: float
+    prior: float
     correlated: bool
 
 
-class Limits(NamedTuple):
-    """Scratch, beside the stack of `Paths`, and a table."""
+class Trail(NamedTuple):
+    """Scratch: the entries that hold documents of S, parents before children, beside the stack of `Paths`; a table."""
 
-    stack_limit: Array  # what the witnesses above an entry allow
+    limit: Array  # what the witnesses above an entry allow; then what it is worth itself
+    best: Array  # the best capped bound among its children
+    origin: Array  # the place of its parent in this list
+    inside: Array  # the place of the first of its children that is in it
     logarithm: Array  # of 1, 2, 3, …
 
 
-PathState = flat("PathState", Grove, Visited, Bounds, Taste, Paths, Limits, Clock)
+PathState = flat("PathState", Grove, Visited, Bounds, Taste, Paths, Trail, Clock)
 
 
 @inlined
@@ -130,81 +136,97 @@ def _logarithm(state: Any, visits: Scalar) -> Scalar:
 
 
 @inlined
-def _index(state: Any, entry: Scalar, plays: Scalar, clicks: Scalar, around: Scalar) -> Scalar:
-    """The index of an entry, by the evidence that counts in a slot and the visits of its parent: a bound and a share of
-    its width.
+def _look_again(
+    state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
+) -> None:
+    """Compute I(u), a bound and a share of the width, from the visits and clicks that count in a slot: its own and those
+    of its parent.
     """
+    at, column = np.uint64(entry), np.uint64(slot)
+    plays, clicks = evidence
+    if at != 0:
+        plays += state.prior
+        clicks += state.prior * around[1] / max(around[0], 1.0)
     bound = np.inf  # what only slots have shown that do not count is as good as unseen
     if plays >= 1.0:
-        siblings = max(0.0, _logarithm(state, fan_of(state, state.up[np.uint64(entry)])) - LOG_2)
-        surplus = max(0.0, _logarithm(state, around) - _logarithm(state, plays) - siblings)
+        siblings = max(0.0, _logarithm(state, state.fan[np.uint64(state.up[at])]) - LOG_2)
+        surplus = max(0.0, _logarithm(state, around[0]) - _logarithm(state, plays) - siblings)
         bound = upper_bound(clicks / plays, plays, state.confidence * (1.0 + state.growth * surplus))
-    return bound + state.optimism * state.width[np.uint64(state.node[np.uint64(entry)])]
+    state.worth[at, column] = bound + state.optimism * state.width[np.uint64(state.node[at])]
 
 
 @inlined
-def _best_child(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
-    """The best bound among the children of an entry; infinite while they are not told apart."""
+def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
+    """Compute B(u) of an entry from what is known of it and its children; says whether that was news."""
     at, column = np.uint64(entry), np.uint64(slot)
-    top = np.inf
+    top, favourite = np.inf, np.uint64(0)
     first = np.uint64(state.child[at])
     if first != 0:
-        top = state.bound[first, column]
-        fan = fan_of(state, at)
-        for step in range(np.uint64(1), fan):
-            top = max(top, state.bound[first + step, column])
-    return top
-
-
-@inlined
-def _look_again(state: Any, entry: Scalar, slot: Scalar) -> None:
-    """Compute the index of an entry in a slot from what is known now."""
-    plays, clicks = _evidence(state, entry, slot)
-    around, _ = _evidence(state, state.up[np.uint64(entry)], slot)
-    state.worth[np.uint64(entry), np.uint64(slot)] = _index(state, entry, plays, clicks, around)
-
-
-@inlined
-def _is_due(state: Any, entry: Scalar) -> Scalar:
-    """Whether an entry's visits have grown by an eighth since all slots looked at it."""
-    return state.total[np.uint64(entry)] >= state.due[np.uint64(entry)]
+        top, favourite = state.bound[first, column], first
+        for step in range(np.uint64(1), np.uint64(state.fan[at])):
+            value = state.bound[first + step, column]
+            if value > top:
+                top, favourite = value, first + step
+            elif value == top:
+                favourite = np.uint64(0)
+        state.favourite[at, column] = favourite
+    value = min(state.worth[at, column], top)
+    changed = value != state.bound[at, column]
+    state.bound[at, column] = value
+    return changed
 
 
 @inlined
 def _rebound_path(state: Any, entry: Scalar, own: Scalar) -> None:
-    """Compute B(u) anew from an entry up to the root: in the slot that learned and, where visits have grown by an
-    eighth, in all slots, for the entry and for its children.
+    """Compute B(u) anew from an entry up to the root in the slot that learned and, where visits have grown by an eighth
+    since, in all slots, for the entry and for its children.
     """
+    at, last, some = np.uint64(entry), np.uint64(0), False
+    climbing = True
+    while climbing:
+        if state.total[at] >= state.due[at]:
+            last, some = at, True
+        climbing = at != 0
+        at = np.uint64(state.up[at])
     for slot in range(np.uint64(state.bound.shape[1])):
+        mine = slot == np.uint64(own)
         at, below = np.uint64(entry), np.uint64(0)
-        changed, going = True, True
+        around = (0.0, 0.0)
+        waiting = some  # for entries that are due
+        going = mine or some
         while going:
-            due = _is_due(state, at)
-            first = np.uint64(state.child[at])
-            if due and first != 0:
-                fan = fan_of(state, at)
-                for step in range(fan):
-                    child = first + step
-                    if state.total[child] > 0 and child != below:
-                        _look_again(state, child, slot)
-                        state.bound[child, slot] = min(state.worth[child, slot], _best_child(state, child, slot))
-            if due or slot == np.uint64(own):
-                _look_again(state, at, slot)
-                changed = True
-            if changed:
-                value = min(state.worth[at, slot], _best_child(state, at, slot))
-                changed = value != state.bound[at, slot]
-                state.bound[at, slot] = value
-            going = at != 0
+            due = waiting and state.total[at] >= state.due[at]
+            if due or mine:
+                evidence, around = around, _evidence(state, state.up[at], slot)
+                if below == 0 or not mine:
+                    evidence = _evidence(state, at, slot)
+                if due:
+                    _look_below(state, at, slot, evidence, below)
+                _look_again(state, at, slot, evidence, around)
+            changed = _rebound(state, at, slot)
+            waiting = waiting and at != last
+            going = at != 0 and (mine or waiting or changed)
             below = at
             at = np.uint64(state.up[at])
-    at = np.uint64(entry)
-    going = True
-    while going:
-        if _is_due(state, at):
-            state.due[at] = state.total[at] + (state.total[at] >> np.uint32(3)) + np.uint32(1)
-        going = at != 0
-        at = np.uint64(state.up[at])
+    if some:
+        at = np.uint64(entry)
+        going = True
+        while going:
+            if state.total[at] >= state.due[at]:
+                state.due[at] = state.total[at] + (state.total[at] >> np.uint32(3)) + np.uint32(1)
+            going = at != last
+            at = np.uint64(state.up[at])
+
+
+@inlined
+def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar], but: Scalar) -> None:
+    """Look again at the children of an entry, but for one that was just looked at."""
+    first = np.uint64(state.child[np.uint64(entry)])
+    if first != 0:
+        for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
+            if child != np.uint64(but):
+                _look_again(state, child, slot, _evidence(state, child, slot), around)
+                _rebound(state, child, slot)
 
 
 @on_update(PathState)
@@ -214,11 +236,15 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 
 @inlined
 def _walk_freely(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.random.Generator) -> Scalar:
-    """Walk down along the best bound, capped by one number, to an entry that is not told apart."""
+    """Walk down along the best bound, capped by one number, to an entry whose children are not told apart."""
     column, at = np.uint64(slot), np.uint64(entry)
     while state.child[at] != 0:
+        favourite = np.uint64(state.favourite[at, column])
+        if favourite != 0 and state.bound[favourite, column] <= cap:
+            at = favourite
+            continue
         first = np.uint64(state.child[at])
-        fan = fan_of(state, at)
+        fan = np.uint64(state.fan[at])
         top, ties = min(state.bound[first, column], cap), 1
         at = first
         for step in range(np.uint64(1), fan):
@@ -239,70 +265,72 @@ def _walk_freely(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.r
 
 
 @inlined
-def _capped_bound(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
-    """The best capped bound below an entry that holds documents of S; if below the threshold, anything below it.
+def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
+    """List the entries that hold documents of S, and compute what is to be expected of their best documents under the
+    cap; returns how many there are. Those that cannot hold the best of all are worth -1.
 
     Witnesses count on the way down, too: nothing below an entry is worth more than its own bound.
     """
+    column, size, place = np.uint64(slot), np.uint64(1), np.uint64(0)
     found = -1.0
-    column, size = np.uint64(slot), np.uint64(1)
-    state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = entry, depth, mask
-    state.stack_limit[0] = np.inf
-    while size > 0:
-        size -= np.uint64(1)
-        at = np.uint64(state.stack_entry[size])
-        level, here = state.stack_depth[size], state.stack_mask[size]
-        node = np.uint64(state.node[at])
-        width = state.width[node]
-        limit = min(state.stack_limit[size], state.bound[at, column])
-        bound = min(limit, width)
-        if bound >= threshold and bound > found:
-            first = np.uint64(state.child[at])
+    state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = 0, 0, (1 << above) - 1
+    state.limit[0] = state.bound[0, column]
+    while place < size:
+        at = np.uint64(state.stack_entry[place])
+        node, first = np.uint64(state.node[at]), np.uint64(state.child[at])
+        width, limit = state.width[node], state.limit[place]
+        best = -1.0
+        state.inside[place] = size
+        if min(limit, width) >= found:
+            level, mask = state.stack_depth[place], state.stack_mask[place]
             if first == 0:
-                found = max(found, min(limit, farthest_from(state, node, level, here)))
+                best = farthest_from(state, node, level, mask)
             else:
-                share_out(state, state.inner, node, level, here)
-                fan = fan_of(state, at)
-                for step in range(fan):
-                    if state.inner[step] == 0:
-                        found = max(found, min(state.bound[first + step, column], bound))
+                share_out(state, state.below, node, level, mask)
+                for step in range(np.uint64(state.fan[at])):
+                    if state.below[step] == 0:
+                        best = max(best, min(state.bound[first + step, column], width))
                     else:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
-                        state.stack_mask[size] = state.inner[step]
-                        state.stack_limit[size] = limit
+                        state.stack_mask[size] = state.below[step]
+                        state.limit[size] = min(limit, state.bound[first + step, column])
+                        state.origin[size] = place
                         size += np.uint64(1)
-    return found
+            found = max(found, min(limit, best))
+        state.best[place] = best
+        place += np.uint64(1)
+    for back in range(np.uint64(1), size):
+        place = size - back
+        value = min(state.bound[np.uint64(state.stack_entry[place]), column], state.best[place])
+        above_it = np.uint64(state.origin[place])
+        state.limit[place] = value
+        state.best[above_it] = max(state.best[above_it], value)
+    return size
 
 
 @on_select(PathState)
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
-    if not state.correlated:
-        above = 0
-    remember_paths(state, shown, above)
-    column, at = np.uint64(slot), np.uint64(0)
-    depth, mask, cap = 0, (1 << above) - 1, np.inf
-    while mask != 0 and state.child[at] != 0:
-        first, node = np.uint64(state.child[at]), np.uint64(state.node[at])
-        fan = fan_of(state, at)
-        cap = state.width[node]
-        share_out(state, state.below, node, depth, mask)
-        top = -1.0
-        for step in range(fan):  # first the children off the paths: what they are worth spares looks at the others
-            if state.below[step] == 0:
-                state.value[step] = min(state.bound[first + step, column], cap)
-                top = max(top, state.value[step])
-        start = np.uint64(state.child_start[node])
-        for step in range(fan):
-            if state.below[step] != 0:
-                state.value[step] = -1.0
-                if min(state.bound[first + step, column], state.width[start + step]) >= top:
-                    state.value[step] = _capped_bound(state, slot, first + step, depth + 1, state.below[step], top)
-                    top = max(top, state.value[step])
-        chosen = one_of_the_best(state.value, fan, top, rng)
-        at = first + chosen
-        depth += 1
-        mask = state.below[chosen]
+    at, cap = np.uint64(0), np.inf
+    if state.correlated and above > 0:
+        remember_paths(state, shown, above)
+        size = _follow_paths(state, slot, above)
+        column, place, on_path = np.uint64(slot), np.uint64(0), True
+        while on_path and state.child[at] != 0:
+            first, fan, listed = np.uint64(state.child[at]), np.uint64(state.fan[at]), np.uint64(state.inside[place])
+            cap = state.width[np.uint64(state.node[at])]
+            for step in range(fan):
+                if listed < size and np.uint64(state.stack_entry[listed]) == first + step:
+                    state.value[step] = state.limit[listed]
+                    state.below[step] = listed
+                    listed += np.uint64(1)
+                else:
+                    state.value[step] = min(state.bound[first + step, column], cap)
+                    state.below[step] = 0
+            chosen = one_of_the_best(state.value, fan, state.best[place], rng)
+            at = first + chosen
+            place = np.uint64(state.below[chosen])
+            on_path = place != 0
     return _walk_freely(state, slot, at, cap, rng), 1.0
 
 
@@ -319,6 +347,12 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
 @on_roomy(PathState)
 def _roomy(state: Any) -> Scalar:
     return is_roomy(state)
+
+
+def _fresh_trail(room: int) -> Trail:
+    limit, best = np.zeros(room), np.zeros(room)
+    origin, inside = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    return Trail(limit, best, origin, inside, np.log(np.maximum(np.arange(TABLE), 1)))
 
 
 class PathZooming(Bandit):
@@ -342,17 +376,25 @@ class PathZooming(Bandit):
         growth: float = 1.0,
         optimism: float = 0.25,
         borrow: float = 30.0,
+        prior: float = 2.0,
         correlated: bool = True,
         seed: Seed = None,
     ) -> None:
         super().__init__(tree, seed)
-        for name, value in (("confidence", confidence), ("growth", growth), ("optimism", optimism), ("borrow", borrow)):
+        parameters = {
+            "confidence": confidence,
+            "growth": growth,
+            "optimism": optimism,
+            "borrow": borrow,
+            "prior": prior,
+        }
+        for name, value in parameters.items():
             if not 0 <= value < np.inf or (name == "confidence" and value == 0):
                 raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
         self.confidence, self.growth, self.optimism = float(confidence), float(growth), float(optimism)
-        self.borrow, self.correlated = float(borrow), bool(correlated)
+        self.borrow, self.prior, self.correlated = float(borrow), float(prior), bool(correlated)
 
-    not_saved = Bandit.not_saved | {*Paths._fields, *Limits._fields}
+    not_saved = Bandit.not_saved | {*Paths._fields, *Trail._fields}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -362,6 +404,7 @@ class PathZooming(Bandit):
             "growth": self.growth,
             "optimism": self.optimism,
             "borrow": self.borrow,
+            "prior": self.prior,
             "correlated": self.correlated,
         }
 
@@ -369,17 +412,19 @@ class PathZooming(Bandit):
         """Nothing seen but that there is a root."""
         visited = fresh_visited(self.tree, slots)
         hopes = np.full((len(visited.node), slots), np.inf)
-        bounds = Bounds(hopes, hopes.copy(), np.zeros(len(visited.node), np.uint32))
-        taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.correlated)
+        favourite, due = np.zeros(hopes.shape, np.uint32), np.zeros(len(hopes), np.uint32)
+        bounds = Bounds(hopes, hopes.copy(), favourite, due)
+        taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.prior, self.correlated)
         paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, visited.widest)
-        limits = Limits(np.zeros(len(paths.stack_entry)), np.log(np.maximum(np.arange(TABLE), 1)))
-        return PathState(*self.grove, *visited, *bounds, *taste, *paths, *limits, *endless(slots))
+        trail = _fresh_trail(len(paths.stack_entry))
+        return PathState(*self.grove, *visited, *bounds, *taste, *paths, *trail, *endless(slots))
 
     def larger(self, state: Any) -> Any:
         """Room for more entries, of which anything may be hoped."""
         room = roomier(state, self.tree)
         hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
-        return state._replace(**more_visited(state, room), **hopes, due=with_room(state.due, room))
+        others = {name: with_room(getattr(state, name), room) for name in ("favourite", "due")}
+        return state._replace(**more_visited(state, room), **hopes, **others)
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """The finest subtree that was told apart and holds the document, with the visits that count in this slot."""

@@ -30,7 +30,6 @@ from zoomrank.bandits.visited import (
     Visited,
     count_visit,
     entry_of,
-    fan_of,
     fresh_visited,
     is_roomy,
     more_visited,
@@ -70,7 +69,7 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     depth, mask, cap = 0, (1 << above) - 1, np.inf
     while state.child[at] != 0:
         first, node = np.uint64(state.child[at]), np.uint64(state.node[at])
-        fan, start = fan_of(state, at), np.uint64(state.child_start[node])
+        fan, start = np.uint64(state.fan[at]), np.uint64(state.child_start[node])
         if mask != 0:
             cap = state.width[node]
             share_out(state, state.below, node, depth, mask)

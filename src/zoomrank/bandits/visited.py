@@ -22,6 +22,7 @@ class Visited(NamedTuple):
     node: Array  # of the tree of documents
     up: Array  # the entry of its parent
     child: Array  # the entry of its first child; 0 while they are not told apart
+    fan: Array  # how many children it has
     total: Array  # [entry]: N(u), visits in all slots
     gains: Array  # [entry]: R(u), clicks in all slots
     plays: Array  # [entry, slot]: n(u)
@@ -35,11 +36,11 @@ def fresh_visited(tree: DocumentTree, slots: int) -> Visited:
     """Nothing seen but that there is a root."""
     widest = max(int(np.diff(tree.shape.child_start).max()), 1)
     room = 1 + 2 * slots * (tree.depth + 1) * widest
-    node, up, child, total, gains = (np.zeros(room, np.uint32) for _ in range(5))
+    node, up, child, fan, total, gains = (np.zeros(room, np.uint32) for _ in range(6))
     plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
-    return Visited(
-        node, up, child, total, gains, plays, clicks, np.zeros((room, 3), np.int64), np.ones(1, np.int64), widest
-    )
+    memory, filled = np.zeros((room, 3), np.uint32), np.ones(1, np.int64)
+    fan[0] = tree.shape.child_start[1] - tree.shape.child_start[0]
+    return Visited(node, up, child, fan, total, gains, plays, clicks, memory, filled, widest)
 
 
 def roomier(state: Any, tree: DocumentTree) -> int:
@@ -67,13 +68,6 @@ def is_roomy(state: Any) -> Scalar:
 
 
 @inlined
-def fan_of(state: Any, entry: Scalar) -> Scalar:
-    """How many children an entry's node has."""
-    node = np.uint64(state.node[np.uint64(entry)])
-    return np.uint64(state.child_start[node + np.uint64(1)]) - np.uint64(state.child_start[node])
-
-
-@inlined
 def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
     at, column = np.uint64(entry), np.uint64(slot)
     state.total[at] += np.uint32(1)
@@ -87,13 +81,14 @@ def _tell_apart(state: Any, entry: Scalar) -> None:
     """Make entries of an entry's children; the one that holds the remembered document inherits that visit."""
     at = np.uint64(entry)
     start = np.uint64(state.child_start[np.uint64(state.node[at])])
-    fan = fan_of(state, at)
+    fan = np.uint64(state.fan[at])
     first = np.uint64(state.filled[0])
     document = state.memory[at, 0]
     for step in range(fan):
         child = first + step
         state.node[child] = start + step
         state.up[child] = at
+        state.fan[child] = state.child_start[start + step + np.uint64(1)] - state.child_start[start + step]
         if state.first_document[start + step] <= document < state.end_document[start + step]:
             for part in range(3):
                 state.memory[child, part] = state.memory[at, part]
@@ -108,7 +103,7 @@ def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> S
     at = np.uint64(0)
     going = True
     while going:
-        leaf = fan_of(state, at) == 0
+        leaf = state.fan[at] == 0
         seen = state.total[at] > 0
         if seen and not leaf and state.child[at] == 0:
             _tell_apart(state, at)

@@ -61,7 +61,7 @@ class _Named(Ranked):
 
 
 class ZoomRank(_Named):
-    """Ranked path zooming: `confidence`, `growth`, `optimism`, `borrow`, as `bandits/path_zooming.py` explains them."""
+    """Ranked path zooming; `bandits/path_zooming.py` explains the parameters."""
 
     @staticmethod
     def make(
@@ -70,11 +70,18 @@ class ZoomRank(_Named):
         growth: float = 1.0,
         optimism: float = 0.25,
         borrow: float = 30.0,
+        prior: float = 2.0,
         correlated: bool = True,
     ) -> Bandit:
         """PathZooming."""
         return PathZooming(
-            tree, confidence=confidence, growth=growth, optimism=optimism, borrow=borrow, correlated=correlated
+            tree,
+            confidence=confidence,
+            growth=growth,
+            optimism=optimism,
+            borrow=borrow,
+            prior=prior,
+            correlated=correlated,
         )
 
 
