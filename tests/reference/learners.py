@@ -387,7 +387,7 @@ class PathZooming:
         slots: int,
         confidence: float = 0.5,
         growth: float = 1.0,
-        optimism: float = 0.25,
+        optimism: float = 0.125,
         borrow: float = 30.0,
         prior: float = 2.0,
         correlated: bool = True,
@@ -440,8 +440,9 @@ class PathZooming:
         mean, a = clicks / plays, c / plays
         return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a)) + self.optimism * self.tree.width[u]
 
-    def look_again(self, u: int, i: int) -> None:
-        self.known[u, i] = self.index(u, i)
+    def look_again(self, u: int) -> None:
+        for i in range(self.slots):
+            self.known[u, i] = self.index(u, i)
 
     def rebound(self, u: int) -> None:
         for i in range(self.slots):
@@ -473,14 +474,10 @@ class PathZooming:
         for u in told_apart:  # from the document up
             if self.total(u) >= self.due[u]:
                 self.due[u] = self.total(u) + self.total(u) // 8 + 1
-                for j in range(self.slots):
-                    self.look_again(u, j)
                 for child in self.children(u):
-                    if child not in path:
-                        for j in range(self.slots):
-                            self.look_again(child, j)
-                        self.rebound(child)
-            self.look_again(u, i)
+                    self.look_again(child)
+                    self.rebound(child)
+                self.look_again(u)
             self.rebound(u)
 
     def each(self) -> list[Learner]:

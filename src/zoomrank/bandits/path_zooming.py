@@ -19,8 +19,8 @@ Why it needs so few visits:
    and m its children: what bad luck made look poor is looked at again as its siblings are visited more and more, and
    one of forty children is not in want of visits before it has had less than its share.
 
-After feedback only the root paths of the examined documents change, in the slot that learned; other slots, and siblings
-along the path, are looked at each time visits have grown by an eighth.
+After feedback only counts along the root paths of the examined documents change. Indices are computed again where
+visits have grown by an eighth: at first at every visit, later rarely. So a round costs little, and ranking is a walk.
 """
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ def _logarithm(state: Any, visits: Scalar) -> Scalar:
 def _look_again(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> None:
-    """Compute I(u), a bound and a share of the width, from the visits and clicks that count in a slot: its own and those
-    of its parent.
-    """
+    """Compute I(u), a bound and a share of the width, from the visits and clicks that count; its parent's count, too."""
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = evidence
     if at != 0:
@@ -177,40 +175,29 @@ def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
 
 
 @inlined
-def _rebound_path(state: Any, entry: Scalar, own: Scalar) -> None:
-    """Compute B(u) anew from an entry up to the root in the slot that learned and, where visits have grown by an eighth
-    since, in all slots, for the entry and for its children.
+def _rebound_path(state: Any, entry: Scalar) -> None:
+    """Compute B(u) anew from an entry up to the root: of those, and the children of those, whose visits have grown by
+    an eighth since that was last done, and of whatever is above a change.
     """
-    at, last, some = np.uint64(entry), np.uint64(0), False
-    climbing = True
-    while climbing:
+    at, last, some, going = np.uint64(entry), np.uint64(0), False, True
+    while going:
         if state.total[at] >= state.due[at]:
             last, some = at, True
-        climbing = at != 0
+        going = at != 0
         at = np.uint64(state.up[at])
-    for slot in range(np.uint64(state.bound.shape[1])):
-        mine = slot == np.uint64(own)
-        at, below = np.uint64(entry), np.uint64(0)
-        around = (0.0, 0.0)
-        waiting = some  # for entries that are due
-        going = mine or some
-        while going:
-            due = waiting and state.total[at] >= state.due[at]
-            if due or mine:
-                evidence, around = around, _evidence(state, state.up[at], slot)
-                if below == 0 or not mine:
-                    evidence = _evidence(state, at, slot)
-                if due:
-                    _look_below(state, at, slot, evidence, below)
-                _look_again(state, at, slot, evidence, around)
-            changed = _rebound(state, at, slot)
-            waiting = waiting and at != last
-            going = at != 0 and (mine or waiting or changed)
-            below = at
-            at = np.uint64(state.up[at])
     if some:
-        at = np.uint64(entry)
-        going = True
+        for slot in range(np.uint64(state.bound.shape[1])):
+            at, waiting, going = np.uint64(entry), True, True
+            while going:
+                if waiting and state.total[at] >= state.due[at]:
+                    evidence = _evidence(state, at, slot)
+                    _look_below(state, at, slot, evidence)
+                    _look_again(state, at, slot, evidence, _evidence(state, state.up[at], slot))
+                waiting = waiting and at != last
+                changed = _rebound(state, at, slot)
+                going = at != 0 and (waiting or changed)
+                at = np.uint64(state.up[at])
+        at, going = np.uint64(entry), True
         while going:
             if state.total[at] >= state.due[at]:
                 state.due[at] = state.total[at] + (state.total[at] >> np.uint32(3)) + np.uint32(1)
@@ -219,19 +206,18 @@ def _rebound_path(state: Any, entry: Scalar, own: Scalar) -> None:
 
 
 @inlined
-def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar], but: Scalar) -> None:
-    """Look again at the children of an entry, but for one that was just looked at."""
+def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar]) -> None:
+    """Look again at the children of an entry."""
     first = np.uint64(state.child[np.uint64(entry)])
     if first != 0:
         for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
-            if child != np.uint64(but):
-                _look_again(state, child, slot, _evidence(state, child, slot), around)
-                _rebound(state, child, slot)
+            _look_again(state, child, slot, _evidence(state, child, slot), around)
+            _rebound(state, child, slot)
 
 
 @on_update(PathState)
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    _rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward), slot)
+    _rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
 @inlined
@@ -374,7 +360,7 @@ class PathZooming(Bandit):
         *,
         confidence: float = 0.5,
         growth: float = 1.0,
-        optimism: float = 0.25,
+        optimism: float = 0.125,
         borrow: float = 30.0,
         prior: float = 2.0,
         correlated: bool = True,

@@ -68,7 +68,7 @@ class ZoomRank(_Named):
         tree: DocumentTree,
         confidence: float = 0.5,
         growth: float = 1.0,
-        optimism: float = 0.25,
+        optimism: float = 0.125,
         borrow: float = 30.0,
         prior: float = 2.0,
         correlated: bool = True,
