@@ -8,7 +8,7 @@ def test_demo_shows_a_table_and_a_picture(capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     assert "256 documents" in shown
     assert "█" in shown or "▇" in shown
-    for row in ("greedy, knows all", "by popularity", "at random", "RankCorrZoom", "RankUCB1"):
+    for row in ("greedy, knows all", "by popularity", "at random", "ZoomRank", "RankCorrZoom"):
         assert row in shown
 
 

@@ -41,6 +41,9 @@ MAKERS: dict[str, Any] = {
     "anytime pessimistic RankContextZoom": lambda tree, **how: zr.RankContextZoom(
         tree, anytime=True, exploration="pessimistic", horizon=1, **how
     ),
+    "RankKLUCB": lambda tree, **how: zr.RankKLUCB(tree, exploration=0.3, **how),
+    "CascadeKLUCB": zr.CascadeKLUCB,
+    "RankThompson": zr.RankThompson,
     "RankRandom": zr.RankRandom,
 }
 
@@ -378,6 +381,13 @@ def test_bad_parameters() -> None:
             zr.RankZoom(TREE, slots=slots)
     with pytest.raises(ParameterError, match="scale"):
         zr.RankContextZoom(TREE, scale=0)
+    for make, name in ((zr.ZoomRank, "confidence"), (zr.RankKLUCB, "exploration"), (zr.RankThompson, "prior")):
+        with pytest.raises(ParameterError, match=name):
+            make(TREE, **{name: 0.0})
+        with pytest.raises(ParameterError, match="no horizon already"):
+            make(TREE, anytime=True)
+    with pytest.raises(ParameterError, match="borrow"):
+        zr.ZoomRank(TREE, borrow=float("nan"))
     users = zr.users.two_peaks(TREE, seed=1)
     with pytest.raises(UnknownDocumentError, match="same documents"):
         zr.simulate(zr.RankZoom(zr.DocumentTree.exponential(depth=5)), users, 10)
@@ -397,6 +407,9 @@ def test_bandits_alone() -> None:
         zr.bandits.UCB1,
         zr.bandits.Zooming,
         zr.bandits.ContextualZooming,
+        zr.bandits.PathZooming,
+        zr.bandits.KLUCB,
+        zr.bandits.TreeThompson,
         lambda t, seed: zr.bandits.Grid(zr.bandits.UCB1(t), seed=seed),
     ):
         bandit = make(zr.DocumentTree.exponential(depth=3), seed=1)

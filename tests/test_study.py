@@ -8,7 +8,7 @@ import pytest
 
 import zoomrank as zr
 from zoomrank.cli import main
-from zoomrank.errors import ParameterError, ResultsError
+from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab import study
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.results import Results
@@ -38,10 +38,15 @@ def _curve(
 
 
 def test_every_setting_survives_being_written_down() -> None:
-    runs = study.settings(instances=2)
+    runs = [run for one in study.STUDIES.values() for run in one.settings(2, None, 5)]
     assert len({setting.id for setting in runs}) == len(runs)
     assert all(Setting.from_json(setting.to_json()) == setting for setting in runs)
     assert all(setting.rounds >= 50_000 for setting in runs)
+    assert {str(ranker) for ranker in study.COMPETITORS.values()} <= {
+        *study.CANDIDATES,
+        "RankCorrZoom()",
+        "RankRandom()",
+    }
 
 
 @pytest.mark.parametrize(
@@ -108,6 +113,59 @@ def test_the_report_says_where_zoomrank_is_behind(tmp_path: Path) -> None:
     assert "RankUCB1-tuned | -0.333" in text
     assert "3 of 3 never" in text
     assert "no-lending" in text
+
+
+def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
+    for name in ("tuning", "convergence"):
+        store = Store.create(tmp_path / name, about_sweep([name], 1, None, 1))
+        with pytest.raises(ResultsError, match="nothing to report yet"):
+            write_study_report(store)
+        runs = study.STUDIES[name].settings(1, 300, 1)
+        wanted = [run for run in runs if run.experiment in ("tuning-hundred", "convergence-three-documents")]
+        slow = [run for run in wanted if "ContextZoom" in run.curve]
+        for setting in wanted:
+            rate = 0.3 if setting in slow else 0.6
+            at = np.array(looks(setting.rounds))
+            clicks = np.stack([np.round(at * rate).astype(np.int64), 0 * at], axis=1)
+            store.add(Rows(setting, at, clicks, np.full(len(at), rate)), 0.1)
+        write_study_report(store)
+        text = (store.folder / "report.md").read_text()
+        assert f"zoomrank study {name} --instances 1 --seed 1" in text
+        assert ("| used |" in text) == (name == "tuning")
+
+
+def test_a_blind_search_misses_what_is_small() -> None:
+    tree = zr.DocumentTree.exponential(depth=10)
+    users = zr.users.random_peaks(tree, values=(0.5, 0.1), background=0.005, seed=3)
+    best = users.greedy(2).documents
+    few, many = (study.blind_chances(tree, users, best, visits) for visits in (100, 10_000))
+    assert few[0] < few[1]
+    assert all(later < sooner for sooner, later in zip(few, many, strict=True))
+    missed = 0
+    rng = np.random.default_rng(5)
+    place = tree.documents.position(best[1])
+    near = np.flatnonzero(users.mean() > 0.005)
+    near = near[np.abs(near - place) < 32]
+    chance = study.blind_chances(tree, users, best, 20)[1]
+    for _ in range(2_000):
+        shown = rng.integers(len(tree), size=(20, 2))
+        relevant = rng.random((20, 2)) < np.where(np.isin(shown, near), users.mean()[shown] - 0.005, 0.0)
+        missed += not relevant.any()
+    assert missed / 2_000 == pytest.approx(chance, abs=0.02)
+
+
+def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "categories.txt"
+    file.write_text("# ours\n\n1 : Animals\n" + "".join(f"{i} : Animals > {i % 7} > {i}\n" for i in range(2, 60)))
+    family = study.taxonomy_family(str(file))
+    runs = study.experiment(family).settings(["ZoomRank", GREEDY], instances=1, rounds=500)
+    mine, greedy = (rows.expected[-1] for rows in map(run, runs))
+    assert 0 < mine <= greedy + 1e-9
+    assert main(["study", "tuning", "--taxonomy", str(file), "--out", str(tmp_path / "no")]) == 2
+    assert "no other" in capsys.readouterr().err
+    missing = study.experiment(study.taxonomy_family("nowhere.txt")).settings([GREEDY], instances=1)
+    with pytest.raises(TaxonomyError, match=r"nowhere.txt cannot be read"):
+        run(missing[0])
 
 
 def test_studies_have_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,7 +139,7 @@ def _logarithm(state: Any, visits: Scalar) -> Scalar:
 def _look_again(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> None:
-    """Compute I(u), a bound and a share of the width, from the visits and clicks that count; its parent's count, too."""
+    """Compute I(u), a bound and a share of the width, from the visits that count and those of its parent."""
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = evidence
     if at != 0:

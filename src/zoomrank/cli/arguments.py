@@ -21,23 +21,29 @@ def add_command(commands: Commands, name: str, summary: str, about: str, *exampl
     return parser
 
 
-def add_seed(parser: argparse.ArgumentParser, default: int) -> None:
+def add_seed(parser: argparse.ArgumentParser, default: int | None) -> None:
     """`--seed N`."""
     parser.add_argument(
-        "--seed", type=_seed, default=default, metavar="N", help=f"another number, other luck ({default})"
+        "--seed", type=_seed, default=default, metavar="N", help=f"another number, other luck{_own(default)}"
     )
 
 
-def add_sweep(parser: argparse.ArgumentParser, instances: int, folder: str) -> None:
-    """Everything that says how runs are carried out and where their rows go."""
-    parser.add_argument("--instances", type=int, default=instances, metavar="N", help=f"of each world ({instances})")
+def _own(default: object) -> str:
+    return "" if default is None else f" ({default})"
+
+
+def add_sweep(
+    parser: argparse.ArgumentParser, instances: int | None, folder: Path | None, seed: int | None = SEED
+) -> None:
+    """Everything that says how runs are carried out and where their rows go; None where that is decided later."""
+    parser.add_argument("--instances", type=int, default=instances, metavar="N", help=f"of each world{_own(instances)}")
     parser.add_argument("--rounds", type=int, metavar="N", help="visits a run, instead of each experiment's own")
-    parser.add_argument("--out", type=Path, default=Path(folder), metavar="DIR", help=f"folder ({folder})")
+    parser.add_argument("--out", type=Path, default=folder, metavar="DIR", help=f"folder{_own(folder)}")
     parser.add_argument("--resume", action="store_true", help="go on in a folder that has results already")
     parser.add_argument("--engine", default="local", metavar="ENGINE", help="local (default) or ray")
     parser.add_argument("--address", metavar="ADDRESS", help="of the Ray cluster, or auto")
     parser.add_argument("--workers", type=int, metavar="N", help="processes of the local engine (default: one a core)")
-    add_seed(parser, SEED)
+    add_seed(parser, seed)
 
 
 def parameter(text: str) -> tuple[str, Any]:

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command, add_sweep
 from zoomrank.lab.experiments import FIGURES, INSTANCES, figures_named, settings_for
@@ -23,7 +24,7 @@ def add(commands: Commands) -> None:
         "zoomrank reproduce --engine ray --address auto          on a Ray cluster",
     )
     parser.add_argument("figures", nargs="*", metavar="FIGURE", default=[], help="which figures (default: paper)")
-    add_sweep(parser, INSTANCES, "reproduction")
+    add_sweep(parser, INSTANCES, Path("reproduction"))
     parser.set_defaults(run=run)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank import rankers
-from zoomrank.errors import CatalogueError, ParameterError
+from zoomrank.errors import CatalogueError, ParameterError, TaxonomyError
 from zoomrank.lab.settings import Recipe, Setting
 from zoomrank.lab.simulate import Ranker
 from zoomrank.spaces import DocumentTree
@@ -71,10 +71,21 @@ def _hundred() -> DocumentTree:
     return DocumentTree.exponential(depth=2, branching=10, epsilon=0.6)
 
 
+def _taxonomy(file: str) -> DocumentTree:
+    """The tree of a file with one path a line, such as "Animals > Birds"; before it an id and a colon may stand."""
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaxonomyError(f"The taxonomy {file} cannot be read: {error}.") from error
+    paths = [line.rpartition(" : ")[2].strip() for line in lines if line.strip() and not line.startswith("#")]
+    return DocumentTree.from_paths(paths, categories="skip")
+
+
 TREES: Mapping[str, Make] = {
     "exponential": DocumentTree.exponential,
     "uneven": _uneven,
     "hundred": _hundred,
+    "taxonomy": _taxonomy,
     "three-documents": lambda: three_documents()[0],
 }
 USERS: Mapping[str, Make] = {

@@ -2,20 +2,25 @@
 
 Families differ in what is hard about them: small peaks, a tempting plateau, rare clicks, a metric that is wrong, a
 tree that is wide and uneven, few documents, documents far apart that please the same visitors. All parameters are the
-same in all families, and were chosen on instances of other seeds than those reported.
+same in all families. They are chosen by the study called tuning, on instances of another seed than those reported, with
+about as many candidates for every ranker; a third study looks at whether ZoomRank gets to greedy in the long run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.experiments import EXPERIMENTS
 from zoomrank.lab.results import CurveRows, Estimate, Results
 from zoomrank.lab.settings import SEED, Curve, Experiment, Recipe, Setting, recipe
+from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.topology import Array
+from zoomrank.users import UserDistribution
 
 ROUNDS = 50_000
 INSTANCES = 30
@@ -66,8 +71,6 @@ FAMILIES = (
     Family("twins", "peaks with echoes far away", recipe("twins")),
 )
 
-# Constants of the others are the best of four or more by clicks over all families, on instances of seed 1;
-# RankContextZoom takes RankCorrZoom's.
 _ZOOMRANK = "ZoomRank"
 _PUBLISHED = "RankCorrZoom"
 COMPETITORS: Mapping[str, Recipe] = {
@@ -77,41 +80,125 @@ COMPETITORS: Mapping[str, Recipe] = {
     "RankZoom-tuned": recipe("RankZoom", exploration=0.25),
     "RankContextZoom-tuned": recipe("RankContextZoom", exploration=0.25, scale=0.2),
     "RankUCB1-tuned": recipe("RankUCB1", exploration=0.003),
+    "RankKLUCB-tuned": recipe("RankKLUCB", exploration=0.1),
+    "CascadeKLUCB-tuned": recipe("CascadeKLUCB", exploration=0.01),
+    "RankThompson-tuned": recipe("RankThompson", prior=0.3),
     "RankRandom": recipe("RankRandom"),
 }
-# ZoomRank without one of its ingredients.
-ABLATIONS: Mapping[str, Recipe] = {
-    "no-lending": recipe("ZoomRank", borrow=0.0),
-    "no-growth": recipe("ZoomRank", growth=0.0),
-    "no-optimism": recipe("ZoomRank", optimism=0.0),
-    "full-optimism": recipe("ZoomRank", optimism=1.0),
-    "no-correlation": recipe("ZoomRank", correlated=False),
+# ZoomRank without one of its ingredients; and a bare one, which counts along paths and believes witnesses, with one.
+_BARE = {"borrow": 0.0, "growth": 0.0, "optimism": 0.0, "prior": 0.0, "correlated": False}
+_ALONE = {
+    "lending": "borrow",
+    "growth": "growth",
+    "optimism": "optimism",
+    "prior": "prior",
+    "correlation": "correlated",
 }
+ABLATIONS: Mapping[str, Recipe] = {
+    **{f"no-{name}": recipe("ZoomRank", **{key: _BARE[key]}) for name, key in _ALONE.items()},
+    "full-optimism": recipe("ZoomRank", optimism=1.0),
+    "bare": recipe("ZoomRank", **_BARE),
+    **{
+        f"only-{name}": recipe("ZoomRank", **{other: value for other, value in _BARE.items() if other != key})
+        for name, key in _ALONE.items()
+    },
+}
+ABLATED_INSTANCES = 10  # means over all families need no more
+
+# What each ranker is tried with; those of COMPETITORS are the best of these, see docs/efficiency/tuning.md.
+TUNING_SEED = 1
+CANDIDATES: Mapping[str, Recipe] = {
+    str(candidate): candidate
+    for candidate in (
+        recipe("ZoomRank"),
+        *(recipe("ZoomRank", confidence=value) for value in (0.25, 1.0)),
+        *(recipe("ZoomRank", optimism=value) for value in (0.25, 0.06)),
+        *(recipe("RankCorrZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),
+        *(recipe("RankZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),
+        *(recipe("RankContextZoom", exploration=value, scale=0.2) for value in (0.25, 0.06)),
+        *(recipe("RankContextZoom", exploration=value, scale=0.05) for value in (0.25, 0.06)),
+        *(recipe("RankUCB1", exploration=value) for value in (0.01, 0.003, 0.001, 0.0003)),
+        *(recipe("RankKLUCB", exploration=value) for value in (1.0, 0.1, 0.01, 0.001)),
+        *(recipe("CascadeKLUCB", exploration=value) for value in (0.1, 0.01, 0.003, 0.001)),
+        *(recipe("RankThompson", prior=value) for value in (1.0, 0.3, 0.1, 0.03)),
+    )
+}
+_GREEDILY = Curve(GREEDY, recipe(GREEDY))
+
+
+def taxonomy_family(file: str) -> Family:
+    """A world on a real taxonomy: a file with a path such as "Animals > Birds" in each line."""
+    users = recipe("peaks", values=(0.5, 0.4, 0.3), background=0.02)
+    return Family("taxonomy", f"the taxonomy in {PurePath(file).name}", users, recipe("taxonomy", file=file))
 
 
 def experiment(family: Family) -> Experiment:
     """All competitors and ablations in one world."""
-    rankers = {**COMPETITORS, **ABLATIONS}
+    return _experiment("efficiency", family, {**COMPETITORS, **ABLATIONS}, family.rounds)
+
+
+def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], rounds: int) -> Experiment:
+    curves = (Curve(name, ranker, belief=family.belief) for name, ranker in rankers.items())
     return Experiment(
-        name=f"efficiency-{family.name}",
+        name=f"{study}-{family.name}",
         title=family.title,
         tree=family.tree,
         users=family.users,
         slots=5,
-        rounds=family.rounds,
-        curves=(
-            *(Curve(name, ranker, belief=family.belief) for name, ranker in rankers.items()),
-            Curve(GREEDY, recipe(GREEDY)),
-        ),
+        rounds=rounds,
+        curves=(*curves, _GREEDILY),
     )
 
 
-def settings(instances: int = INSTANCES, rounds: int | None = None, seed: int = SEED) -> list[Setting]:
-    """All runs, instance by instance."""
+def _efficiency(instances: int, rounds: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
     runs = [
-        run for family in FAMILIES for run in experiment(family).settings(instances=instances, rounds=rounds, seed=seed)
+        run for family in families for run in experiment(family).settings(instances=instances, rounds=rounds, seed=seed)
     ]
-    return sorted(runs, key=lambda run: run.instance)
+    return [run for run in runs if run.curve not in ABLATIONS or run.instance < ABLATED_INSTANCES]
+
+
+def _tuning(instances: int, rounds: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
+    tried = (_experiment("tuning", family, CANDIDATES, ROUNDS) for family in families)
+    return [run for one in tried for run in one.settings(instances=instances, rounds=rounds, seed=seed)]
+
+
+LONG = 3_000_000  # visits of the study of convergence
+CONVERGENCE = tuple(
+    replace(
+        EXPERIMENTS[name],
+        name=f"convergence-{name}",
+        rounds=LONG,
+        curves=(Curve(_ZOOMRANK, recipe(_ZOOMRANK)), _GREEDILY),
+    )
+    for name in ("small", "small-mixture", "three-documents")
+)
+
+
+def _convergence(instances: int, rounds: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    return [run for one in CONVERGENCE for run in one.settings(instances=instances, rounds=rounds, seed=seed)]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A sweep that answers one question."""
+
+    title: str
+    instances: int
+    seed: int
+    runs: Callable[[int, int | None, int, Sequence[Family]], list[Setting]]
+
+    def settings(
+        self, instances: int, rounds: int | None, seed: int, families: Sequence[Family] = FAMILIES
+    ) -> list[Setting]:
+        """All runs, instance by instance."""
+        return sorted(self.runs(instances, rounds, seed, families), key=lambda run: run.instance)
+
+
+STUDIES: Mapping[str, Study] = {
+    "efficiency": Study("how many impressions ZoomRank and its competitors need", INSTANCES, SEED, _efficiency),
+    "tuning": Study("which parameters are best over all families", 4, TUNING_SEED, _tuning),
+    "convergence": Study("whether ZoomRank gets to greedy in 3 million visits", 4, SEED, _convergence),
+}
 
 
 # Measures, each a number per instance
@@ -163,3 +250,24 @@ def best_competitor(results: Results, family: Family, visits: int) -> tuple[str,
     shares = [collected(one, greedy, visits) for one in theirs]
     best = int(np.argmax([share.mean() for share in shares]))
     return others[best], bootstrap(collected(mine, greedy, visits) - shares[best])
+
+
+def blind_chances(tree: DocumentTree, users: UserDistribution, best: Sequence[DocumentId], visits: int) -> list[float]:
+    """How likely it is that so many visitors, all shown documents at random, never click for the sake of one of the
+    best documents: on it, or near it where that makes others more relevant than most. No learner can know of a peak
+    before somebody has clicked on it.
+    """
+    mean, shape = users.mean(), tree.shape
+    usual = float(np.median(mean))
+    chances = []
+    for document in best:
+        place = tree.documents.position(document)
+        node = int(shape.leaf[place])
+        raised, inner = max(0.0, float(mean[place]) - usual), 1
+        while node != 0:
+            node = int(shape.parent[node])
+            size = int(shape.end_document[node]) - int(shape.first_document[node])
+            raised += (size - inner) * max(0.0, float(mean[place]) - float(tree.width[node]) - usual)
+            inner = size
+        chances.append(float(np.exp(-len(best) * visits * raised / len(tree))))
+    return chances

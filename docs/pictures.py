@@ -1,0 +1,84 @@
+"""Draw the pictures of docs/zoomrank.md: `python docs/pictures.py` writes them to docs/figures."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+import zoomrank as zr
+from zoomrank.lab.figures import STYLE
+
+FOLDER = Path(__file__).parent / "figures"
+VISITS = (300, 3_000, 30_000)
+
+
+def draw_bounds() -> None:
+    """How fast a subtree on which nobody clicks is given up."""
+    visits = np.arange(1, 1_001)
+    with mpl.rc_context(STYLE):
+        drawing = Figure(figsize=(4.6, 2.6), layout="constrained")
+        axes = drawing.subplots()
+        for constant, colour in ((1.0, "#0072B2"), (0.25, "#56B4E9")):
+            radius = np.minimum(1.0, 2 * np.sqrt(constant / (1 + visits)))
+            axes.plot(visits, radius, color=colour, label=f"confidence radius, C = {constant:g}")
+        axes.plot(visits, np.minimum(1.0, 2 * 0.5 / visits), color="#D55E00", label="ZoomRank, c = ½")
+        axes.set(xscale="log", yscale="log", xlabel="visits without a click", ylabel="what may still be hoped for")
+        axes.legend()
+        drawing.savefig(FOLDER / "zoomrank-bounds.png", dpi=150)
+
+
+def draw_zoom() -> None:
+    """Which subtrees ZoomRank has told apart, and how often documents of theirs were clicked on."""
+    tree = zr.DocumentTree.exponential(depth=15)
+    users = zr.users.two_peaks(tree, seed=1)
+    ranker = zr.ZoomRank(tree, slots=5, seed=1)
+    with mpl.rc_context(STYLE):
+        drawing = Figure(figsize=(7.6, 5.2), layout="constrained")
+        grid = drawing.subplots(len(VISITS) + 1, 1, sharex=True, height_ratios=(0.5, 1, 1, 1))
+        grid[0].plot(users.mean(), color="#D55E00", linewidth=0.8)
+        grid[0].set_title("how relevant each of 32,768 documents is", loc="left")
+        done = 0
+        for axes, visits in zip(grid[1:], VISITS, strict=True):
+            trace = zr.simulate(ranker, users, visits - done, seed=visits)
+            done = visits
+            entries, drawn = _icicle(ranker, axes)
+            axes.set(ylim=(tree.depth + 1, 0), ylabel="depth")
+            worth = users.satisfaction(trace.shown[-1]) / users.greedy(5).satisfaction
+            axes.set_title(
+                f"after {visits:,} visits: {entries:,} subtrees told apart, the ranking shown is worth {worth:.0%} of "
+                "the best",
+                loc="left",
+            )
+        drawing.colorbar(drawn, ax=grid[1:], label="clicks a visit, estimated", shrink=0.7)
+        grid[-1].set_xlabel("documents, left to right")
+        drawing.savefig(FOLDER / "zoomrank-zoom.png", dpi=150)
+
+
+def _icicle(ranker: zr.Ranked, axes: mpl.axes.Axes) -> tuple[int, PolyCollection]:
+    state, shape = ranker.state, ranker.tree.shape
+    used = int(state.filled[0])
+    nodes = state.node[:used].astype(np.int64)
+    depth = np.zeros(used)
+    for entry in range(1, used):
+        depth[entry] = depth[state.up[entry]] + 1
+    left, right = shape.first_document[nodes], shape.end_document[nodes]
+    boxes = np.stack(
+        [np.stack([x, y], axis=1) for x, y in ((left, depth), (right, depth), (right, depth + 1), (left, depth + 1))],
+        axis=1,
+    )
+    seen = state.total[:used] > 0
+    mean = state.gains[:used] / np.maximum(state.total[:used], 1)
+    drawn = PolyCollection(boxes[seen], array=mean[seen], cmap="inferno", edgecolors="none")
+    drawn.set_clim(0, 0.5)
+    axes.add_collection(drawn)
+    axes.set_xlim(0, len(ranker.tree))
+    axes.set_facecolor("#DDDDDD")
+    return used, drawn
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    draw_bounds()
+    draw_zoom()
