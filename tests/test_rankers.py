@@ -381,7 +381,8 @@ def test_bad_parameters() -> None:
             zr.RankZoom(TREE, slots=slots)
     with pytest.raises(ParameterError, match="scale"):
         zr.RankContextZoom(TREE, scale=0)
-    for make, name in ((zr.ZoomRank, "confidence"), (zr.RankKLUCB, "exploration"), (zr.RankThompson, "prior")):
+    positive: dict[str, Any] = {"confidence": zr.ZoomRank, "exploration": zr.RankKLUCB, "prior": zr.RankThompson}
+    for name, make in positive.items():
         with pytest.raises(ParameterError, match=name):
             make(TREE, **{name: 0.0})
         with pytest.raises(ParameterError, match="no horizon already"):

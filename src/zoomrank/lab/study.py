@@ -78,10 +78,10 @@ COMPETITORS: Mapping[str, Recipe] = {
     _PUBLISHED: recipe("RankCorrZoom"),
     "RankCorrZoom-tuned": recipe("RankCorrZoom", exploration=0.25),
     "RankZoom-tuned": recipe("RankZoom", exploration=0.25),
-    "RankContextZoom-tuned": recipe("RankContextZoom", exploration=0.25, scale=0.2),
+    "RankContextZoom-tuned": recipe("RankContextZoom", exploration=0.25, scale=0.05),
     "RankUCB1-tuned": recipe("RankUCB1", exploration=0.003),
-    "RankKLUCB-tuned": recipe("RankKLUCB", exploration=0.1),
-    "CascadeKLUCB-tuned": recipe("CascadeKLUCB", exploration=0.01),
+    "RankKLUCB-tuned": recipe("RankKLUCB", exploration=0.001),
+    "CascadeKLUCB-tuned": recipe("CascadeKLUCB", exploration=0.001),
     "RankThompson-tuned": recipe("RankThompson", prior=0.3),
     "RankRandom": recipe("RankRandom"),
 }

@@ -118,7 +118,7 @@ def _tuning(store: Store, results: Results, families: Sequence[Family]) -> Itera
     yield (
         f"Made by `{_command(store)}`: the shares of greedy's clicks that each candidate collects, means over "
         f"{len(there)} families. The instances are not those of the comparison. A ranker is used with the parameters "
-        "whose mean over all three marks is highest."
+        "whose mean over all three marks is highest; ZoomRank with its defaults, which were chosen before."
     )
     yield table(("candidate", *(f"by {mark:,}" for mark in MARKS), "mean", ""), rows)
 
