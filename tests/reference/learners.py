@@ -18,6 +18,7 @@ class Tree:
             self.children[parents[node]].append(node)
         self.document = {leaf: i for i, leaf in enumerate(leaves)}
         self.depth = [len(self.path(node)) - 1 for node in range(len(parents))]
+        self.ineligible: set[int] = set()
 
     def path(self, node: int) -> list[int]:
         """From the node up to the root."""
@@ -31,6 +32,9 @@ class Tree:
             return [self.document[node]]
         return [x for child in self.children[node] for x in self.below(child)]
 
+    def eligible(self, node: int) -> bool:
+        return bool(set(self.below(node)) - self.ineligible)
+
     def distance(self, x: int, y: int) -> float:
         theirs = set(self.path(self.leaves[y]))
         return self.width[next(node for node in self.path(self.leaves[x]) if node in theirs)]
@@ -42,11 +46,12 @@ class Tree:
 
     def draw(self, node: int, shown: list[int], rng: np.random.Generator) -> int | None:
         """Uniformly at each branch among children that have something left; one random number while its bits last."""
-        if not set(self.below(node)) - set(shown):
+        out = set(shown) | self.ineligible
+        if not set(self.below(node)) - out:
             return None
         r, spent = rng.random(), 1.0
         while self.children[node]:
-            free = [child for child in self.children[node] if set(self.below(child)) - set(shown)]
+            free = [child for child in self.children[node] if set(self.below(child)) - out]
             step = 0
             if len(free) > 1:
                 if spent * len(free) > 2.0**40:
@@ -259,6 +264,8 @@ class TreeThompson:
         while self.tree.children[u] and self.seen[u] >= 2:
             draws = [
                 min(float(rng.beta(self.prior + self.r[v], 1 + self.n[v] - self.r[v])), self.cap(v, above))
+                if self.tree.eligible(v)
+                else -1.0
                 for v in self.tree.children[u]
             ]
             u = self.tree.children[u][one_of(draws, rng)]
@@ -456,6 +463,8 @@ class PathZooming:
 
     def value(self, u: int, i: int, above: list[int]) -> float:
         """The best document below, by the worst of what it, its ancestors from u on and the correlation rule allow."""
+        if not self.tree.eligible(u):
+            return -1.0
         below = [self.value(child, i, above) for child in self.children(u)]
         return min(self.bound[u, i], max(below) if below else self.cap(u, above))
 

@@ -41,6 +41,9 @@ FixedState = flat("FixedState", Grove, Pinned, Clock)
 def _select_uniform(
     state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
 ) -> tuple[Scalar, Scalar]:
+    if len(state.eligible) > 0:
+        chosen = np.uint32(rng.random() * state.eligible[-1])
+        return np.int64(np.searchsorted(state.eligible, chosen, side="right")) - 1, 1.0
     return np.int64(rng.random() * len(state.leaf)), 1.0
 
 
@@ -85,6 +88,13 @@ class _Ignorant(Bandit):
 
 class Uniform(_Ignorant):
     """A random document every time."""
+
+    restrictable = True
+
+    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
+        """There is nothing to move."""
+        moved = Uniform(tree)
+        return moved, moved.fresh_state(len(state.left))
 
     def fresh_state(self, slots: int) -> Any:
         """Nothing to know."""

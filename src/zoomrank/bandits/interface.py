@@ -132,6 +132,7 @@ class Bandit(ABC):
     def fresh_state(self, slots: int) -> Any:
         """The state of this many learners that have seen nothing."""
 
+    restrictable: bool = False  # whether it can choose among some documents only
     anytime: bool = False  # whether it goes on exploring for ever, without a horizon and without being made afresh
     not_saved: frozenset[str] = frozenset(Grove._fields)  # parts of the state that a file does not need
 
@@ -147,6 +148,13 @@ class Bandit(ABC):
     def larger(self, state: Any) -> Any:
         """The same state with more room; only called after `roomy` said no."""
         raise NotImplementedError(f"{type(state).__name__} never runs out of room.")
+
+    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:  # noqa: ARG002
+        """This bandit and its state on a tree that has grown from its own, with all that was learned."""
+        raise ParameterError(
+            f"{type(self).__name__} cannot take new documents in; ZoomRank, RankThompson and RankRandom can. "
+            "Make a new ranker."
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

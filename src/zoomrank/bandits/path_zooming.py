@@ -43,15 +43,17 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.subtree import Grove, size_of
 from zoomrank.bandits.visited import (
     Visited,
     count_visit,
     entry_of,
     fresh_visited,
+    growth,
     is_roomy,
     more_visited,
     roomier,
+    transplant,
     with_room,
 )
 from zoomrank.bandits.zooming import (
@@ -63,7 +65,7 @@ from zoomrank.bandits.zooming import (
     remember_paths,
     share_out,
 )
-from zoomrank.compiled import Scalar, flat, inlined
+from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
@@ -295,8 +297,73 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
     return size
 
 
+@inlined
+def _best_eligible(
+    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, cap: Scalar, threshold: Scalar
+) -> Scalar:
+    """The best capped bound of the eligible documents below an entry; if below the threshold, anything below it.
+
+    A search that turns back where witnesses or the cap allow no more than was found already. It goes down along the
+    favourites first, so that it finds much of what there is at once.
+    """
+    found, column, size = -1.0, np.uint64(slot), np.uint64(1)
+    state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = entry, depth, mask
+    state.limit[0], state.best[0] = np.inf, cap
+    while size > 0:
+        size -= np.uint64(1)
+        at = np.uint64(state.stack_entry[size])
+        level, here, cap = state.stack_depth[size], state.stack_mask[size], state.best[size]
+        node, first = np.uint64(state.node[at]), np.uint64(state.child[at])
+        limit = min(state.limit[size], state.bound[at, column])
+        if here != 0:
+            cap = state.width[node]
+        most = min(limit, cap)
+        if most < threshold or most <= found or size_of(state, node) == 0:
+            continue
+        if first == 0:
+            found = max(found, min(limit, farthest_from(state, node, level, here)) if here != 0 else most)
+            continue
+        if here != 0:
+            share_out(state, state.inner, node, level, here)
+        favourite = np.uint64(state.favourite[at, column])
+        for turn in range(2):
+            for step in range(np.uint64(state.fan[at])):
+                if (first + step == favourite) == (turn == 1):
+                    state.stack_entry[size] = first + step
+                    state.stack_depth[size] = level + 1
+                    state.stack_mask[size] = state.inner[step] if here != 0 else 0
+                    state.limit[size], state.best[size] = limit, cap
+                    size += np.uint64(1)
+    return found
+
+
+@inlined
+def _walk_among_eligible(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> Scalar:
+    """Walk down along the best capped bound of eligible documents."""
+    at, depth, mask, cap = np.uint64(0), 0, (1 << above) - 1, np.inf
+    while state.child[at] != 0:
+        first, fan, node = np.uint64(state.child[at]), np.uint64(state.fan[at]), np.uint64(state.node[at])
+        if mask != 0:
+            cap = state.width[node]
+            share_out(state, state.below, node, depth, mask)
+        top = -1.0
+        for step in range(fan):
+            inside = state.below[step] if mask != 0 else 0
+            state.value[step] = _best_eligible(state, slot, first + step, depth + 1, inside, cap, top)
+            top = max(top, state.value[step])
+        chosen = one_of_the_best(state.value, fan, top, rng)
+        at = first + chosen
+        depth += 1
+        mask = state.below[chosen] if mask != 0 else 0
+    return np.int64(at)
+
+
 @on_select(PathState)
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
+    if len(state.eligible) > 0:
+        counted = above if state.correlated else 0
+        remember_paths(state, shown, counted)
+        return _walk_among_eligible(state, slot, counted, rng), 1.0
     at, cap = np.uint64(0), np.inf
     if state.correlated and above > 0:
         remember_paths(state, shown, above)
@@ -335,6 +402,14 @@ def _roomy(state: Any) -> Scalar:
     return is_roomy(state)
 
 
+@compiled
+def _rebound_all(state: Any) -> None:
+    """Compute every B(u) anew, children before parents."""
+    for back in range(state.filled[0]):
+        for slot in range(state.bound.shape[1]):
+            _rebound(state, state.filled[0] - 1 - back, slot)
+
+
 def _fresh_trail(room: int) -> Trail:
     limit, best = np.zeros(room), np.zeros(room)
     origin, inside = np.zeros(room, np.int64), np.zeros(room, np.int64)
@@ -353,6 +428,7 @@ class PathZooming(Bandit):
     """
 
     anytime = True
+    restrictable = True
 
     def __init__(
         self,
@@ -394,15 +470,29 @@ class PathZooming(Bandit):
             "correlated": self.correlated,
         }
 
-    def fresh_state(self, slots: int) -> Any:
+    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
+        """The same counts and bounds. Of new documents anything may be hoped, so each of them is soon tried where its
+        subtree is.
+        """
+        moved = PathZooming(tree, **self.settings)
+        fresh = moved.fresh_state(state.plays.shape[1], len(state.node) + len(tree) - len(self.tree))
+        origin = transplant(state, fresh, growth(tree))
+        known = np.flatnonzero(origin >= 0)
+        fresh.worth[known], fresh.due[known] = state.worth[origin[known]], state.due[origin[known]]
+        _rebound_all(fresh)
+        return moved, fresh
+
+    def fresh_state(self, slots: int, more: int = 0) -> Any:
         """Nothing seen but that there is a root."""
-        visited = fresh_visited(self.tree, slots)
+        visited = fresh_visited(self.tree, slots, more)
         hopes = np.full((len(visited.node), slots), np.inf)
         favourite, due = np.zeros(hopes.shape, np.uint32), np.zeros(len(hopes), np.uint32)
         bounds = Bounds(hopes, hopes.copy(), favourite, due)
         taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.prior, self.correlated)
         paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, visited.widest)
-        trail = _fresh_trail(len(paths.stack_entry))
+        room = max(len(paths.stack_entry), (self.tree.depth + 1) * visited.widest + 1)
+        stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}
+        paths, trail = paths._replace(**stack), _fresh_trail(room)
         return PathState(*self.grove, *visited, *bounds, *taste, *paths, *trail, *endless(slots))
 
     def larger(self, state: Any) -> Any:

@@ -25,6 +25,7 @@ class Grove(NamedTuple):
     leaf: Array
     width: Array  # W(u)
     leaf_depth: Array  # how deep each document lies
+    eligible: Array  # how many documents before each may be shown (see `Eligible`); empty if all may
     even: bool  # all children of a node hold equally many documents: uniform at each branch is uniform over all
 
 
@@ -35,7 +36,8 @@ def grove(tree: DocumentTree) -> Grove:
     fan = np.diff(shape.child_start)
     above = shape.parent[1:]
     even = bool((size[1:].astype(np.int64) * fan[above] == size[above]).all())
-    return Grove(*shape, tree.width, node_depths(shape.parent)[shape.leaf].astype(np.uint16), even)
+    depth = node_depths(shape.parent)[shape.leaf].astype(np.uint16)
+    return Grove(*shape, tree.width, depth, np.zeros(0, np.uint32), even)
 
 
 @inlined
@@ -50,8 +52,11 @@ def taken_below(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
 
 @inlined
 def size_of(tree: Any, node: Scalar) -> Scalar:
-    """How many documents a subtree holds."""
-    return np.int64(tree.end_document[node]) - np.int64(tree.first_document[node])
+    """How many documents a subtree holds that may be shown."""
+    first, end = np.uint64(tree.first_document[node]), np.uint64(tree.end_document[node])
+    if len(tree.eligible) > 0:
+        return np.int64(tree.eligible[end]) - np.int64(tree.eligible[first])
+    return np.int64(end) - np.int64(first)
 
 
 @inlined
@@ -62,7 +67,7 @@ def draw_document(tree: Any, node: Scalar, shown: Array, above: Scalar, rng: np.
     document = np.int64(-1)
     if taken < size_of(tree, place):
         r = rng.random()
-        if tree.even and taken == 0:
+        if tree.even and taken == 0 and len(tree.eligible) == 0:
             document = np.int64(tree.first_document[place]) + np.int64(r * size_of(tree, place))
         else:
             document = _walk_down(tree, place, shown, above, taken, r, rng)
@@ -76,10 +81,11 @@ def _walk_down(
     """Choose uniformly, at each branch, among the children that hold a document not shown above."""
     place = np.uint32(node)
     spent = 1.0
+    choosy = len(tree.eligible) > 0
     while tree.child_start[place] != tree.child_start[place + np.uint32(1)]:
         start, stop = tree.child_start[place], tree.child_start[place + np.uint32(1)]
         free = np.int64(stop) - np.int64(start)
-        if taken > 0:
+        if taken > 0 or choosy:
             for child in range(start, stop):
                 if taken_below(tree, np.uint32(child), shown, above) == size_of(tree, np.uint32(child)):
                     free -= 1
@@ -91,7 +97,7 @@ def _walk_down(
             step = np.int64(r * free)
             r = r * free - step
         place = start + np.uint32(step)
-        if taken > 0:  # the step counts only children that have something left
+        if taken > 0 or choosy:  # the step counts only children that have something left
             place = start
             held = taken_below(tree, place, shown, above)
             while step > 0 or held == size_of(tree, place):

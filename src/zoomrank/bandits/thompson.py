@@ -25,15 +25,17 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.subtree import Grove, size_of
 from zoomrank.bandits.visited import (
     Visited,
     count_visit,
     entry_of,
     fresh_visited,
+    growth,
     is_roomy,
     more_visited,
     roomier,
+    transplant,
 )
 from zoomrank.bandits.zooming import (
     Paths,
@@ -75,6 +77,9 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
             share_out(state, state.below, node, depth, mask)
         top = -1.0
         for step in range(fan):
+            state.value[step] = -1.0
+            if size_of(state, start + step) == 0:
+                continue
             plays, clicks = state.plays[first + step, column], state.clicks[first + step, column]
             limit = cap
             if mask != 0 and state.below[step] != 0:
@@ -113,6 +118,7 @@ class TreeThompson(Bandit):
     """Beliefs start as Beta(`prior`, 1): the smaller, the less is expected of what was never seen."""
 
     anytime = True
+    restrictable = True
 
     def __init__(self, tree: DocumentTree, *, prior: float = 1.0, correlated: bool = True, seed: Seed = None) -> None:
         super().__init__(tree, seed)
@@ -127,9 +133,16 @@ class TreeThompson(Bandit):
         """What rebuilds this bandit."""
         return {"prior": self.prior, "correlated": self.correlated}
 
-    def fresh_state(self, slots: int) -> Any:
+    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
+        """The same beliefs; new documents join the subtrees that they are in."""
+        moved = TreeThompson(tree, **self.settings)
+        fresh = moved.fresh_state(state.plays.shape[1], len(state.node) + len(tree))
+        transplant(state, fresh, growth(tree))
+        return moved, fresh
+
+    def fresh_state(self, slots: int, more: int = 0) -> Any:
         """Nothing seen but that there is a root."""
-        visited = fresh_visited(self.tree, slots)
+        visited = fresh_visited(self.tree, slots, more)
         paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, visited.widest)
         return ThompsonState(*self.grove, *visited, self.prior, self.correlated, *paths, *endless(slots))
 

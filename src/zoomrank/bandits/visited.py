@@ -32,10 +32,10 @@ class Visited(NamedTuple):
     widest: int  # the largest number of children of any node
 
 
-def fresh_visited(tree: DocumentTree, slots: int) -> Visited:
-    """Nothing seen but that there is a root."""
+def fresh_visited(tree: DocumentTree, slots: int, more: int = 0) -> Visited:
+    """Nothing seen but that there is a root; room for a round, and more."""
     widest = max(int(np.diff(tree.shape.child_start).max()), 1)
-    room = 1 + 2 * slots * (tree.depth + 1) * widest
+    room = 1 + 2 * slots * (tree.depth + 1) * widest + more
     node, up, child, fan, total, gains = (np.zeros(room, np.uint32) for _ in range(6))
     plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
     memory, filled = np.zeros((room, 3), np.uint32), np.ones(1, np.int64)
@@ -127,3 +127,50 @@ def entry_of(state: Any, document: Scalar) -> Scalar:
         while state.end_document[state.node[at]] <= document:
             at += np.uint64(1)
     return np.int64(at)
+
+
+class Growth(NamedTuple):
+    """Where everything of a tree stands in one that has grown from it."""
+
+    node: Array  # the new number of each node
+    document: Array  # the new number of each document
+
+
+def growth(tree: DocumentTree) -> Growth:
+    """How a tree that has grown numbers what the tree before had."""
+    before, order = tree.grown_from, tree.given_numbers
+    assert before is not None  # noqa: S101  (checked by the ranker)
+    assert order is not None  # noqa: S101
+    node = np.empty(tree.nodes, np.int64)
+    node[order] = np.arange(tree.nodes)
+    return Growth(node[: before.nodes], tree.shape.first_document[node[before.shape.leaf]].astype(np.int64))
+
+
+@compiled
+def transplant(old: Any, new: Any, moved: Growth) -> Array:
+    """Copy the entries of one state to another that is fresh and roomy, and says which old entry each new one was (-1:
+    none). New documents are the last children of their parents.
+    """
+    origin = np.full(len(new.node), -1, np.int64)
+    origin[0] = 0
+    entry = 0
+    while entry < new.filled[0]:
+        node, was = np.int64(new.node[entry]), origin[entry]
+        new.fan[entry] = new.child_start[node + 1] - new.child_start[node]
+        if was >= 0:
+            new.total[entry], new.gains[entry] = old.total[was], old.gains[was]
+            for slot in range(old.plays.shape[1]):
+                new.plays[entry, slot], new.clicks[entry, slot] = old.plays[was, slot], old.clicks[was, slot]
+            new.memory[entry] = old.memory[was]
+            new.memory[entry, 0] = moved.document[old.memory[was, 0]]
+            if old.child[was] != 0:
+                first = new.filled[0]
+                new.child[entry] = first
+                new.filled[0] += new.fan[entry]
+                for step in range(new.fan[entry]):
+                    new.node[first + step] = new.child_start[node] + step
+                    new.up[first + step] = entry
+                    if step < old.fan[was]:
+                        origin[first + step] = np.int64(old.child[was]) + step
+        entry += 1
+    return origin

@@ -6,13 +6,16 @@ stay as if the round had not happened. Without a click every slot gets nothing.
 A person is never shown a document twice. A slot draws its document among those of its subtree that are not shown
 above; if none is left, it shows some other document instead, and is charged as if its own pick had been skipped. With
 `duplicates=True` slots choose as in the paper, where a document may be shown again (and is skipped again).
+
+A ranking can be restricted to eligible documents, and documents can be removed for good. What was learned stays: of the
+rest nothing changes, and a removed document that comes back is known.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,9 +25,16 @@ import numpy as np
 from zoomrank.bandits.interface import Bandit, Feedback, Seed, learn_from, roomy, select, subtree
 from zoomrank.bandits.subtree import draw_document
 from zoomrank.compiled import Scalar, compiled, inlined
-from zoomrank.errors import FeedbackError, RepeatedFeedbackError, SlotsError, whole_number
+from zoomrank.errors import (
+    FeedbackError,
+    ParameterError,
+    RepeatedFeedbackError,
+    SlotsError,
+    UnknownDocumentError,
+    whole_number,
+)
 from zoomrank.rankers.explanation import SlotExplanation
-from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree
+from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree, Eligible
 from zoomrank.spaces.topology import Array
 
 MOST_SLOTS = 60
@@ -99,6 +109,7 @@ class Ranking:
     number: int  # counts the ranker's rankings
     ranker: str  # which ranker made it
     impressions: Impressions  # one row
+    edition: int = 0  # of the collection, which may have grown since
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,7 @@ class Rankings:
     first_number: int
     ranker: str
     impressions: Impressions
+    edition: int = 0
 
     @cached_property
     def documents(self) -> list[list[DocumentId]]:
@@ -121,7 +133,7 @@ class Rankings:
     def __getitem__(self, row: int) -> Ranking:
         at = range(len(self))[row]
         part = Impressions(*(array[at : at + 1] for array in self.impressions))
-        return Ranking(self.ids.at(part.shown[0]), self.first_number + at, self.ranker, part)
+        return Ranking(self.ids.at(part.shown[0]), self.first_number + at, self.ranker, part, self.edition)
 
 
 class Ranked:
@@ -149,24 +161,87 @@ class Ranked:
         self.state = bandit.fresh_state(self.slots)
         self.made = 0  # rankings
         self.answered = bytearray()  # a bit for each of them
+        self.present: Eligible | None = None  # all documents but those that were removed, once some were
+        self.moves: list[Array] = []  # where the documents of each earlier edition of the collection stand now
 
-    def rank(self) -> Ranking:
-        """Choose a ranking to show to one visitor."""
-        return self.rank_many(1)[0]
+    def rank(self, eligible: Eligible | Iterable[DocumentId] | None = None) -> Ranking:
+        """Choose a ranking to show to one visitor; of eligible documents only, if some are named."""
+        return self.rank_many(1, eligible)[0]
 
-    def rank_many(self, count: int) -> Rankings:
+    def rank_many(self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None) -> Rankings:
         """Choose rankings for many visitors at once, without learning in between."""
         count = whole_number(count, "count")
         if count < 0:
             raise SlotsError(f"{count} rankings cannot be made.")
         out = empty_impressions(count, self.slots)
-        row = rank_rows(self.state, out, 0, self.duplicates, self.rng)
+        allowed = self._allowed(eligible)
+        row = 0
         while row < count:
-            self.make_room()
-            row = rank_rows(self.state, out, row, self.duplicates, self.rng)
+            state = self.state if allowed is None else self.state._replace(eligible=allowed.counts)
+            row = rank_rows(state, out, row, self.duplicates, self.rng)
+            if row < count:
+                self.make_room()
         first = self.made
         self.made += count
-        return Rankings(self.tree.documents, first, self.name, out)
+        return Rankings(self.tree.documents, first, self.name, out, len(self.moves))
+
+    def remove(self, documents: Iterable[DocumentId]) -> None:
+        """Never show these documents again, until they are `restored`."""
+        self._restrict((self.present or Eligible.everything(self.tree.documents)).without(documents))
+
+    def restore(self, documents: Iterable[DocumentId]) -> None:
+        """Show these documents again; what was known of them is known still."""
+        if self.present is not None:
+            chosen = self.present.chosen.copy()
+            chosen[self.tree.documents.positions(documents)] = True
+            self._restrict(Eligible(self.tree.documents, chosen))
+
+    def grow(self, tree: DocumentTree) -> None:
+        """Go on with a tree that has grown from this ranker's: all that was learned is kept, answers to rankings that
+        were made before still count, and new documents join the subtrees that they are in.
+        """
+        if tree.grown_from is None or tree.grown_from.fingerprint != self.tree.fingerprint:
+            raise ParameterError("A ranker can only move to a tree that was made by its own tree's grown().")
+        self.bandit, self.state = self.bandit.transplanted(self.state, tree)
+        place = tree.documents.positions(self.tree.documents)
+        self.moves = [place[move] for move in self.moves] + [place]
+        if self.present is not None:
+            chosen = np.ones(len(tree), bool)
+            chosen[place] = self.present.chosen
+            self.present = Eligible(tree.documents, chosen)
+        self.tree = tree
+
+    def _up_to_date(self, impressions: Impressions, edition: int) -> Impressions:
+        """Rankings of an earlier edition, with their documents where they stand now."""
+        if edition == len(self.moves):
+            return impressions
+        move = self.moves[edition]
+        return impressions._replace(shown=move[impressions.shown], pick=move[impressions.pick])
+
+    def _restrict(self, present: Eligible) -> None:
+        self._check_eligible(present)
+        self.present = None if len(present) == len(self.tree) else present
+
+    def _allowed(self, eligible: Eligible | Iterable[DocumentId] | None) -> Eligible | None:
+        """What may be shown: the eligible documents that are present; None if that is all."""
+        if eligible is None:
+            return self.present
+        if not isinstance(eligible, Eligible):
+            eligible = Eligible.only(self.tree.documents, eligible)
+        elif eligible.documents is not self.tree.documents:
+            raise UnknownDocumentError("The eligible documents are those of another collection.")
+        allowed = eligible if self.present is None else eligible & self.present
+        self._check_eligible(allowed)
+        return allowed
+
+    def _check_eligible(self, allowed: Eligible) -> None:
+        if not self.bandit.restrictable:
+            raise ParameterError(
+                f"{type(self.bandit).__name__} cannot choose among some documents only; ZoomRank, RankThompson and "
+                "RankRandom can."
+            )
+        if len(allowed) < self.slots:
+            raise SlotsError(f"{self.slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
         """Learn from the answer to a ranking: the 0-based slot of the first click, or None if there was none."""
@@ -175,7 +250,7 @@ class Ranked:
         self._make_space(ranking.number + 1)
         if self.answered[byte] >> bit & 1:
             raise RepeatedFeedbackError(f"Ranking {ranking.number} has had its feedback already.")
-        self._absorb(ranking.impressions, self._slots([click]))
+        self._absorb(self._up_to_date(ranking.impressions, ranking.edition), self._slots([click]))
         self.answered[byte] |= 1 << bit
 
     def learn_many(self, rankings: Rankings, clicks: Sequence[int | None] | Array) -> None:
@@ -187,16 +262,17 @@ class Ranked:
             raise FeedbackError(f"{len(clicks)} answers were given to {len(rankings)} rankings.")
         slots = self._slots(clicks)
         numbers = self._unanswered(rankings.ranker, rankings.first_number, len(rankings))
-        self._absorb(rankings.impressions, slots)
+        self._absorb(self._up_to_date(rankings.impressions, rankings.edition), slots)
         self._mark(numbers)
 
     def explain(self, ranking: Ranking) -> list[SlotExplanation]:
         """Why each document of a ranking stands where it stands, as the slots' learners see it now."""
         self._check_made(ranking.ranker, ranking.number, 1)
-        shown = ranking.impressions.shown[0]
+        current = self._up_to_date(ranking.impressions, ranking.edition)
+        shown = current.shown[0]
         rows = []
         for slot, document in enumerate(ranking.documents):
-            found = self.bandit.strategy_of(self.state, slot, shown[:slot], int(ranking.impressions.pick[0, slot]))
+            found = self.bandit.strategy_of(self.state, slot, shown[:slot], int(current.pick[0, slot]))
             size = int(self.tree.shape.end_document[found.node]) - int(self.tree.shape.first_document[found.node])
             mean = found.clicks / found.plays if found.plays else 0.0
             index = min(found.index, found.cap)

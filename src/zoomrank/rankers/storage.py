@@ -50,6 +50,8 @@ def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
             "duplicates": ranker.duplicates,
             "name": ranker.name,
             "made": ranker.made,
+            "editions": len(ranker.moves),
+            "removed": [] if ranker.present is None else np.flatnonzero(~ranker.present.chosen).tolist(),
             "random": ranker.rng.bit_generator.state,
             "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
             "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
@@ -82,6 +84,8 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Rank
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         arrays[name] = np.frombuffer(body[at : at + size], dtype=dtype).reshape(shape).copy()
         at += size
+    ranker.remove(tree.documents.at(header["removed"]))
+    ranker.moves = [arrays.pop(f"move {edition}") for edition in range(header["editions"])]
     ranker.answered = bytearray(arrays.pop("answered").tobytes())
     ranker.state = ranker.state._replace(**arrays)
     return ranker
@@ -94,7 +98,8 @@ def _arrays(ranker: Ranked) -> dict[str, Array]:
         for name, array in ranker.state._asdict().items()
         if isinstance(array, np.ndarray) and name not in ranker.bandit.not_saved
     }
-    return {**kept, "answered": np.frombuffer(bytes(ranker.answered), dtype=np.uint8)}
+    moves = {f"move {edition}": move for edition, move in enumerate(ranker.moves)}
+    return {**kept, **moves, "answered": np.frombuffer(bytes(ranker.answered), dtype=np.uint8)}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -10,6 +10,7 @@ from zoomrank.spaces.covering import (
     covering_number,
     zooming_dimension,
 )
+from zoomrank.spaces.eligible import Eligible
 from zoomrank.spaces.frt import random_tree
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.metric import FiniteMetric
@@ -24,6 +25,7 @@ __all__ = [
     "DocumentIds",
     "DocumentTree",
     "EdgeWeightedTree",
+    "Eligible",
     "FiniteMetric",
     "RootedTree",
     "Shape",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.compiled import compiled
-from zoomrank.errors import MetricParameterError, WidthError, whole_number
+from zoomrank.errors import MetricParameterError, TreeError, WidthError, whole_number
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.taxonomy import Path, plant
 from zoomrank.spaces.topology import (
@@ -46,6 +46,7 @@ class DocumentTree(RootedTree):
         super().__init__(shape, DocumentIds(len(shape.leaf)) if ids is None else ids, names)
         self.width = _checked_widths(shape, width)  # W(u) of each node
         self.recipe: dict[str, Any] | None = None  # the arguments of `exponential`, if that made it
+        self.grown_from: DocumentTree | None = None  # the tree that this one has more documents than
 
     @classmethod
     def exponential(
@@ -146,6 +147,30 @@ class DocumentTree(RootedTree):
     def with_width(self, width: Array) -> DocumentTree:
         """Build the same tree with other widths, one per node in this tree's own numbering."""
         return DocumentTree(self.shape, np.array(width, dtype=np.float64), self.documents, self.names)
+
+    def grown(self, near: Mapping[DocumentId, DocumentId]) -> DocumentTree:
+        """Build a tree with more documents: each new one stands beside the one that it is near to, in its category.
+
+        >>> tree = DocumentTree.from_parents([-1, 0, 0, 1, 1], ids=["sun", "rain", "snow"])
+        >>> more = tree.grown({"hail": "rain"})
+        >>> more.distance("hail", "snow") == tree.distance("rain", "snow")
+        True
+        """
+        if self.nodes == 1:
+            raise TreeError("A tree of a single document has no category to put another one in.")
+        shape = self.shape
+        parents = shape.parent.astype(np.int64)
+        parents[0] = -1
+        homes = [parents[self.leaf(neighbour)] for neighbour in near.values()]
+        place = np.argsort(shape.leaf)  # ids are given in the order of nodes
+        tree = DocumentTree.from_parents(
+            np.concatenate([parents, np.array(homes, dtype=np.int64)]),
+            width=np.concatenate([self.width, np.zeros(len(homes))]),
+            ids=[*self.documents.at(place), *near],
+            names=None if self.names is None else [*self.names, *map(str, near)],
+        )
+        tree.grown_from = self
+        return tree
 
     def with_documents(self, ids: Sequence[DocumentId]) -> DocumentTree:
         """Build the same tree with other documents in the places of its own, left to right."""

@@ -1,0 +1,54 @@
+"""`Eligible`: which documents may be shown. A running count tells by one subtraction how many of them a subtree has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.topology import Array
+
+
+class Eligible:
+    """A set of documents of one collection, made once and used for many rankings.
+
+    >>> from zoomrank.spaces import DocumentTree
+    >>> tree = DocumentTree.exponential(depth=3)
+    >>> some = Eligible.only(tree.documents, [1, 5, 6])
+    >>> len(some), 5 in some, len(some.without([5]))
+    (3, True, 2)
+    """
+
+    def __init__(self, documents: DocumentIds, chosen: Array) -> None:
+        self.documents = documents
+        self.chosen = chosen  # a truth value per document
+        self.counts = np.zeros(len(chosen) + 1, np.uint32)  # counts[i]: eligible documents before the i-th
+        np.cumsum(chosen, dtype=np.uint32, out=self.counts[1:])
+
+    @classmethod
+    def only(cls, documents: DocumentIds, wanted: Iterable[DocumentId]) -> Eligible:
+        """Just these."""
+        chosen = np.zeros(len(documents), bool)
+        chosen[documents.positions(wanted)] = True
+        return cls(documents, chosen)
+
+    @classmethod
+    def everything(cls, documents: DocumentIds) -> Eligible:
+        """All of them."""
+        return cls(documents, np.ones(len(documents), bool))
+
+    def without(self, unwanted: Iterable[DocumentId]) -> Eligible:
+        """All of these but some."""
+        chosen = self.chosen.copy()
+        chosen[self.documents.positions(unwanted)] = False
+        return Eligible(self.documents, chosen)
+
+    def __and__(self, other: Eligible) -> Eligible:
+        return Eligible(self.documents, self.chosen & other.chosen)
+
+    def __len__(self) -> int:
+        return int(self.counts[-1])
+
+    def __contains__(self, document: object) -> bool:
+        return bool(self.chosen[self.documents.position(document)])  # type: ignore[arg-type]
