@@ -107,7 +107,8 @@ def test_removed_documents_stay_away_after_loading(tmp_path: Any) -> None:
 
 def _known(ranker: zr.Ranked) -> dict[Any, Any]:
     """What a ranker knows of each subtree, named by its documents among those that were there from the start."""
-    state, known = ranker.state, {}
+    state = ranker.state
+    known: dict[Any, Any] = {}
     for entry in range(int(state.filled[0])):
         below = tuple(x for x in ranker.tree.below(int(state.node[entry])) if x in TREE.documents)
         if below and state.total[entry] > 0:

@@ -110,6 +110,22 @@ class FileFormatError(ZoomrankError):
     """A file that zoomrank did not write, wrote in another version, or that is damaged."""
 
 
+class SourceError(ZoomrankError):
+    """A file of documents that cannot be read: missing, empty, or without a column that is needed."""
+
+
+class MissingExtraError(ZoomrankError, ImportError):
+    """A package that zoomrank does without, except for what was asked here; the sentence says how to install it."""
+
+
+class VectorError(ZoomrankError):
+    """Vectors that cannot place documents: not a matrix, not finite, or without a direction."""
+
+
+class TextError(ZoomrankError):
+    """Texts that cannot place documents: not strings, or all of them empty."""
+
+
 def whole_number(value: Any, name: str) -> int:
     """The value as an integer; 2.5 is refused, not cut to 2."""
     try:

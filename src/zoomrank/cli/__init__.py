@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from zoomrank import __version__
-from zoomrank.cli import demo, report, reproduce, simulate, study
+from zoomrank.cli import demo, evaluate, inspect, report, reproduce, simulate, study
 from zoomrank.errors import ZoomrankError
 
-_COMMANDS = (demo, simulate, reproduce, report, study)
+_COMMANDS = (demo, simulate, reproduce, report, study, inspect, evaluate)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -51,4 +51,4 @@ class Eligible:
         return int(self.counts[-1])
 
     def __contains__(self, document: object) -> bool:
-        return bool(self.chosen[self.documents.position(document)])  # type: ignore[arg-type]
+        return bool(self.chosen[self.documents.position(document)])

@@ -1,0 +1,104 @@
+"""Documents and judgments that commands read: which files they may be, and how they are put together."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
+from zoomrank.lab.evaluation import Topic
+from zoomrank.spaces import DocumentIds, DocumentTree
+from zoomrank.users.judgments import READERS, REFUSE, SKIP, THRESHOLD, Judgments, read_ratings
+
+if TYPE_CHECKING:
+    from zoomrank.documents import Collection
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_TAXONOMY = ".txt"
+SOURCES = f"""documents:   a collection that zoomrank saved, or a table ({", ".join(_TABLES)}) with
+             columns id, title and text, which is placed by its words, or id and path, by its taxonomy;
+             or a text file with a path such as "Animals > Birds > Owls" in each line
+relevance:   qrels       topic subtopic document judgment, as at TREC; above 0 is relevant
+             subtopics   tab separated, with columns subTopicID (3.7 belongs to topic 3) and docID
+             ratings     user,item,rating by commas or tabs; every user is a kind of visitor"""
+
+
+def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """`--relevance FILE` and how to read it."""
+    parser.add_argument("--relevance", type=Path, required=required, metavar="FILE", help="who finds what relevant")
+    parser.add_argument("--kind", choices=list(READERS), default="qrels", help="of the relevance file (qrels)")
+    parser.add_argument(
+        "--threshold", type=float, metavar="X", help=f"ratings as high as this mean relevant ({THRESHOLD:g})"
+    )
+    parser.add_argument("--topics", nargs="+", metavar="TOPIC", help="only these (default: all)")
+    parser.add_argument(
+        "--unknown", choices=[REFUSE, SKIP], default=REFUSE, help="judged documents that are not there (refuse)"
+    )
+
+
+def read_judgments(options: argparse.Namespace) -> tuple[Judgments, list[str]]:
+    """The judgments, and the topics that are wanted."""
+    if options.kind == "ratings":
+        judgments = read_ratings(options.relevance, THRESHOLD if options.threshold is None else options.threshold)
+    elif options.threshold is not None:
+        raise ParameterError("A threshold is for --kind ratings.")
+    else:
+        judgments = READERS[options.kind](options.relevance)
+    for name in options.topics or ():
+        judgments.rows(name)  # refuses topics that are not there
+    return judgments, list(dict.fromkeys(options.topics or judgments.topics))
+
+
+def read_collection(path: Path) -> "Collection":
+    """A saved collection, or one that is made of a table or a taxonomy."""
+    from zoomrank.documents import Collection, load_collection
+    from zoomrank.documents.reading import read_table
+
+    if path.suffix.lower() == _TAXONOMY:
+        return Collection.from_taxonomy(path, categories="skip")
+    if path.suffix.lower() not in _TABLES:
+        return load_collection(path)
+    table = read_table(path)
+    if "path" in table:
+        return Collection.from_taxonomy(path)
+    parts = [table[name] for name in ("title", "text") if name in table]
+    if not parts:
+        raise SourceError(f"{path} has neither a title, a text nor a path by which documents could be placed.")
+    texts = [" ".join(part for part in row if part) for row in zip(*parts, strict=True)]
+    return Collection.from_texts(texts, ids=table["id"], titles=table.get("title"), urls=table.get("url"))
+
+
+def topics_of(
+    collection: "Collection", judgments: Judgments, wanted: Sequence[str], candidates: str, unknown: str
+) -> tuple[list[Topic], list[str]]:
+    """The worlds to evaluate on, and what a reader has to know about them."""
+    # In files of judgments all ids are texts; those of a collection may be whole numbers.
+    names = {str(document): document for document in collection.tree.documents}
+    documents = DocumentIds(len(collection), list(names))
+    if len(names) < len(collection):
+        raise ParameterError("Two documents have the same id once it is written down.")
+    whole = _by_text(collection.tree)
+    topics, notes, empty = [], [*collection.notes], []
+    skipped, judged = 0, 0
+    for name in wanted:
+        known = judgments.candidates(name, documents, unknown)
+        judged += len(judgments.judged(name))
+        skipped += len(judgments.judged(name)) - len(known)
+        try:
+            tree = whole
+            if candidates == "topic" and known:
+                tree = _by_text(collection.restricted(names[document] for document in known).tree)
+            topics.append(Topic(name, tree, judgments.table(name, tree, unknown)))
+        except EmptyCollectionError:
+            empty.append(name)
+    if skipped:
+        notes.append(f"Of {judged:,} judged documents {skipped:,} are not in the collection and were skipped.")
+    if empty:
+        notes.append(f"Topics without any relevant document in the collection were left out: {', '.join(empty)}.")
+    if not topics:
+        raise EmptyCollectionError("None of the relevant documents is in the collection; are these its ids?")
+    return topics, notes
+
+
+def _by_text(tree: DocumentTree) -> DocumentTree:
+    return tree.with_documents([str(document) for document in tree.documents])

@@ -1,0 +1,22 @@
+"""One's own documents: from a taxonomy, vectors, texts or distances to a tree that rankers can learn on."""
+
+from zoomrank.documents.calibration import calibrated_scale, mean_relevance, predictive_power
+from zoomrank.documents.clustering import tree_from_vectors
+from zoomrank.documents.collection import Collection, Document
+from zoomrank.documents.reading import read_table, read_taxonomy, read_vectors
+from zoomrank.documents.storage import load_collection
+from zoomrank.documents.texts import text_vectors
+
+__all__ = [
+    "Collection",
+    "Document",
+    "calibrated_scale",
+    "load_collection",
+    "mean_relevance",
+    "predictive_power",
+    "read_table",
+    "read_taxonomy",
+    "read_vectors",
+    "text_vectors",
+    "tree_from_vectors",
+]

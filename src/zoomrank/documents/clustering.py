@@ -1,0 +1,231 @@
+"""Trees from vectors: close vectors share small subtrees, and no subtree is narrower than its documents are apart.
+
+Up to two thousand documents are linked exactly (`linkage`). More are split from the top: k-means on a sample finds
+about eight centres, every document goes to the nearest, and so on in each part, until parts are small enough to link.
+Where k-means leaves nearly everything in one part, the documents are halved along the direction in which they vary most
+instead: so every split is a real one, and the depth is logarithmic whatever the data.
+
+The width of a subtree is an upper bound of its diameter: the exact one where it was linked, twice the largest distance
+to its centre above. Random choices depend on the seed and on the place in the tree only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from zoomrank.documents.linkage import linked
+from zoomrank.documents.vectors import Rows
+from zoomrank.errors import MissingExtraError, ParameterError, whole_number
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.topology import Array, breadth_first_shape
+from zoomrank.spaces.tree import DocumentTree
+
+LINKED_WHOLE = 2000  # collections up to this size are linked exactly
+LINKED_PART = 64  # and so are parts of larger ones
+SAMPLE = 512  # vectors per centre that k-means is shown
+LARGEST_SHARE = 0.9  # of the documents that a part of a split may keep
+ROUNDING = 1 + 1e-5  # keeps a width in float32 above the distances that it bounds
+
+Progress = Callable[[int], Any]
+
+
+def tree_from_vectors(
+    vectors: Array,
+    ids: Any = None,
+    *,
+    normalise: bool = True,
+    branching: int = 8,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[DocumentTree, Array]:
+    """Build a tree over the rows of a matrix; also say which row stands at each leaf, left to right.
+
+    Distances are Euclidean, between directions unless `normalise=False`. `progress` is told how many documents have
+    found their place.
+
+    >>> tree, rows = tree_from_vectors(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]), ids=["a", "b", "c"])
+    >>> round(tree.distance("a", "c"), 3), tree.distance("b", "c")
+    (1.414, 0.0)
+    """
+    branching = whole_number(branching, "branching")
+    if branching < 2:
+        raise ParameterError(f"A subtree cannot be split into {branching} parts; branching must be 2 or more.")
+    rows = Rows(vectors, normalise)
+    growth = _Growth(rows, branching, whole_number(seed, "seed"), progress)
+    with nullcontext() if len(rows) <= LINKED_WHOLE else _one_thread():
+        parents, widths = growth.grown()
+    return planted(parents, widths, len(rows), ids)
+
+
+def planted(parents: Array, widths: Array, documents: int, ids: Any = None) -> tuple[DocumentTree, Array]:
+    """Make a tree of parents and widths in which the documents are the first nodes; and say which stands where."""
+    shape, order = breadth_first_shape(parents)
+    rows = order[shape.leaf]
+    return DocumentTree(shape, widths[order], DocumentIds(documents, arranged(ids, rows))), rows
+
+
+def arranged(ids: Any, rows: Array) -> list[DocumentId] | Array:
+    """The ids of these rows; a row without an id goes by its number."""
+    if ids is None:
+        return rows
+    return ids[rows] if isinstance(ids, np.ndarray) else [ids[row] for row in rows]
+
+
+class _Growth:
+    """A tree while it grows: documents are nodes 0 to n - 1, subtrees are numbered as they are made."""
+
+    def __init__(self, rows: Rows, branching: int, seed: int, progress: Progress | None) -> None:
+        count = len(rows)
+        self.rows, self.branching, self.seed, self.progress = rows, branching, seed, progress
+        self.parent = np.full(2 * count, -1, np.int32)
+        self.width = np.zeros(2 * count)
+        self.order = np.arange(count)  # documents; those of a subtree stand together
+        self.made = count
+        self.done = 0
+
+    def grown(self) -> tuple[Array, Array]:
+        count = len(self.rows)
+        if count == 1:
+            return np.array([-1], np.int32), np.zeros(1)
+        waiting = [(self._sprout(-1), 0, count)]
+        if count <= LINKED_WHOLE:
+            self._link(*waiting.pop())
+        while waiting:
+            node, start, end = waiting.pop()
+            if end - start <= LINKED_PART:
+                self._link(node, start, end)
+            else:
+                waiting.extend(self._split(node, start, end))
+        return self.parent[: self.made], self.width[: self.made]
+
+    def _sprout(self, parent: int) -> int:
+        self.parent[self.made] = parent
+        self.made += 1
+        return self.made - 1
+
+    def _narrowed(self, node: int, width: float) -> float:
+        """A width that is no larger than the parent's, which bounds the same distances."""
+        above = self.parent[node]
+        return width if above < 0 else min(width, float(self.width[above]))
+
+    def _settle(self, documents: int) -> None:
+        self.done += documents
+        if self.progress is not None:
+            self.progress(self.done)
+
+    def _link(self, node: int, start: int, end: int) -> None:
+        """Finish a small part exactly."""
+        members = self.order[start:end]
+        count = len(members)
+        parents, widths = linked(pdist(self.rows.take(members).astype(np.float64)))
+        inner = len(parents) - count
+        number = np.concatenate([members, [node], np.arange(self.made, self.made + inner - 1)])
+        self.made += inner - 1
+        self.parent[number[parents >= 0]] = number[parents[parents >= 0]]
+        self.width[number[count:]] = np.minimum(widths[count:] * ROUNDING, self._narrowed(node, np.inf))
+        self._settle(count)
+
+    def _split(self, node: int, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Split a large part; return the subtrees that wait for their turn."""
+        members = self.order[start:end]
+        count = len(members)
+        centre, radius = self._ball(members)
+        self.width[node] = self._narrowed(node, 2 * radius * ROUNDING)
+        if radius == 0:  # all equal: interchangeable, so none deserves a subtree
+            self.parent[members] = node
+            self._settle(count)
+            return []
+        rng = np.random.default_rng([self.seed, start, end])
+        sample = members[np.sort(rng.choice(count, min(count, SAMPLE * self.branching), replace=False))]
+        sample = self.rows.take(sample) - centre
+        unit = np.abs(sample).max() or 1  # makes numbers at most 1, so that no sum of squares overflows
+        sample = sample / unit
+        part = self._nearest(members, centre, unit * _centres(sample, self.branching, int(rng.integers(2**31))))
+        sizes = np.bincount(part)
+        if sizes.max() > LARGEST_SHARE * count:
+            part = self._halves(members, _principal_direction(sample))
+            sizes = np.bincount(part)
+        members = members[np.argsort(part, kind="stable")]
+        self.order[start:end] = members
+        waiting = []
+        for size in sizes[sizes > 0].tolist():
+            if size == 1:
+                self.parent[self.order[start]] = node
+                self._settle(1)
+            else:
+                waiting.append((self._sprout(node), start, start + size))
+            start += size
+        return waiting
+
+    def _ball(self, members: Array) -> tuple[Array, float]:
+        """The mean of these documents, and a radius: all are this close to the mean, or all to the first of them."""
+        total = np.zeros(self.rows.vectors.shape[1])
+        first = self.rows.take(members[:1])
+        reach = radius = 0.0
+        for _, block in self.rows.pieces(members):
+            total += block.sum(axis=0, dtype=np.float64)
+            block -= first
+            reach = max(reach, float(np.einsum("ij,ij->i", block, block).max()))
+        centre = (total / len(members)).astype(self.rows.dtype)
+        for _, block in self.rows.pieces(members):
+            block -= centre
+            radius = max(radius, float(np.einsum("ij,ij->i", block, block).max()))
+        return centre, float(np.sqrt(min(reach, radius)))
+
+    def _nearest(self, members: Array, centre: Array, centres: Array) -> Array:
+        part = np.empty(len(members), np.int64)
+        half_squares = np.einsum("ij,ij->i", centres, centres) / 2
+        for start, block in self.rows.pieces(members):
+            block -= centre  # far from the origin, products would lose the digits that matter
+            part[start : start + len(block)] = np.argmax(block @ centres.T - half_squares, axis=1)
+        return part
+
+    def _halves(self, members: Array, direction: Array) -> Array:
+        """Which half of the documents each is in, along a direction."""
+        along = np.empty(len(members), self.rows.dtype)
+        for start, block in self.rows.pieces(members):
+            along[start : start + len(block)] = block @ direction
+        part = np.ones(len(members), np.int64)
+        part[np.argsort(along, kind="stable")[: len(members) // 2]] = 0
+        return part
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Keep products and k-means to one thread: with more, sums are rounded otherwise, and the tree would be another."""
+    try:
+        import sklearn.cluster  # noqa: F401  first: only libraries that are loaded are limited
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise MissingExtraError(
+            f"More than {LINKED_WHOLE} vectors need scikit-learn: pip install 'zoomrank[documents]'."
+        ) from error
+    return cast("AbstractContextManager[Any]", threadpool_limits(1))
+
+
+def _centres(sample: Array, branching: int, seed: int) -> Array:
+    from sklearn.cluster import KMeans
+
+    kmeans = KMeans(min(branching, len(sample)), n_init=1, max_iter=25, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer distinct vectors than centres: the halving takes care of it
+        return np.asarray(kmeans.fit(sample).cluster_centers_)
+
+
+def _principal_direction(sample: Array) -> Array:
+    """The direction of largest variance, roughly: a few steps of the power method from the farthest vector."""
+    centred = sample - sample.mean(axis=0)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    direction = centred[np.argmax(squares)]
+    for _ in range(12):
+        length = np.linalg.norm(direction)
+        if length == 0:
+            break
+        direction = centred.T @ (centred @ (direction / length))
+    length = np.linalg.norm(direction)
+    return np.asarray(direction / length if length > 0 else direction)

@@ -1,0 +1,290 @@
+"""`Collection`: documents, the tree they live in, and the vectors they were placed by.
+
+A tree from a taxonomy or from vectors knows how far apart documents are (its *geometry*). A ranker needs to know how
+much their click probabilities may differ. Between the two stands one number, the scale: a subtree's width in click
+probability is its geometric width times the scale, and never more than 1, since probabilities differ by no more. If
+nothing is known, the scale makes the whole collection exactly 1 wide; `calibration` estimates it from relevance.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import squareform
+
+from zoomrank.documents.arranging import (
+    Column,
+    check_counts,
+    checked_distances,
+    checked_scale,
+    columns_by_id,
+    columns_in_order,
+    pruned,
+    taxonomy_tree,
+)
+from zoomrank.documents.clustering import Progress, planted, tree_from_vectors
+from zoomrank.documents.linkage import linked
+from zoomrank.documents.reading import PathLike, Table, is_text, read_table, read_taxonomy, read_vectors
+from zoomrank.documents.texts import text_vectors
+from zoomrank.documents.vectors import Rows
+from zoomrank.errors import EmptyCollectionError, UnknownDocumentError
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.taxonomy import Path
+from zoomrank.spaces.topology import Array
+from zoomrank.spaces.tree import DocumentTree
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document; what is not known of it is empty."""
+
+    id: DocumentId
+    title: str = ""
+    url: str = ""
+    text: str = ""
+
+
+class Collection:
+    """Documents in the order of the leaves of their tree.
+
+    >>> paths = {"owl": "Animals > Birds", "pike": "Animals > Fish"}
+    >>> collection = Collection.from_taxonomy(paths, titles={"owl": "Owls"})
+    >>> collection["owl"]
+    Document(id='owl', title='Owls', url='', text='')
+    >>> len(collection), collection.tree.distance("owl", "pike") == 0.837
+    (2, True)
+    """
+
+    def __init__(
+        self,
+        geometry: DocumentTree,
+        *,
+        scale: float | None = None,
+        titles: Sequence[str] | None = None,
+        urls: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
+        vectors: Array | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        widest = float(geometry.width[0])
+        self.geometry = geometry  # how far apart documents are, in units of their own
+        self.scale = checked_scale((1 / widest if widest > 0 else 1.0) if scale is None else scale)
+        self.tree = geometry  # how much click probabilities may differ
+        if self.scale != 1 or widest > 1:
+            self.tree = geometry.with_width(np.minimum(1.0, self.scale * geometry.width))
+        for name, column in (("titles", titles), ("urls", urls), ("texts", texts), ("vectors", vectors)):
+            if column is not None and len(column) != len(geometry):
+                raise UnknownDocumentError(f"{len(column)} {name} were given for {len(geometry)} documents.")
+        self.titles, self.urls, self.texts = titles, urls, texts
+        self.vectors = vectors  # a row for each document, in the order of the tree
+        self.notes = tuple(notes)  # what a reader should know of how documents were placed
+
+    @classmethod
+    def from_taxonomy(
+        cls,
+        source: PathLike | Mapping[Any, Path] | Iterable[Path],
+        *,
+        titles: Mapping[Any, str] | None = None,
+        urls: Mapping[Any, str] | None = None,
+        texts: Mapping[Any, str] | None = None,
+        columns: Mapping[str, str] | None = None,
+        place: str | None = None,
+        categories: str = "refuse",
+        separator: str = " > ",
+        epsilon: float = 0.837,
+        scale: float | None = None,
+    ) -> Collection:
+        """Place documents by their taxonomy: a file (see `reading`), a mapping {id: path}, or paths.
+
+        With `place="below"` documents hang below the category that their path names, as they do in a mapping or in a
+        table with ids; with `place="end"` the last step of a path is the document itself, as it is for bare paths and
+        in a text file. A document that is a category of others is then refused, or left out by `categories="skip"`.
+
+        >>> Collection.from_taxonomy(["Animals > Owls", "Animals > Pike", "Plants"]).tree
+        DocumentTree(3 documents, 5 nodes, depth 2)
+        """
+        table: Table
+        if isinstance(source, str | os.PathLike):
+            table = read_taxonomy(source, columns)
+            usual = "end" if "id" not in table or is_text(source) else "below"
+        elif isinstance(source, Mapping):
+            table, usual = {"id": list(source), "path": list(source.values())}, "below"
+        else:
+            table, usual = {"path": list(source)}, "end"
+        tree, table = taxonomy_tree(table, place or usual, separator, categories, epsilon)
+        given = {"titles": titles, "urls": urls, "texts": texts}
+        return cls(tree, scale=scale, **columns_by_id(given, table, tree.documents))
+
+    @classmethod
+    def from_vectors(
+        cls,
+        vectors: Array | PathLike,
+        *,
+        ids: Any = None,
+        titles: Column = None,
+        urls: Column = None,
+        texts: Column = None,
+        columns: Mapping[str, str] | None = None,
+        scale: float | None = None,
+        normalise: bool = True,
+        branching: int = 8,
+        seed: int = 0,
+        progress: Progress | None = None,
+        keep_vectors: bool = True,
+    ) -> Collection:
+        """Place documents by their vectors: the rows of a matrix, or a `.npy` or Parquet file.
+
+        >>> collection = Collection.from_vectors(np.eye(3)[[0, 1, 0]], ids=["a", "b", "c"])
+        >>> collection.tree.distance("a", "c"), collection.tree.distance("a", "b")
+        (0.0, 1.0)
+        """
+        table: Table = {}
+        if isinstance(vectors, str | os.PathLike):
+            vectors, table = read_vectors(vectors, columns)
+        matrix = np.asarray(vectors)
+        ids = table.get("id") if ids is None else ids
+        if ids is not None:
+            DocumentIds(len(matrix), ids)  # refuses a wrong number, or one twice, before the long work
+        given = {"titles": titles, "urls": urls, "texts": texts}
+        check_counts(given, len(matrix))
+        tree, rows = tree_from_vectors(
+            matrix, ids, normalise=normalise, branching=branching, seed=seed, progress=progress
+        )
+        arranged = columns_in_order(given, table, rows, tree.documents)
+        kept = Rows(matrix, normalise).take(rows) if keep_vectors else None
+        return cls(tree, scale=scale, vectors=kept, **arranged)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Sequence[str] | PathLike,
+        *,
+        ids: Any = None,
+        titles: Column = None,
+        urls: Column = None,
+        columns: Mapping[str, str] | None = None,
+        dimensions: int = 128,
+        pieces: str = "letters",
+        scale: float | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Collection:
+        """Place documents by their words: a sequence of texts, or a table with columns id, title, url, text.
+
+        >>> collection = Collection.from_texts(["barn owl", "barn owls", "pike"], ids=[1, 2, 3])
+        >>> collection.tree.distance(1, 2) < collection.tree.distance(1, 3)
+        True
+        """
+        table: Table = {}
+        if isinstance(texts, str | os.PathLike):
+            table = read_table(texts, columns, needs=("text",))
+            texts = table["text"]
+        vectors, blank = text_vectors(texts, dimensions=dimensions, pieces=pieces, seed=seed)
+        collection = cls.from_vectors(
+            vectors,
+            ids=table.get("id") if ids is None else ids,
+            titles=table.get("title") if titles is None else titles,
+            urls=table.get("url") if urls is None else urls,
+            texts=texts,
+            scale=scale,
+            seed=seed,
+            progress=progress,
+        )
+        if blank.any():
+            note = f"{int(blank.sum())} of {len(blank)} texts are empty; they stand together, apart from all others."
+            collection.notes = (note,)
+        return collection
+
+    @classmethod
+    def from_distances(
+        cls,
+        matrix: Sequence[Sequence[float]] | Array,
+        *,
+        ids: Any = None,
+        titles: Column = None,
+        urls: Column = None,
+        texts: Column = None,
+        scale: float | None = None,
+    ) -> Collection:
+        """Place documents by all distances between them. The triangle inequality is not asked for.
+
+        >>> Collection.from_distances([[0, 1, 4], [1, 0, 4], [4, 4, 0]], ids="abc").tree.distance("a", "b")
+        0.25
+        """
+        distances = checked_distances(matrix)
+        if ids is not None:
+            DocumentIds(len(distances), ids)
+        given = {"titles": titles, "urls": urls, "texts": texts}
+        check_counts(given, len(distances))
+        parents, widths = np.array([-1]), np.zeros(1)
+        if len(distances) > 1:
+            parents, widths = linked(squareform(distances, checks=False))
+        tree, rows = planted(parents, widths, len(distances), ids)
+        return cls(tree, scale=scale, **columns_in_order(given, {}, rows, tree.documents))
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+    def __repr__(self) -> str:
+        return f"Collection({len(self)} documents, {self.tree.nodes} nodes, depth {self.tree.depth})"
+
+    def __contains__(self, document: object) -> bool:
+        return document in self.tree.documents
+
+    def __getitem__(self, document: DocumentId) -> Document:
+        return self._document(self.tree.documents.position(document))
+
+    def __iter__(self) -> Iterator[Document]:
+        return (self._document(position) for position in range(len(self)))
+
+    def restricted(self, ids: Iterable[DocumentId]) -> Collection:
+        """The collection of these documents alone, as far from each other as they were."""
+        tree = self.geometry
+        kept = np.sort(tree.documents.positions(ids))
+        if len(kept) == 0:
+            raise EmptyCollectionError("No documents were named; a collection needs at least one.")
+        columns = [None if column is None else [column[i] for i in kept] for column in self._columns]
+        return Collection(
+            pruned(tree, kept),
+            scale=self.scale,
+            titles=columns[0],
+            urls=columns[1],
+            texts=columns[2],
+            vectors=None if self.vectors is None else self.vectors[kept],
+            notes=self.notes,
+        )
+
+    def scaled(self, factor: float) -> Collection:
+        """The same collection with all widths times a factor; 1 remains the largest.
+
+        >>> wide = Collection.from_taxonomy(["A > B", "A > C", "D"])
+        >>> float(wide.scaled(0.5).tree.width[0]), float(wide.scaled(4).tree.width[0])
+        (0.5, 1.0)
+        """
+        return Collection(
+            self.geometry,
+            scale=self.scale * checked_scale(factor),
+            titles=self.titles,
+            urls=self.urls,
+            texts=self.texts,
+            vectors=self.vectors,
+            notes=self.notes,
+        )
+
+    def save(self, path: PathLike) -> None:
+        """Write the collection to one file; it appears whole or not at all."""
+        from zoomrank.documents.storage import save
+
+        save(self, path)
+
+    @property
+    def _columns(self) -> tuple[Sequence[str] | None, ...]:
+        return self.titles, self.urls, self.texts
+
+    def _document(self, position: int) -> Document:
+        known = ("" if column is None else column[position] for column in self._columns)
+        return Document(self.tree.documents[position], *known)

@@ -1,0 +1,102 @@
+"""Small trees, exactly: average linkage, with each subtree as wide as its two documents that are farthest apart.
+
+Linkage merges two clusters at a time, which makes n - 1 nested subtrees, many hardly smaller than the one above.
+A subtree is kept only if it is clearly narrower than the kept one that holds it; the others dissolve into that one.
+Distances that double from document to document defeat that rule, as every subtree is half the one above: then the rule
+is made stricter until the depth is logarithmic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import squareform
+
+from zoomrank.compiled import compiled
+from zoomrank.spaces.topology import Array
+
+CLEARLY_NARROWER = 0.95  # of the width above
+DISSOLVED = -2
+
+
+def deepest_allowed(documents: int) -> int:
+    """How many steps a document may be from the root of an exact tree."""
+    return 2 * int(np.ceil(np.log2(max(documents, 2)))) + 2
+
+
+def linked(distances: Array) -> tuple[Array, Array]:
+    """Parents and widths of a tree over two documents or more, given their distances in SciPy's condensed form.
+
+    Documents are nodes 0 to n - 1, the root is node n; its parent is -1.
+
+    >>> parents, widths = linked(np.array([1.0, 9.0, 9.0]))
+    >>> parents.tolist(), widths.tolist()
+    ([4, 4, 3, -1, 3], [0.0, 0.0, 0.0, 9.0, 1.0])
+    """
+    merges = linkage(distances, method="average")[:, :2].astype(np.int64)
+    diameter = _diameters(merges, squareform(distances))
+    documents = len(merges) + 1
+    ratio = CLEARLY_NARROWER
+    above, depth = _flattened(merges, diameter, ratio)
+    while depth > deepest_allowed(documents):
+        ratio *= ratio  # reaches 0 if it must: then all documents hang from the root
+        above, depth = _flattened(merges, diameter, ratio)
+    kept = np.flatnonzero(above[documents:] != DISSOLVED)[::-1] + documents  # the last merge, the root, first
+    number = np.arange(2 * documents - 1)
+    number[kept] = documents + np.arange(len(kept))
+    above = above[np.concatenate([np.arange(documents), kept])]
+    parents = np.where(above < 0, -1, number[above])
+    return parents, np.concatenate([np.zeros(documents), diameter[kept - documents]])
+
+
+@compiled
+def _diameters(merges: Array, matrix: Array) -> Array:
+    """The largest distance inside each merged cluster: every pair is looked at once, where its clusters merge."""
+    documents = len(matrix)
+    following = np.full(documents, -1)  # clusters are linked lists of documents
+    first = np.arange(2 * documents - 1)
+    last = np.arange(2 * documents - 1)
+    diameter = np.zeros(documents - 1)
+    for merge in range(documents - 1):
+        one, other = merges[merge, 0], merges[merge, 1]
+        widest = 0.0
+        if one >= documents:
+            widest = max(widest, diameter[one - documents])
+        if other >= documents:
+            widest = max(widest, diameter[other - documents])
+        x = first[one]
+        while x >= 0:
+            y = first[other]
+            while y >= 0:
+                widest = max(widest, matrix[x, y])
+                y = following[y]
+            x = following[x]
+        diameter[merge] = widest
+        following[last[one]] = first[other]
+        first[documents + merge] = first[one]
+        last[documents + merge] = last[other]
+    return diameter
+
+
+@compiled
+def _flattened(merges: Array, diameter: Array, ratio: float) -> tuple[Array, int]:
+    """The kept cluster above each cluster, DISSOLVED for those that are not kept; and the depth of the tree."""
+    documents = len(merges) + 1
+    above = np.full(2 * documents - 1, DISSOLVED)
+    holder = np.arange(2 * documents - 1)  # the kept cluster that stands for each
+    level = np.zeros(2 * documents - 1, np.int64)
+    above[2 * documents - 2] = -1
+    depth = 0
+    for merge in range(documents - 2, -1, -1):
+        own = holder[documents + merge]
+        for side in range(2):
+            part = merges[merge, side]
+            if part < documents:
+                above[part] = own
+                depth = max(depth, level[own] + 1)
+            elif diameter[part - documents] < ratio * diameter[own - documents]:
+                above[part] = own
+                level[part] = level[own] + 1
+            else:
+                holder[part] = own
+    return above, depth

@@ -1,0 +1,112 @@
+"""Vectors from texts: which pieces of words occur, weighted by rarity (TF-IDF), reduced to a few hundred directions.
+
+Pieces of three to five letters need no dictionary, no word boundaries to speak of and no stemming, so they serve any
+language. Texts about the same things then point in similar directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zoomrank.errors import EmptyCollectionError, MissingExtraError, ParameterError, TextError, whole_number
+from zoomrank.spaces.topology import Array
+
+LARGEST_VOCABULARY = 1 << 18
+
+
+def text_vectors(
+    texts: Sequence[str],
+    *,
+    dimensions: int = 128,
+    pieces: str = "letters",
+    lengths: tuple[int, int] | None = None,
+    seed: int = 0,
+) -> tuple[Array, Array]:
+    """One vector of length 1 for each text, and which texts are blank.
+
+    `pieces` are runs of "letters" (3 to 5, unless `lengths` says otherwise) or of "words" (1 to 2). Blank texts, and
+    those without any piece, stand together in a direction of their own, apart from all others.
+
+    >>> vectors, blank = text_vectors(["a barn owl", "the barn owls", "pike in the lake", " "], dimensions=3)
+    >>> vectors.shape, np.flatnonzero(blank).tolist()
+    ((4, 4), [3])
+    >>> bool(vectors[0] @ vectors[1] > vectors[0] @ vectors[2])
+    True
+    """
+    if whole_number(dimensions, "dimensions") < 1:
+        raise ParameterError(f"Texts cannot be placed in {dimensions} dimensions; 1 is the least.")
+    counts = _weights(_checked(texts), pieces, lengths)
+    blank = np.diff(counts.indptr) == 0
+    vectors = _reduced(counts, dimensions, seed)
+    lost = np.flatnonzero((np.linalg.norm(vectors, axis=1) < 1e-6) & ~blank)
+    vectors[lost] = _projected(counts[lost], vectors.shape[1], seed)
+    length = np.linalg.norm(vectors, axis=1)
+    vectors /= np.where(blank, 1.0, length)[:, None]
+    if blank.any():
+        vectors[blank] = 0.0
+        vectors = np.column_stack([vectors, blank])
+    return vectors.astype(np.float32), blank
+
+
+def _checked(texts: Sequence[str]) -> Sequence[str]:
+    if isinstance(texts, str):
+        raise TextError("Texts must be a sequence of strings, one for each document, not a single string.")
+    if len(texts) == 0:
+        raise EmptyCollectionError("There are no texts; a collection needs at least one document.")
+    some = False
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TextError(
+                f"Text number {number} is not a string but a {type(text).__name__}; give '' for an empty one."
+            )
+        some = some or bool(text.strip())
+    if not some:
+        raise TextError(f"All {len(texts)} texts are empty, so nothing tells the documents apart.")
+    return texts
+
+
+def _weights(texts: Sequence[str], pieces: str, lengths: tuple[int, int] | None) -> Any:
+    """The TF-IDF weights, a sparse row for each text."""
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ImportError as error:
+        raise MissingExtraError("Texts need scikit-learn: pip install 'zoomrank[documents]'.") from error
+    if pieces not in ("letters", "words"):
+        raise ParameterError(f'Texts are cut into pieces of "letters" or of "words", not of {pieces!r}.')
+    letters = pieces == "letters"
+    shortest, longest = lengths or ((3, 5) if letters else (1, 2))
+    if not 1 <= shortest <= longest:
+        raise ParameterError(f"Pieces cannot have from {shortest} to {longest} {pieces}.")
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb" if letters else "word",
+        ngram_range=(shortest, longest),
+        token_pattern=None if letters else r"(?u)\b\w+\b",
+        max_features=LARGEST_VOCABULARY,
+        sublinear_tf=True,
+        dtype=np.float32,
+    )
+    try:
+        return vectorizer.fit_transform(texts)
+    except ValueError as error:  # scikit-learn's word for it is an empty vocabulary
+        raise TextError(f"No text has a single piece of {shortest} {pieces}, so nothing tells them apart.") from error
+
+
+def _projected(weights: Any, dimensions: int, seed: int) -> Array:
+    """Directions for texts that the reduction lost, say a few in another script: random, yet alike for like texts."""
+    used = np.unique(weights.indices)
+    directions = np.random.default_rng(seed).standard_normal((len(used), dimensions))
+    return np.asarray(weights[:, used] @ directions)
+
+
+def _reduced(weights: Any, dimensions: int, seed: int) -> Array:
+    from sklearn.decomposition import TruncatedSVD
+
+    texts, vocabulary = weights.shape
+    if vocabulary <= dimensions:
+        return np.asarray(weights.toarray())
+    with np.errstate(divide="ignore", invalid="ignore"):  # texts that are all the same have no variance to explain
+        svd = TruncatedSVD(min(dimensions, texts), n_iter=4, random_state=seed)
+        return np.asarray(svd.fit_transform(weights))
