@@ -442,8 +442,8 @@ class PathZooming:
             clicks += self.prior * gained / max(around, 1)
         if plays < 1:
             return math.inf
-        siblings = max(0.0, self.log(len(self.tree.children[parent])) - math.log(2))
-        c = self.confidence * (1 + self.growth * max(0.0, self.log(around) - self.log(plays) - siblings))
+        part = self.log(len(self.tree.below(parent))) - self.log(len(self.tree.below(u))) - math.log(2)
+        c = self.confidence * (1 + self.growth * max(0.0, self.log(around) - self.log(plays) - part))
         mean, a = clicks / plays, c / plays
         return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a)) + self.optimism * self.tree.width[u]
 

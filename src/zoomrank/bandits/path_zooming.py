@@ -15,9 +15,9 @@ Why it needs so few visits:
 5. *The correlation rule* of RankCorrZoom, as it is.
 6. *Children take after their parents.* A subtree starts as if it had had `prior` visits that went as those of its
    parent did. So an unseen child is tried soon where things go well, late where they do not.
-7. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(2N / mn))` with N the visits of the parent
-   and m its children: what bad luck made look poor is looked at again as its siblings are visited more and more, and
-   one of forty children is not in want of visits before it has had less than its share.
+7. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(2sN / n))` with N the visits of the parent and
+   s the share of its documents that this subtree has: what bad luck made look poor is looked at again as its siblings
+   are visited more and more, and a small subtree is not in want of visits before it has had less than its share.
 
 After feedback only counts along the root paths of the examined documents change. Indices are computed again where
 visits have grown by an eighth: at first at every visit, later rarely. So a round costs little, and ranking is a walk.
@@ -138,6 +138,12 @@ def _logarithm(state: Any, visits: Scalar) -> Scalar:
 
 
 @inlined
+def _documents(state: Any, node: Scalar) -> Scalar:
+    """How many documents a node has below it, eligible or not."""
+    return np.uint64(state.end_document[np.uint64(node)]) - np.uint64(state.first_document[np.uint64(node)])
+
+
+@inlined
 def _look_again(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> None:
@@ -149,8 +155,11 @@ def _look_again(
         clicks += state.prior * around[1] / max(around[0], 1.0)
     bound = np.inf  # what only slots have shown that do not count is as good as unseen
     if plays >= 1.0:
-        siblings = max(0.0, _logarithm(state, state.fan[np.uint64(state.up[at])]) - LOG_2)
-        surplus = max(0.0, _logarithm(state, around[0]) - _logarithm(state, plays) - siblings)
+        above = state.node[np.uint64(state.up[at])]
+        part = (
+            _logarithm(state, _documents(state, above)) - _logarithm(state, _documents(state, state.node[at])) - LOG_2
+        )
+        surplus = max(0.0, _logarithm(state, around[0]) - _logarithm(state, plays) - part)
         bound = upper_bound(clicks / plays, plays, state.confidence * (1.0 + state.growth * surplus))
     state.worth[at, column] = bound + state.optimism * state.width[np.uint64(state.node[at])]
 
