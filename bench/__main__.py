@@ -24,6 +24,8 @@ SECTIONS = {
     "learners": learners.learners,
     "growth": learners.growth,
     "footprint": learners.footprint,
+    "eligible": learners.eligible,
+    "documents": ground.documents,
     "compilation": learners.compilation,
     "others": others.others,
 }

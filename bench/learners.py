@@ -13,6 +13,7 @@ import numpy as np
 
 import zoomrank as zr
 from bench.measure import Row, seconds
+from zoomrank.spaces import Eligible
 from zoomrank.users.clicks import count_clicks
 
 ROUNDS = 300_000
@@ -29,6 +30,9 @@ RANKERS: dict[str, tuple[Callable[[zr.DocumentTree], zr.Ranked], float]] = {
     "RankContextZoom (scale 1)": (lambda tree: zr.RankContextZoom(tree, SLOTS, seed=1), 40),
     "RankRandom, no learner at all": (lambda tree: zr.RankRandom(tree, SLOTS, seed=1), 0),
     "RankContextZoom (scale 0.2)": (lambda tree: zr.RankContextZoom(tree, SLOTS, seed=1, scale=0.2), 40),
+    "RankThompson": (lambda tree: zr.RankThompson(tree, SLOTS, seed=1), 0),
+    "RankKLUCB": (lambda tree: zr.RankKLUCB(tree, SLOTS, seed=1), 0),
+    "CascadeKLUCB": (lambda tree: zr.CascadeKLUCB(tree, SLOTS, seed=1), 0),
 }
 
 
@@ -47,15 +51,21 @@ def rate(make: Callable[[zr.DocumentTree], zr.Ranked], users: Any, tree: zr.Docu
     return float(np.median([one_rate(make, users, tree, rounds) for _ in range(3)]))
 
 
-def floor_rate(users: Any, tree: zr.DocumentTree) -> float:
-    """The floor of `bench floor`: random fixed rankings of the same visitors."""
+def floor_rates(users: Any, tree: zr.DocumentTree) -> tuple[float, float]:
+    """The floors of `bench floor`, the same visitors before fixed rankings: random ones, and the greedy one, which is
+    what a learner shows that has learned.
+    """
     rng = np.random.default_rng(1)
-    rankings = [rng.choice(len(tree), size=SLOTS, replace=False) for _ in range(5)]
-    count_clicks(users.state, rankings[0], 10, rng)
-    start = time.perf_counter()
-    for ranking in rankings:
-        count_clicks(users.state, ranking, 300_000, rng)
-    return 300_000 * len(rankings) / (time.perf_counter() - start)
+    random = [rng.choice(len(tree), size=SLOTS, replace=False) for _ in range(5)]
+    greedy = [tree.documents.positions(users.greedy(SLOTS).documents)] * 5
+    rates = []
+    for rankings in (random, greedy):
+        count_clicks(users.state, rankings[0], 10, rng)
+        start = time.perf_counter()
+        for ranking in rankings:
+            count_clicks(users.state, ranking, 300_000, rng)
+        rates.append(300_000 * len(rankings) / (time.perf_counter() - start))
+    return rates[0], rates[1]
 
 
 def learners() -> Iterator[Row]:
@@ -69,13 +79,14 @@ def learners() -> Iterator[Row]:
         zr.simulate(make(small), few, 10, seed=1)
         speeds, ratios, growths = [], [], []
         for _ in range(5):
-            floor, speed, slow = floor_rate(few, small), one_rate(make, few, small), one_rate(make, many, large)
+            floors, speed, slow = floor_rates(few, small), one_rate(make, few, small), one_rate(make, many, large)
             speeds.append(speed)
-            ratios.append(floor / speed)
+            ratios.append([floor / speed for floor in floors])
             growths.append(speed / slow)
-        ratio, growth = float(np.median(ratios)), float(np.median(growths))
+        (random, greedy), growth = np.median(ratios, axis=0), float(np.median(growths))
         aim = f"floor / {bar:.0f}" if bar else ""
-        yield Row(name, f"{np.median(speeds) / 1e3:,.0f} k rounds/s = floor / {ratio:.1f}", aim)
+        measured = f"{np.median(speeds) / 1e3:,.0f} k rounds/s = floor / {random:.1f} (greedy rankings: / {greedy:.1f})"
+        yield Row(name, measured, aim)
         yield Row(f"{name}, 1,048,576 documents", f"{growth:.1f} × the time", "2 ×" if bar else "")
 
 
@@ -114,6 +125,24 @@ def footprint() -> Iterator[Row]:
     yield Row("rank() and learn() from Python", f"{seconds(thousand) * 1e3:.0f} µs", "60 µs")
 
 
+def eligible() -> Iterator[Row]:
+    """What it costs to rank some documents only."""
+    tree = zr.DocumentTree.exponential()
+    users = zr.users.two_peaks(tree, seed=7)
+    ranker = zr.ZoomRank(tree, SLOTS, seed=1)
+    zr.simulate(ranker, users, 20_000, seed=1)
+    rng = np.random.default_rng(1)
+    plain = seconds(lambda: ranker.rank_many(2_000))
+    for share in (0.99, 0.5, 0.01):
+        some = Eligible.only(tree.documents, np.flatnonzero(rng.random(len(tree)) < share))
+
+        def restricted(some: Eligible = some) -> None:
+            ranker.rank_many(2_000, some)
+
+        ratio = seconds(restricted) / plain
+        yield Row(f"ranking {share:.0%} of 32,768 documents against all of them", f"{ratio:.1f} × the time")
+
+
 FIRST = """
 import time
 start = time.perf_counter()
@@ -128,7 +157,8 @@ import zoomrank as zr
 tree = zr.DocumentTree.exponential(depth=6)
 users = zr.users.two_peaks(tree, seed=1)
 for make in (zr.ZoomRank, zr.RankUCB1, zr.RankGridUCB1, zr.RankGridEXP3, zr.RankZoom, zr.RankCorrZoom,
-             zr.RankContextZoom, zr.RankRandom, lambda tree, slots: zr.RankEXP3(tree, slots, horizon=100)):
+             zr.RankContextZoom, zr.RankKLUCB, zr.CascadeKLUCB, zr.RankThompson, zr.RankRandom,
+             lambda tree, slots: zr.RankEXP3(tree, slots, horizon=100)):
     ranker = make(tree, slots=3)
     ranker.learn(ranker.rank(), 1)
     zr.simulate(ranker, users, 10, seed=1)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zoomrank import RankZoom, errors
+from zoomrank import RankZoom, ZoomRank, errors
 from zoomrank.documents import (
     Collection,
     Document,
@@ -467,3 +467,29 @@ def test_relevance_that_calibrates_nothing() -> None:
         predictive_power(tree, [{1}])
     with pytest.raises(errors.ParameterError, match="nothing to tell apart"):
         predictive_power(tree, [{1, 2}])
+
+
+def test_a_collection_grows_and_rankers_follow() -> None:
+    rng = np.random.default_rng(2)
+    small = Collection.from_vectors(rng.normal(size=(40, 6)), ids=[f"d{i}" for i in range(40)], scale=0.3)
+    assert small.vectors is not None
+    ranker = ZoomRank(small.tree, slots=2, seed=1)
+    old = ranker.rank()
+    place = small.nearest(small.vectors[7] * 3)
+    assert place == small.tree.documents[7]
+    large = small.grown({"new": place}, [Document("new", title="New", text="fresh")])
+    assert len(large) == 41
+    assert large["new"] == Document("new", title="New", text="fresh")
+    assert large.tree.distance("new", place) == small.tree.width[small.tree.shape.parent[small.tree.leaf(place)]]
+    ranker.grow(large.tree)
+    ranker.learn(old, click=1)
+    assert set(ranker.rank(eligible=["new", place]).documents) == {"new", place}
+    with pytest.raises(errors.UnknownDocumentError, match="where it belongs"):
+        small.grown({"new": place}, [Document("other")])
+    with pytest.raises(errors.DuplicateDocumentError):
+        small.grown({"d3": place})
+    with pytest.raises(errors.VectorError, match="no vectors"):
+        large.nearest([1.0] * 6)
+    for bad in ([1.0] * 5, [0.0] * 6, [np.nan] * 6):
+        with pytest.raises(errors.VectorError, match="6 finite numbers"):
+            small.nearest(bad)

@@ -31,7 +31,7 @@ from zoomrank.documents.linkage import linked
 from zoomrank.documents.reading import PathLike, Table, is_text, read_table, read_taxonomy, read_vectors
 from zoomrank.documents.texts import text_vectors
 from zoomrank.documents.vectors import Rows
-from zoomrank.errors import EmptyCollectionError, UnknownDocumentError
+from zoomrank.errors import EmptyCollectionError, UnknownDocumentError, VectorError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.taxonomy import Path
 from zoomrank.spaces.topology import Array
@@ -274,6 +274,47 @@ class Collection:
             vectors=self.vectors,
             notes=self.notes,
         )
+
+    def grown(self, near: Mapping[DocumentId, DocumentId], documents: Iterable[Document] = ()) -> Collection:
+        """The collection with more documents, each beside the one that it is near to (see `nearest`).
+
+        Rankers follow by `ranker.grow(collection.tree)` and keep all that they have learned. `documents` says what is
+        known of the new ones; vectors are not kept, since the new ones have none.
+
+        >>> small = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
+        >>> large = small.grown({"hen": "owl"}, [Document("hen", title="Hens")])
+        >>> large["hen"].title, large.tree.name(large.tree.leaf("hen"))
+        ('Hens', 'Animals > Birds > hen')
+        """
+        known = {document.id: document for document in (*self, *documents)}
+        geometry = self.geometry.grown(near)
+        unknown = [name for name in known if name not in geometry.documents]
+        if unknown:
+            raise UnknownDocumentError(f"{unknown[0]!r} is described, but near says nothing of where it belongs.")
+        everything = [known.get(name, Document(name)) for name in geometry.documents]
+        grown = Collection(
+            geometry,
+            scale=self.scale,
+            titles=[document.title for document in everything],
+            urls=[document.url for document in everything],
+            texts=[document.text for document in everything],
+            notes=self.notes,
+        )
+        grown.tree = self.tree.grown(near)  # the same widths; and it knows which tree it has grown from
+        return grown
+
+    def nearest(self, vector: Sequence[float] | Array) -> DocumentId:
+        """The document whose vector is closest to this one in direction.
+
+        >>> Collection.from_vectors(np.eye(3), ids=["a", "b", "c"]).nearest([0.1, 0.9, 0.2])
+        'b'
+        """
+        if self.vectors is None:
+            raise VectorError("This collection has no vectors; say near which document a new one belongs.")
+        wanted = np.asarray(vector, dtype=np.float64)
+        if wanted.shape != self.vectors.shape[1:] or not np.isfinite(wanted).all() or not wanted.any():
+            raise VectorError(f"A vector of {self.vectors.shape[1]} finite numbers is needed, not all of them 0.")
+        return self.tree.documents[int(np.argmax(self.vectors @ wanted))]
 
     def save(self, path: PathLike) -> None:
         """Write the collection to one file; it appears whole or not at all."""
