@@ -10,7 +10,7 @@ from zoomrank.lab.claims import CLAIMS
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [
     example
-    for page in ("README.md", "docs/zoomrank.md")
+    for page in ("README.md", "docs/zoomrank.md", "docs/documents.md")
     for example in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
 ]
 

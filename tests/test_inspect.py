@@ -87,6 +87,12 @@ def test_from_a_file_to_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["inspect", str(tmp_path / "nowhere.tsv"), "--out", str(tmp_path / "no")]) == 2
 
 
+def test_documents_that_are_all_as_far_apart(tmp_path: Path) -> None:
+    tree = zr.DocumentTree.from_parents([-1, *[0] * 30, *[1] * 3, *[2] * 3], width=[1.0, 0.999, 0.999, *[0.0] * 34])
+    write_inspection(inspect_tree(tree), "flat", tmp_path / "out")
+    assert "beyond 20" in (tmp_path / "out" / "report.md").read_text()
+
+
 def test_the_page(tmp_path: Path) -> None:
     look = inspect_tree(TREE, _topics(True, np.random.default_rng(2)))
     page = write_inspection(look, "three by four", tmp_path / "out").read_text()

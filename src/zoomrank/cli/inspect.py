@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
             visitors.append((list(known.values()), [weights[kind] for kind in known]))
     look = inspect_tree(tree, visitors, options.seed)
     page = write_inspection(look, options.documents.name, options.out)
-    print(f"{look.documents:,} documents, depth {look.depth}, covering dimension {look.dimension:.2f}.")
+    print(f"{look.documents:,} documents, depth {look.depth}.")
     if look.verdict is not None:
         print(look.verdict.words)
     print(f"Report: {page}")

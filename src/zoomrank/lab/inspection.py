@@ -17,7 +17,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree, covering_dimension
 from zoomrank.spaces.topology import Array, node_depths
 
-GOOD, POOR = 0.75, 0.6  # chances that a pair that shares visitors is closer than one that does not
+GOOD, POOR = 0.75, 0.55  # chances that a pair that shares visitors is closer than one that does not
 _SAMPLE = 2_000  # relevant documents a topic
 
 

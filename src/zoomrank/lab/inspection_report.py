@@ -7,11 +7,13 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from zoomrank.lab.figures import STYLE, save
 from zoomrank.lab.inspection import Inspection, Verdict
 from zoomrank.lab.report import page, table
 
+LARGE = 20  # a covering dimension that only says that there is no structure
 _BLUE, _RED = "#0072B2", "#D55E00"
 
 
@@ -30,9 +32,7 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
     yield f"# {name}"
     yield (
         f"{look.documents:,} documents below {look.nodes - look.documents:,} inner nodes; the deepest document is "
-        f"{look.depth} steps from the root, the average one {look.mean_depth:.1f}. Covering dimension "
-        f"{look.dimension:.2f}: to cover the collection with balls half as wide takes about "
-        f"{2**look.dimension:.1f} times as many."
+        f"{look.depth} steps from the root, the average one {look.mean_depth:.1f}. {_dimension(look.dimension)}"
     )
     yield "![What the tree looks like](figures/figure-inspection.png)"
     if look.verdict is not None:
@@ -61,6 +61,18 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
             )
             for level in look.levels
         ),
+    )
+
+
+def _dimension(dimension: float) -> str:
+    if dimension > LARGE:
+        return (
+            f"The covering dimension is beyond {LARGE}: most documents are about as far from each other as the whole "
+            "collection is wide, so that distances say little on a large scale."
+        )
+    return (
+        f"Covering dimension {dimension:.2f}: to cover the collection with balls half as wide takes up to "
+        f"{2**dimension:.1f} times as many."
     )
 
 
@@ -125,4 +137,10 @@ def _draw(look: Inspection, folder: Path) -> None:
             grid[1, 1].set(xlabel="depth at which pairs part", title="% of pairs that differ too much")
             grid[1, 2].bar(at, [100 * level.shared for level in verdict.levels], color=_BLUE)
             grid[1, 2].set(xlabel="depth at which pairs part", title="% of pairs liked by the same")
+            for axes in grid[1, 1:]:
+                axes.set_ylim(0, 100)
+        for axes in grid.flat:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        for axis in (grid[0, 1].yaxis.set_major_formatter, grid[0, 1].yaxis.set_minor_formatter):
+            axis(ScalarFormatter())
         save(drawing, folder, "inspection")
