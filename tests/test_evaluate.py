@@ -265,6 +265,10 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind:
     assert f"100% of a topic's candidates are relevant to somebody. On {topics} of {topics} topics" in text
     for name in names:
         assert f"\n| {name} | {len(tree)} | 4 | 0.750 | " in text
+    written_then = (out / "report.md").read_text()
+    (out / "report.md").unlink()
+    assert main(["report", str(out)]) == 0
+    assert (out / "report.md").read_text() == written_then
 
 
 def test_all_documents_can_be_candidates(tmp_path: Path) -> None:

@@ -131,6 +131,8 @@ def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
         write_study_report(store)
         text = (store.folder / "report.md").read_text()
         assert f"zoomrank study {name} --instances 1 --seed 1" in text
+        assert main(["report", str(store.folder)]) == 0
+        assert (store.folder / "report.md").read_text() == text
         assert ("| used |" in text) == (name == "tuning")
 
 

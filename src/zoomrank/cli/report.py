@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
+from zoomrank.lab.study import STUDIES
 
 
 def add(commands: Commands) -> None:
@@ -12,18 +13,30 @@ def add(commands: Commands) -> None:
         commands,
         "report",
         "write the report of finished runs",
-        "Draw the figures and judge the claims from whatever rows a folder has; a sweep may still be filling it.",
+        "Draw the figures and write the report from whatever rows a folder has; a sweep may still be filling it.",
         "zoomrank report reproduction",
+        "zoomrank report evaluation",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what `zoomrank reproduce --out` named")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="what `--out` of reproduce, study or evaluate named")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write it."""
+    """Write it, as the command would that began the folder."""
+    from zoomrank.lab.evaluation_report import write_evaluation_report
     from zoomrank.lab.report import write_report
     from zoomrank.lab.store import Store
+    from zoomrank.lab.study_report import write_study_report
 
-    report = write_report(Store(options.folder))
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
-    print(f"Claims of the paper: {counts}.\nReport: {report.page}")
+    store = Store(options.folder)
+    asked = store.manifest["figures"]
+    if asked == ["evaluation"]:
+        page = write_evaluation_report(store)
+    elif asked[0] in STUDIES:
+        page = write_study_report(store)
+    else:
+        report = write_report(store)
+        page = report.page
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
+        print(f"Claims of the paper: {counts}.")
+    print(f"Report: {page}")
