@@ -383,7 +383,7 @@ def test_empty_texts_stand_apart_and_are_counted() -> None:
         text_vectors(["?", "!"], pieces="words")
     with pytest.raises(errors.EmptyCollectionError):
         Collection.from_texts([])
-    with pytest.raises(errors.ParameterError, match="not of 'runes'"):
+    with pytest.raises(errors.ParameterError, match="not by 'runes'"):
         text_vectors(TEXTS, pieces="runes")
     with pytest.raises(errors.ParameterError, match="0 dimensions"):
         text_vectors(TEXTS, dimensions=0)
@@ -493,3 +493,12 @@ def test_a_collection_grows_and_rankers_follow() -> None:
     for bad in ([1.0] * 5, [0.0] * 6, [np.nan] * 6):
         with pytest.raises(errors.VectorError, match="6 finite numbers"):
             small.nearest(bad)
+
+
+def test_meanings_come_from_a_model() -> None:
+    pytest.importorskip("wordllama", reason="the extra zoomrank[embeddings] is not installed")
+    vectors, blank = text_vectors(["a happy dog", "the glad puppy", "quarterly tax report", ""], pieces="meanings")
+    assert vectors.shape == (4, 257)
+    assert blank.tolist() == [False, False, False, True]
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.1
+    assert (vectors[3] @ vectors[:3].T == 0).all()

@@ -1,12 +1,14 @@
 """Vectors from texts: which pieces of words occur, weighted by rarity (TF-IDF), reduced to a few hundred directions.
 
 Pieces of three to five letters need no dictionary, no word boundaries to speak of and no stemming, so they serve any
-language. Texts about the same things then point in similar directions.
+language. Texts about the same things then point in similar directions. Where synonyms matter more than spelling, a
+static embedding model knows them: `pieces="meanings"`, with the extra `zoomrank[embeddings]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +29,9 @@ def text_vectors(
 ) -> tuple[Array, Array]:
     """One vector of length 1 for each text, and which texts are blank.
 
-    `pieces` are runs of "letters" (3 to 5, unless `lengths` says otherwise) or of "words" (1 to 2). Blank texts, and
-    those without any piece, stand together in a direction of their own, apart from all others.
+    `pieces` are runs of "letters" (3 to 5, unless `lengths` says otherwise) or of "words" (1 to 2), or the "meanings"
+    of words, of which a model has 256 dimensions. Blank texts, and those without any piece, stand together in a
+    direction of their own, apart from all others.
 
     >>> vectors, blank = text_vectors(["a barn owl", "the barn owls", "pike in the lake", " "], dimensions=3)
     >>> vectors.shape, np.flatnonzero(blank).tolist()
@@ -38,11 +41,15 @@ def text_vectors(
     """
     if whole_number(dimensions, "dimensions") < 1:
         raise ParameterError(f"Texts cannot be placed in {dimensions} dimensions; 1 is the least.")
-    counts = _weights(_checked(texts), pieces, lengths)
-    blank = np.diff(counts.indptr) == 0
-    vectors = _reduced(counts, dimensions, seed)
-    lost = np.flatnonzero((np.linalg.norm(vectors, axis=1) < 1e-6) & ~blank)
-    vectors[lost] = _projected(counts[lost], vectors.shape[1], seed)
+    if pieces == "meanings":
+        vectors = _meanings(_checked(texts))
+        blank = np.linalg.norm(vectors, axis=1) < 1e-6
+    else:
+        counts = _weights(_checked(texts), pieces, lengths)
+        blank = np.diff(counts.indptr) == 0
+        vectors = _reduced(counts, dimensions, seed)
+        lost = np.flatnonzero((np.linalg.norm(vectors, axis=1) < 1e-6) & ~blank)
+        vectors[lost] = _projected(counts[lost], vectors.shape[1], seed)
     length = np.linalg.norm(vectors, axis=1)
     vectors /= np.where(blank, 1.0, length)[:, None]
     if blank.any():
@@ -68,6 +75,19 @@ def _checked(texts: Sequence[str]) -> Sequence[str]:
     return texts
 
 
+def _meanings(texts: Sequence[str]) -> Array:
+    """The mean of what a model knows of each word. The model is part of its package: nothing is downloaded."""
+    try:
+        import wordllama
+    except ImportError as error:
+        raise MissingExtraError("Meanings need a model: pip install 'zoomrank[embeddings]'.") from error
+    model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    said = np.array([bool(text.strip()) for text in texts])
+    vectors = np.zeros((len(texts), 256), np.float32)
+    vectors[said] = model.embed([text for text in texts if text.strip()])
+    return vectors
+
+
 def _weights(texts: Sequence[str], pieces: str, lengths: tuple[int, int] | None) -> Any:
     """The TF-IDF weights, a sparse row for each text."""
     try:
@@ -75,7 +95,7 @@ def _weights(texts: Sequence[str], pieces: str, lengths: tuple[int, int] | None)
     except ImportError as error:
         raise MissingExtraError("Texts need scikit-learn: pip install 'zoomrank[documents]'.") from error
     if pieces not in ("letters", "words"):
-        raise ParameterError(f'Texts are cut into pieces of "letters" or of "words", not of {pieces!r}.')
+        raise ParameterError(f'Texts are placed by pieces of "letters", "words" or "meanings", not by {pieces!r}.')
     letters = pieces == "letters"
     shortest, longest = lengths or ((3, 5) if letters else (1, 2))
     if not 1 <= shortest <= longest:
