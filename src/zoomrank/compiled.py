@@ -24,12 +24,15 @@ from typing import Any, TypeVar, cast
 import numba
 import numba.core.event
 import numba.extending
+import numpy as np
 import platformdirs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Scalar = Any  # a number inside a kernel: NumPy's and Python's own mix there
 
 _settings: Any = numba.config  # a module that Numba fills at import
+if _settings.DISABLE_JIT:
+    np.seterr(over="ignore")  # whole numbers in kernels wrap around, and say nothing of it
 _PACKAGE = Path(__file__).parent
 _HASH_DIGITS = 16
 _FORGET_AFTER_DAYS = 14

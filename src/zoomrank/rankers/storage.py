@@ -84,7 +84,8 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Rank
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         arrays[name] = np.frombuffer(body[at : at + size], dtype=dtype).reshape(shape).copy()
         at += size
-    ranker.remove(tree.documents.at(header["removed"]))
+    if header["removed"]:
+        ranker.remove(tree.documents.at(header["removed"]))
     ranker.moves = [arrays.pop(f"move {edition}") for edition in range(header["editions"])]
     ranker.answered = bytearray(arrays.pop("answered").tobytes())
     ranker.state = ranker.state._replace(**arrays)
