@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank import rankers
-from zoomrank.errors import CatalogueError, ParameterError, TaxonomyError
+from zoomrank.errors import CatalogueError, ParameterError, SourceError, TaxonomyError
 from zoomrank.lab.settings import Recipe, Setting
 from zoomrank.lab.simulate import Ranker
 from zoomrank.spaces import DocumentTree
@@ -72,13 +72,13 @@ def _hundred() -> DocumentTree:
 
 
 def _taxonomy(file: str) -> DocumentTree:
-    """The tree of a file with one path a line, such as "Animals > Birds"; before it an id and a colon may stand."""
+    """The tree of a taxonomy file, such as one with a path "Animals > Birds" in each line."""
+    from zoomrank.documents import Collection  # rarely needed, and the only need of it here
+
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaxonomyError(f"The taxonomy {file} cannot be read: {error}.") from error
-    paths = [line.rpartition(" : ")[2].strip() for line in lines if line.strip() and not line.startswith("#")]
-    return DocumentTree.from_paths(paths, categories="skip")
+        return Collection.from_taxonomy(file, categories="skip").tree
+    except SourceError as error:
+        raise TaxonomyError(f"The taxonomy {file} cannot be read: {error}") from error
 
 
 TREES: Mapping[str, Make] = {
