@@ -64,25 +64,9 @@ class ZoomRank(_Named):
     """Ranked path zooming; `bandits/path_zooming.py` explains the parameters."""
 
     @staticmethod
-    def make(
-        tree: DocumentTree,
-        confidence: float = 0.5,
-        growth: float = 1.0,
-        optimism: float = 0.125,
-        borrow: float = 30.0,
-        prior: float = 2.0,
-        correlated: bool = True,
-    ) -> Bandit:
-        """PathZooming."""
-        return PathZooming(
-            tree,
-            confidence=confidence,
-            growth=growth,
-            optimism=optimism,
-            borrow=borrow,
-            prior=prior,
-            correlated=correlated,
-        )
+    def make(tree: DocumentTree, **parameters: Any) -> Bandit:
+        """PathZooming, which knows the defaults."""
+        return PathZooming(tree, **parameters)
 
 
 class RankUCB1(_Named):
