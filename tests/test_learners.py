@@ -35,8 +35,8 @@ def cascade(tree: reference.Tree, slots: int, exploration: float) -> list[refere
 
 
 def thompson(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learner]:
-    seen = [0] * len(tree.parent)
-    return [reference.TreeThompson(tree, seen, **how) for _ in range(slots)]
+    visits = reference.Visits(tree, slots, patience=1)
+    return [reference.TreeThompson(visits, slot, **how) for slot in range(slots)]
 
 
 def paths(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learner]:

@@ -245,37 +245,82 @@ class CascadeKLUCB:
             self.shared.t, self.shared.seen, self.shared.due = time
 
 
-class TreeThompson:
-    """Beta beliefs about the children of a node once two visits were below it, in whatever slots; the best draw,
-    capped, leads down.
+class Visits:
+    """Counts of all slots along paths. A node's children are told apart at the first visit after a click, or after
+    `patience` visits; one visit tells the children of one node apart at most. The clicked document, or else the last
+    one, is remembered until then, and its visit is the only one that a child inherits.
     """
 
-    def __init__(self, tree: Tree, seen: list[int], prior: float = 1.0, correlated: bool = True) -> None:
-        self.tree, self.seen, self.prior, self.correlated = tree, seen, prior, correlated
-        self.n, self.r = ([0] * len(tree.parent) for _ in range(2))
+    def __init__(self, tree: Tree, slots: int, patience: int) -> None:
+        self.tree, self.slots, self.patience = tree, slots, patience
+        self.n, self.r = ({(u, i): 0 for u in range(len(tree.parent)) for i in range(slots)} for _ in range(2))
+        self.apart: set[int] = set()
+        self.last: dict[int, tuple[int, int, int]] = {}
+
+    def total(self, u: int) -> int:
+        return sum(self.n[u, i] for i in range(self.slots))
+
+    def gains(self, u: int) -> int:
+        return sum(self.r[u, i] for i in range(self.slots))
+
+    def children(self, u: int) -> list[int]:
+        return self.tree.children[u] if u in self.apart else []
+
+    def holder(self, u: int, document: int) -> int:
+        return next(child for child in self.tree.children[u] if document in self.tree.below(child))
+
+    def count(self, u: int, i: int, reward: int) -> None:
+        self.n[u, i] += 1
+        self.r[u, i] += reward
+
+    def visit(self, i: int, pick: int, reward: int) -> list[int]:
+        """Count a visit; returns the path from the smallest subtree that is told apart up to the root."""
+        path = [0]
+        settled = False
+        while True:
+            u = path[-1]
+            ripe = self.gains(u) > 0 or self.total(u) >= self.patience
+            if ripe and not settled and u not in self.apart and self.tree.children[u]:
+                self.apart.add(u)
+                settled = True
+                heir = self.holder(u, self.last[u][0])
+                self.last[heir] = self.last[u]
+                self.count(heir, *self.last[u][1:])
+            self.count(u, i, reward)
+            if u not in self.apart:
+                if reward or not self.gains(u):
+                    self.last[u] = (pick, i, reward)
+                return path[::-1]
+            path.append(self.holder(u, pick))
+
+
+class TreeThompson:
+    """Beta beliefs about the children of a node once they are told apart; the best draw, capped, leads down."""
+
+    def __init__(self, visits: Visits, slot: int, prior: float = 1.0, correlated: bool = True) -> None:
+        self.tree, self.visits, self.slot = visits.tree, visits, slot
+        self.prior, self.correlated = prior, correlated
 
     def cap(self, u: int, above: list[int]) -> float:
         if not above or not self.correlated:
             return math.inf
         return max(min(self.tree.distance(x, y) for y in above) for x in self.tree.below(u))
 
+    def draw(self, u: int, above: list[int], rng: np.random.Generator) -> float:
+        if not self.tree.eligible(u):
+            return -1.0
+        plays, clicks = self.visits.n[u, self.slot], self.visits.r[u, self.slot]
+        return min(float(rng.beta(self.prior + clicks, 1 + plays - clicks)), self.cap(u, above))
+
     def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
         u = 0
-        while self.tree.children[u] and self.seen[u] >= 2:
-            draws = [
-                min(float(rng.beta(self.prior + self.r[v], 1 + self.n[v] - self.r[v])), self.cap(v, above))
-                if self.tree.eligible(v)
-                else -1.0
-                for v in self.tree.children[u]
-            ]
-            u = self.tree.children[u][one_of(draws, rng)]
+        while self.visits.children(u):
+            children = self.visits.children(u)
+            u = children[one_of([self.draw(child, above, rng) for child in children], rng)]
         return u, 1.0
 
     def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
-        for u in self.tree.path(self.tree.leaves[pick]):
-            self.seen[u] += 1
-            self.n[u] += 1
-            self.r[u] += reward
+        self.visits.visit(self.slot, pick, reward)
 
 
 class EXP3:
@@ -385,8 +430,8 @@ class Ranked:
             learner.update(picks[slot], shown[:slot], chances[slot], reward)
 
 
-class PathZooming:
-    """All slots of ZoomRank at once. A node's children are told apart once two visits have been below it."""
+class PathZooming(Visits):
+    """All slots of ZoomRank at once."""
 
     def __init__(
         self,
@@ -399,20 +444,14 @@ class PathZooming:
         prior: float = 2.0,
         correlated: bool = True,
     ) -> None:
-        self.tree, self.slots, self.prior = tree, slots, prior
+        super().__init__(tree, slots, patience=15)
+        self.prior = prior
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
         nodes = range(len(tree.parent))
-        self.n, self.r = ({(u, i): 0 for u in nodes for i in range(slots)} for _ in range(2))
         self.known = {(u, i): math.inf for u in nodes for i in range(slots)}  # I(u), when last looked at
         self.bound = dict(self.known)  # B(u)
         self.due = dict.fromkeys(nodes, 0)
-
-    def total(self, u: int) -> int:
-        return sum(self.n[u, i] for i in range(self.slots))
-
-    def children(self, u: int) -> list[int]:
-        return self.tree.children[u] if self.total(u) >= 2 else []
 
     def evidence(self, u: int, i: int) -> tuple[float, float]:
         """Own visits and clicks, and those of other slots, but at most `borrow` of them."""
@@ -420,8 +459,7 @@ class PathZooming:
         others = self.total(u) - plays
         if others > 0:
             lent = min(self.borrow, others)
-            gained = float(sum(self.r[u, j] for j in range(self.slots)))
-            clicks += lent * (gained - clicks) / others
+            clicks += lent * (self.gains(u) - clicks) / others
             plays += lent
         return plays, clicks
 
@@ -449,7 +487,7 @@ class PathZooming:
 
     def look_again(self, u: int) -> None:
         for i in range(self.slots):
-            self.known[u, i] = self.index(u, i)
+            self.known[u, i] = float(np.float32(self.index(u, i)))
 
     def rebound(self, u: int) -> None:
         for i in range(self.slots):
@@ -475,12 +513,7 @@ class PathZooming:
         return u, 1.0
 
     def update(self, i: int, pick: int, reward: int) -> None:
-        path = self.tree.path(self.tree.leaves[pick])
-        for u in path:
-            self.n[u, i] += 1
-            self.r[u, i] += reward
-        told_apart = [u for u in path if u == 0 or self.children(self.tree.parent[u])]
-        for u in told_apart:  # from the document up
+        for u in self.visit(i, pick, reward):  # from the smallest up
             if self.total(u) >= self.due[u]:
                 self.due[u] = self.total(u) + self.total(u) // 8 + 1
                 for child in self.children(u):

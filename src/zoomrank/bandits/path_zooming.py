@@ -54,6 +54,7 @@ from zoomrank.bandits.visited import (
     more_visited,
     roomier,
     transplant,
+    widest_of,
     with_room,
 )
 from zoomrank.bandits.zooming import (
@@ -70,6 +71,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
 
+PATIENCE = 15  # visits without a click before a subtree's children are told apart
 TABLE = 4096  # logarithms that are looked up
 LOG_2 = float(np.log(2.0))
 
@@ -464,6 +466,7 @@ class PathZooming(Bandit):
                 raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
         self.confidence, self.growth, self.optimism = float(confidence), float(growth), float(optimism)
         self.borrow, self.prior, self.correlated = float(borrow), float(prior), bool(correlated)
+        self._scratches: dict[int, tuple[Any, ...]] = {}
 
     not_saved = Bandit.not_saved | {*Paths._fields, *Trail._fields}
 
@@ -493,20 +496,26 @@ class PathZooming(Bandit):
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:
         """Nothing seen but that there is a root."""
-        visited = fresh_visited(self.tree, slots, more)
-        hopes = np.full((len(visited.node), slots), np.inf)
+        visited = fresh_visited(self.tree, slots, PATIENCE, more)
+        hopes = np.full((len(visited.node), slots), np.inf, np.float32)
         favourite, due = np.zeros(hopes.shape, np.uint32), np.zeros(len(hopes), np.uint32)
         bounds = Bounds(hopes, hopes.copy(), favourite, due)
         taste = Taste(self.confidence, self.growth, self.optimism, self.borrow, self.prior, self.correlated)
-        paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, visited.widest)
-        room = max(len(paths.stack_entry), (self.tree.depth + 1) * visited.widest + 1)
-        stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}
-        paths, trail = paths._replace(**stack), _fresh_trail(room)
-        return PathState(*self.grove, *visited, *bounds, *taste, *paths, *trail, *endless(slots))
+        return PathState(*self.grove, *visited, *bounds, *taste, *self._scratch(slots), *endless(slots))
+
+    def _scratch(self, slots: int) -> tuple[Any, ...]:
+        """Room to work in, which all learners of this bandit share."""
+        if slots not in self._scratches:
+            widest = widest_of(self.tree)
+            paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, widest)
+            room = max(len(paths.stack_entry), (self.tree.depth + 1) * widest + 1)
+            stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}
+            self._scratches[slots] = (*paths._replace(**stack), *_fresh_trail(room))
+        return self._scratches[slots]
 
     def larger(self, state: Any) -> Any:
         """Room for more entries, of which anything may be hoped."""
-        room = roomier(state, self.tree)
+        room = roomier(state)
         hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
         others = {name: with_room(getattr(state, name), room) for name in ("favourite", "due")}
         return state._replace(**more_visited(state, room), **hopes, **others)

@@ -51,6 +51,8 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
 
+PATIENCE = 1  # visits without a click before a subtree's children are told apart
+
 
 class Belief(NamedTuple):
     """The parameters of `TreeThompson`."""
@@ -136,19 +138,19 @@ class TreeThompson(Bandit):
     def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
         """The same beliefs; new documents join the subtrees that they are in."""
         moved = TreeThompson(tree, **self.settings)
-        fresh = moved.fresh_state(state.plays.shape[1], len(state.node) + len(tree))
+        fresh = moved.fresh_state(state.plays.shape[1], len(state.node) + len(tree) - len(self.tree))
         transplant(state, fresh, growth(tree))
         return moved, fresh
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:
         """Nothing seen but that there is a root."""
-        visited = fresh_visited(self.tree, slots, more)
+        visited = fresh_visited(self.tree, slots, PATIENCE, more)
         paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, visited.widest)
         return ThompsonState(*self.grove, *visited, self.prior, self.correlated, *paths, *endless(slots))
 
     def larger(self, state: Any) -> Any:
         """Room for more entries."""
-        return state._replace(**more_visited(state, roomier(state, self.tree)))
+        return state._replace(**more_visited(state, roomier(state)))
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """The smallest subtree that was told apart and holds the document; its index is the mean of the belief."""

@@ -1,8 +1,9 @@
 """The part of a tree that was visited, counted along paths: a visit counts for all subtrees that hold the document.
 
-All slots share one such tree, each with counts of its own. The children of a node are told apart only once two visits
-were below it; until then the node remembers the single visit that it had. So memory follows what was visited, however
-large the collection is.
+All slots share one such tree, each with counts of its own. The children of a node are told apart at the first visit
+after a click, or after `patience` visits without one: where nobody clicks there is little to tell. Then the child that
+holds the clicked document (or the last one) starts with that visit, the others with none. So memory follows what
+visitors liked, however large the collection is.
 """
 
 from __future__ import annotations
@@ -27,26 +28,33 @@ class Visited(NamedTuple):
     gains: Array  # [entry]: R(u), clicks in all slots
     plays: Array  # [entry, slot]: n(u)
     clicks: Array  # [entry, slot]: r(u)
-    memory: Array  # [entry]: the document, slot and reward of the only visit, while there was but one
+    last: Array  # [entry]: the last clicked document, or last visited if none was, while its children are one
+    last_slot: Array  # [entry]: where that was
     filled: Array  # entries in use
     widest: int  # the largest number of children of any node
+    patience: int  # visits without a click after which children are told apart
 
 
-def fresh_visited(tree: DocumentTree, slots: int, more: int = 0) -> Visited:
+def widest_of(tree: DocumentTree) -> int:
+    """The largest number of children of any node."""
+    return max(int(np.diff(tree.shape.child_start).max()), 1)
+
+
+def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) -> Visited:
     """Nothing seen but that there is a root; room for a round, and more."""
-    widest = max(int(np.diff(tree.shape.child_start).max()), 1)
-    room = 1 + 2 * slots * (tree.depth + 1) * widest + more
-    node, up, child, fan, total, gains = (np.zeros(room, np.uint32) for _ in range(6))
+    widest = widest_of(tree)
+    room = 1 + slots * widest + more
+    node, up, child, fan, total, gains, last = (np.zeros(room, np.uint32) for _ in range(7))
     plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
-    memory, filled = np.zeros((room, 3), np.uint32), np.ones(1, np.int64)
+    last_slot, filled = np.zeros(room, np.uint8), np.ones(1, np.int64)
     fan[0] = tree.shape.child_start[1] - tree.shape.child_start[0]
-    return Visited(node, up, child, fan, total, gains, plays, clicks, memory, filled, widest)
+    return Visited(node, up, child, fan, total, gains, plays, clicks, last, last_slot, filled, widest, patience)
 
 
-def roomier(state: Any, tree: DocumentTree) -> int:
-    """How many entries to make room for: a third more, and enough for a round."""
+def roomier(state: Any) -> int:
+    """How many entries to make room for: an eighth more, and enough for a round."""
     room, slots = state.plays.shape
-    return int(room + max(room // 3, 2 * slots * (tree.depth + 1) * state.widest))
+    return int(room + max(room // 8, slots * state.widest))
 
 
 def with_room(array: Array, room: int, fresh: float = 0) -> Array:
@@ -58,13 +66,14 @@ def with_room(array: Array, room: int, fresh: float = 0) -> Array:
 
 def more_visited(state: Any, room: int) -> dict[str, Array]:
     """All that has an entry's length, longer."""
-    return {name: with_room(getattr(state, name), room) for name in Visited._fields if name not in ("filled", "widest")}
+    kept = ("filled", "widest", "patience")
+    return {name: with_room(getattr(state, name), room) for name in Visited._fields if name not in kept}
 
 
 @inlined
 def is_roomy(state: Any) -> Scalar:
     """Whether another round fits, whatever it visits."""
-    return state.filled[0] + state.plays.shape[1] * state.path.shape[1] * state.widest <= len(state.node)
+    return state.filled[0] + state.plays.shape[1] * state.widest <= len(state.node)
 
 
 @inlined
@@ -83,38 +92,39 @@ def _tell_apart(state: Any, entry: Scalar) -> None:
     start = np.uint64(state.child_start[np.uint64(state.node[at])])
     fan = np.uint64(state.fan[at])
     first = np.uint64(state.filled[0])
-    document = state.memory[at, 0]
+    document = state.last[at]
     for step in range(fan):
         child = first + step
         state.node[child] = start + step
         state.up[child] = at
         state.fan[child] = state.child_start[start + step + np.uint64(1)] - state.child_start[start + step]
         if state.first_document[start + step] <= document < state.end_document[start + step]:
-            for part in range(3):
-                state.memory[child, part] = state.memory[at, part]
-            _count(state, child, state.memory[at, 1], state.memory[at, 2])
+            state.last[child], state.last_slot[child] = document, state.last_slot[at]
+            _count(state, child, state.last_slot[at], min(state.gains[at], np.uint32(1)))
     state.filled[0] += fan
     state.child[at] = first
 
 
 @inlined
 def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> Scalar:
-    """Count a visit for all subtrees that hold the document; returns the entry of the smallest."""
-    at = np.uint64(0)
-    going = True
-    while going:
-        leaf = state.fan[at] == 0
-        seen = state.total[at] > 0
-        if seen and not leaf and state.child[at] == 0:
+    """Count a visit for all subtrees that hold the document; returns the entry of the smallest.
+
+    One visit tells the children of one node apart at most, so that the room that a round needs is known.
+    """
+    at, settled = np.uint64(0), False
+    while True:
+        ripe = state.gains[at] > 0 or state.total[at] >= state.patience
+        if ripe and not settled and state.child[at] == 0 and state.fan[at] > 0:
             _tell_apart(state, at)
+            settled = True
         _count(state, at, slot, reward)
-        going = seen and not leaf
-        if going:
-            at = np.uint64(state.child[at])
-            while state.end_document[state.node[at]] <= document:
-                at += np.uint64(1)
-        else:
-            state.memory[at, 0], state.memory[at, 1], state.memory[at, 2] = document, slot, reward
+        if state.child[at] == 0:
+            break
+        at = np.uint64(state.child[at])
+        while state.end_document[state.node[at]] <= document:
+            at += np.uint64(1)
+    if reward == 1 or state.gains[at] == 0:
+        state.last[at], state.last_slot[at] = document, slot
     return np.int64(at)
 
 
@@ -161,8 +171,8 @@ def transplant(old: Any, new: Any, moved: Growth) -> Array:
             new.total[entry], new.gains[entry] = old.total[was], old.gains[was]
             for slot in range(old.plays.shape[1]):
                 new.plays[entry, slot], new.clicks[entry, slot] = old.plays[was, slot], old.clicks[was, slot]
-            new.memory[entry] = old.memory[was]
-            new.memory[entry, 0] = moved.document[old.memory[was, 0]]
+            new.last[entry] = moved.document[old.last[was]]
+            new.last_slot[entry] = old.last_slot[was]
             if old.child[was] != 0:
                 first = new.filled[0]
                 new.child[entry] = first
