@@ -99,6 +99,11 @@ def inlined(function: Function) -> Function:
     return cast(Function, numba.njit(**_PIECE)(function))
 
 
+def separate(function: Function) -> Function:
+    """Compile a piece of a kernel that is large, or called from many places, once: compiling takes less time."""
+    return cast(Function, numba.njit(**{**_PIECE, "forceinline": False})(function))
+
+
 def compiled(function: Function) -> Function:
     """Compile a kernel on first use and keep it on disk. Exact arithmetic: no fastmath."""
     before = _settings.CACHE_DIR

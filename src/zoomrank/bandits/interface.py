@@ -90,7 +90,8 @@ def _update_alone(state: Any, feedback: Feedback, context: Array) -> None:
 
 
 @compiled
-def _is_roomy(state: Any) -> Scalar:
+def is_roomy(state: Any) -> Scalar:
+    """Whether another round fits; for callers in Python."""
     return bool(roomy(state))
 
 
@@ -182,5 +183,5 @@ class Bandit(ABC):
     def _make_room(self) -> None:
         if self._state is None:
             self._state = self.fresh_state(1)
-        while not _is_roomy(self._state):
+        while not is_roomy(self._state):
             self._state = self.larger(self._state)

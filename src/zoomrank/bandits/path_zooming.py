@@ -66,7 +66,7 @@ from zoomrank.bandits.zooming import (
     remember_paths,
     share_out,
 )
-from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.compiled import Scalar, compiled, flat, inlined, separate
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
@@ -103,6 +103,8 @@ class Trail(NamedTuple):
     best: Array  # the best capped bound among its children
     origin: Array  # the place of its parent in this list
     inside: Array  # the place of the first of its children that is in it
+    search_entry: Array  # a stack of entries yet to be searched
+    search_limit: Array  # and what those above them allow
     logarithm: Array  # of 1, 2, 3, …
 
 
@@ -233,33 +235,76 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     _rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
-@inlined
-def _walk_freely(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.random.Generator) -> Scalar:
-    """Walk down along the best bound, capped by one number, to an entry whose children are not told apart."""
-    column, at = np.uint64(slot), np.uint64(entry)
-    while state.child[at] != 0:
-        favourite = np.uint64(state.favourite[at, column])
-        if favourite != 0 and state.bound[favourite, column] <= cap:
-            at = favourite
+@separate
+def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar) -> Scalar:
+    """The best bound, capped by one number, of the eligible documents below an entry; if below the threshold, anything
+    below it.
+
+    A search that turns back where witnesses allow no more than was found already. It goes down along the favourites
+    first, so that it finds much of what there is at once.
+    """
+    found, column, size = -1.0, np.uint64(slot), np.uint64(1)
+    state.search_entry[0], state.search_limit[0] = entry, cap
+    while size > 0:
+        size -= np.uint64(1)
+        at = np.uint64(state.search_entry[size])
+        most = min(state.search_limit[size], state.bound[at, column])
+        if most < threshold or most <= found or size_of(state, state.node[at]) == 0:
             continue
         first = np.uint64(state.child[at])
-        fan = np.uint64(state.fan[at])
-        top, ties = min(state.bound[first, column], cap), 1
-        at = first
-        for step in range(np.uint64(1), fan):
-            value = min(state.bound[first + step, column], cap)
-            if value > top:
-                top, ties = value, 1
-                at = first + step
-            elif value == top:
-                ties += 1
-        if ties > 1:
-            skip = np.int64(rng.random() * ties)
-            at = first
-            while min(state.bound[at, column], cap) != top or skip > 0:
-                if min(state.bound[at, column], cap) == top:
-                    skip -= 1
-                at += np.uint64(1)
+        if first == 0:
+            found = most
+            continue
+        favourite = np.uint64(state.favourite[at, column])
+        for turn in range(2):
+            for child in range(first, first + np.uint64(state.fan[at])):
+                if (child == favourite) == (turn == 1):
+                    state.search_entry[size], state.search_limit[size] = child, most
+                    size += np.uint64(1)
+    return found
+
+
+@inlined
+def _hope(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar) -> Scalar:
+    """What may be hoped for below an entry that holds no document of S: exactly, unless it is below the threshold."""
+    value = min(state.bound[np.uint64(entry), np.uint64(slot)], cap)
+    if len(state.eligible) > 0 and value >= threshold:
+        value = _best_eligible(state, slot, entry, cap, threshold)
+    return value
+
+
+@inlined
+def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar) -> Scalar:
+    """Walk down as long as one child is better than all others and the cap does not matter."""
+    at, going = np.uint64(entry), True
+    while going:
+        favourite = np.uint64(state.favourite[at, np.uint64(slot)])
+        going = state.child[at] != 0 and favourite != 0 and state.bound[favourite, np.uint64(slot)] <= cap
+        if going:
+            at = favourite
+    return at
+
+
+@inlined
+def _walk_freely(
+    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, rng: np.random.Generator
+) -> Scalar:
+    """Walk down along the best bound, capped by one number, to an entry whose children are not told apart.
+
+    What is known to be below the entry spares the search for eligible documents everything that is worth less.
+    """
+    at = np.uint64(entry)
+    while state.child[at] != 0:
+        ahead = _walk_along_favourites(state, slot, at, cap)
+        if len(state.eligible) == 0 or (state.child[ahead] == 0 and size_of(state, state.node[ahead]) > 0):
+            at = ahead
+        if state.child[at] != 0:
+            first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
+            for step in range(fan):
+                state.value[step] = _hope(state, slot, first + step, cap, max(top, known))
+                top = max(top, state.value[step])
+            known = top
+            at = first + one_of_the_best(state.value, fan, top, rng)
     return np.int64(at)
 
 
@@ -280,7 +325,7 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
         width, limit = state.width[node], state.limit[place]
         best = -1.0
         state.inside[place] = size
-        if min(limit, width) >= found:
+        if min(limit, width) >= found and (len(state.eligible) == 0 or size_of(state, node) > 0):
             level, mask = state.stack_depth[place], state.stack_mask[place]
             if first == 0:
                 best = farthest_from(state, node, level, mask)
@@ -288,7 +333,7 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
                 share_out(state, state.below, node, level, mask)
                 for step in range(np.uint64(state.fan[at])):
                     if state.below[step] == 0:
-                        best = max(best, min(state.bound[first + step, column], width))
+                        best = max(best, _hope(state, slot, first + step, width, max(best, found)))
                     else:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
@@ -308,78 +353,13 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
     return size
 
 
-@inlined
-def _best_eligible(
-    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, cap: Scalar, threshold: Scalar
-) -> Scalar:
-    """The best capped bound of the eligible documents below an entry; if below the threshold, anything below it.
-
-    A search that turns back where witnesses or the cap allow no more than was found already. It goes down along the
-    favourites first, so that it finds much of what there is at once.
-    """
-    found, column, size = -1.0, np.uint64(slot), np.uint64(1)
-    state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = entry, depth, mask
-    state.limit[0], state.best[0] = np.inf, cap
-    while size > 0:
-        size -= np.uint64(1)
-        at = np.uint64(state.stack_entry[size])
-        level, here, cap = state.stack_depth[size], state.stack_mask[size], state.best[size]
-        node, first = np.uint64(state.node[at]), np.uint64(state.child[at])
-        limit = min(state.limit[size], state.bound[at, column])
-        if here != 0:
-            cap = state.width[node]
-        most = min(limit, cap)
-        if most < threshold or most <= found or size_of(state, node) == 0:
-            continue
-        if first == 0:
-            found = max(found, min(limit, farthest_from(state, node, level, here)) if here != 0 else most)
-            continue
-        if here != 0:
-            share_out(state, state.inner, node, level, here)
-        favourite = np.uint64(state.favourite[at, column])
-        for turn in range(2):
-            for step in range(np.uint64(state.fan[at])):
-                if (first + step == favourite) == (turn == 1):
-                    state.stack_entry[size] = first + step
-                    state.stack_depth[size] = level + 1
-                    state.stack_mask[size] = state.inner[step] if here != 0 else 0
-                    state.limit[size], state.best[size] = limit, cap
-                    size += np.uint64(1)
-    return found
-
-
-@inlined
-def _walk_among_eligible(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> Scalar:
-    """Walk down along the best capped bound of eligible documents."""
-    at, depth, mask, cap = np.uint64(0), 0, (1 << above) - 1, np.inf
-    while state.child[at] != 0:
-        first, fan, node = np.uint64(state.child[at]), np.uint64(state.fan[at]), np.uint64(state.node[at])
-        if mask != 0:
-            cap = state.width[node]
-            share_out(state, state.below, node, depth, mask)
-        top = -1.0
-        for step in range(fan):
-            inside = state.below[step] if mask != 0 else 0
-            state.value[step] = _best_eligible(state, slot, first + step, depth + 1, inside, cap, top)
-            top = max(top, state.value[step])
-        chosen = one_of_the_best(state.value, fan, top, rng)
-        at = first + chosen
-        depth += 1
-        mask = state.below[chosen] if mask != 0 else 0
-    return np.int64(at)
-
-
 @on_select(PathState)
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
-    if len(state.eligible) > 0:
-        counted = above if state.correlated else 0
-        remember_paths(state, shown, counted)
-        return _walk_among_eligible(state, slot, counted, rng), 1.0
-    at, cap = np.uint64(0), np.inf
+    at, cap, known = np.uint64(0), np.inf, -1.0
     if state.correlated and above > 0:
         remember_paths(state, shown, above)
         size = _follow_paths(state, slot, above)
-        column, place, on_path = np.uint64(slot), np.uint64(0), True
+        place, on_path = np.uint64(0), True
         while on_path and state.child[at] != 0:
             first, fan, listed = np.uint64(state.child[at]), np.uint64(state.fan[at]), np.uint64(state.inside[place])
             cap = state.width[np.uint64(state.node[at])]
@@ -389,13 +369,14 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
                     state.below[step] = listed
                     listed += np.uint64(1)
                 else:
-                    state.value[step] = min(state.bound[first + step, column], cap)
+                    state.value[step] = _hope(state, slot, first + step, cap, state.best[place])
                     state.below[step] = 0
-            chosen = one_of_the_best(state.value, fan, state.best[place], rng)
+            known = state.best[place]
+            chosen = one_of_the_best(state.value, fan, known, rng)
             at = first + chosen
             place = np.uint64(state.below[chosen])
             on_path = place != 0
-    return _walk_freely(state, slot, at, cap, rng), 1.0
+    return _walk_freely(state, slot, at, cap, known, rng), 1.0
 
 
 @on_subtree(PathState)
@@ -424,7 +405,9 @@ def _rebound_all(state: Any) -> None:
 def _fresh_trail(room: int) -> Trail:
     limit, best = np.zeros(room), np.zeros(room)
     origin, inside = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    return Trail(limit, best, origin, inside, np.log(np.maximum(np.arange(TABLE), 1)))
+    search_entry, search_limit = np.zeros(room, np.int64), np.zeros(room)
+    table = np.log(np.maximum(np.arange(TABLE), 1))
+    return Trail(limit, best, origin, inside, search_entry, search_limit, table)
 
 
 class PathZooming(Bandit):

@@ -5,10 +5,15 @@ import sys
 from collections.abc import Sequence
 
 from zoomrank import __version__
-from zoomrank.cli import demo, evaluate, inspect, report, reproduce, simulate, study
+from zoomrank.cli import demo, evaluate, inspect, report, reproduce, serve, simulate, study
 from zoomrank.errors import ZoomrankError
 
-_COMMANDS = (demo, simulate, reproduce, report, study, inspect, evaluate)
+_COMMANDS = (demo, simulate, reproduce, report, study, inspect, evaluate, serve)
+
+_EXTRAS = {  # which modules each of them brings
+    "lab": ("markdown_it", "matplotlib", "pyarrow", "rich"),
+    "service": ("fastapi", "httpx", "plotly", "prometheus_client", "pydantic", "uvicorn"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,9 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"zoomrank: {error}\n")
         return 2
     except ModuleNotFoundError as error:
-        if error.name not in ("markdown_it", "matplotlib", "pyarrow", "rich"):
+        extra = next((extra for extra, names in _EXTRAS.items() if error.name in names), None)
+        if extra is None:
             raise
-        sys.stderr.write(f"zoomrank: this needs {error.name}: pip install 'zoomrank[lab]'\n")
+        sys.stderr.write(f"zoomrank: this needs {error.name}: pip install 'zoomrank[{extra}]'\n")
         return 2
     except OSError as error:
         sys.stderr.write(f"zoomrank: {error}\n")

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.interface import Bandit, Feedback, Seed, learn_from, roomy, select, subtree
+from zoomrank.bandits.interface import Bandit, Feedback, Seed, is_roomy, learn_from, roomy, select, subtree
 from zoomrank.bandits.subtree import draw_document
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.errors import (
@@ -268,10 +268,13 @@ class Ranked:
     def explain(self, ranking: Ranking) -> list[SlotExplanation]:
         """Why each document of a ranking stands where it stands, as the slots' learners see it now."""
         self._check_made(ranking.ranker, ranking.number, 1)
-        current = self._up_to_date(ranking.impressions, ranking.edition)
+        return self.reasons(self._up_to_date(ranking.impressions, ranking.edition))
+
+    def reasons(self, current: Impressions) -> list[SlotExplanation]:
+        """The same, for a ranking whose documents stand where they stand now."""
         shown = current.shown[0]
         rows = []
-        for slot, document in enumerate(ranking.documents):
+        for slot, document in enumerate(self.tree.documents.at(shown)):
             found = self.bandit.strategy_of(self.state, slot, shown[:slot], int(current.pick[0, slot]))
             size = int(self.tree.shape.end_document[found.node]) - int(self.tree.shape.first_document[found.node])
             mean = found.clicks / found.plays if found.plays else 0.0
@@ -300,6 +303,11 @@ class Ranked:
     def make_room(self) -> None:
         """Give the state more room: kernels stop and ask for it."""
         self.state = self.bandit.larger(self.state)
+
+    def settle_room(self) -> None:
+        """Have the room that the next round may need: how much there is then depends on what was learned alone."""
+        while not is_roomy(self.state):
+            self.make_room()
 
     def _absorb(self, impressions: Impressions, clicks: Array) -> None:
         row = learn_rows(self.state, impressions, clicks, 0)

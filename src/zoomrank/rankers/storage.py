@@ -37,10 +37,27 @@ from zoomrank.spaces.topology import Array
 MAGIC = b"zoomrank"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQ")
+_EFFORT = 1  # of compression: most of what there is to gain, in a tenth of the time
 
 
 def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
     """Write a ranker to a file; the file appears whole or not at all."""
+    folder = Path(path).resolve().parent
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        file.write(to_bytes(ranker))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, path)
+
+
+def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Ranked:
+    """Read a ranker back; it goes on exactly as the saved one would have."""
+    header, body = _read(Path(path).read_bytes(), path)
+    return _restored(header, body, _bandit(header["bandit"], _tree(header["tree"], tree)))
+
+
+def to_bytes(ranker: Ranked) -> bytes:
+    """What `save` writes."""
     arrays = _arrays(ranker)
     header = json.dumps(
         {
@@ -57,25 +74,26 @@ def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
             "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
         }
     ).encode()
-    body = zlib.compress(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()))
+    body = zlib.compress(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()), _EFFORT)
     content = _PREFIX.pack(MAGIC, VERSION, len(header)) + header + body
-    folder = Path(path).resolve().parent
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        file.write(content + hashlib.sha256(content).digest())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, path)
+    return content + hashlib.sha256(content).digest()
 
 
-def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Ranked:
-    """Read a ranker back; it goes on exactly as the saved one would have."""
-    header, body = _read(Path(path))
-    tree = _tree(header["tree"], tree)
+def from_bytes(content: bytes, bandit: Bandit) -> Ranked:
+    """The ranker that was turned into bytes, with a bandit that many rankers share."""
+    header, body = _read(content, "a ranker")
+    _tree(header["tree"], bandit.tree)
+    if header["bandit"] != _specification(bandit):
+        raise FileFormatError(f"This ranker has another learner: {header['bandit']}.")
+    return _restored(header, body, bandit)
+
+
+def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     kind = _class(named, header["ranker"], Ranked)
     if header["random"]["bit_generator"] != "PCG64":
-        raise FileFormatError(f"{path} has a random generator of an unknown kind.")
+        raise FileFormatError("This ranker has a random generator of an unknown kind.")
     ranker: Ranked = kind.__new__(kind)
-    Ranked.__init__(ranker, _bandit(header["bandit"], tree), header["slots"], duplicates=header["duplicates"])
+    Ranked.__init__(ranker, bandit, header["slots"], duplicates=header["duplicates"])
     ranker.name, ranker.made = header["name"], header["made"]
     ranker.rng.bit_generator.state = header["random"]
     arrays: dict[str, Array] = {}
@@ -85,7 +103,7 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Rank
         arrays[name] = np.frombuffer(body[at : at + size], dtype=dtype).reshape(shape).copy()
         at += size
     if header["removed"]:
-        ranker.remove(tree.documents.at(header["removed"]))
+        ranker.remove(bandit.tree.documents.at(header["removed"]))
     ranker.moves = [arrays.pop(f"move {edition}") for edition in range(header["editions"])]
     ranker.answered = bytearray(arrays.pop("answered").tobytes())
     ranker.state = ranker.state._replace(**arrays)
@@ -103,8 +121,7 @@ def _arrays(ranker: Ranked) -> dict[str, Array]:
     return {**kept, **moves, "answered": np.frombuffer(bytes(ranker.answered), dtype=np.uint8)}
 
 
-def _read(path: Path) -> tuple[dict[str, Any], bytes]:
-    content = path.read_bytes()
+def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     if len(content) < _PREFIX.size + 32 or content[:8] != MAGIC:
         raise FileFormatError(f"{path} was not written by zoomrank.")
     _, version, length = _PREFIX.unpack_from(content)

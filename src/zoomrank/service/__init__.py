@@ -1,0 +1,6 @@
+"""Rankers behind HTTP: a learner per query, a durable log of everything that was shown and answered, a page to watch.
+
+`settings` what a collection's owner chooses · `events` what is written down · `learner` one query's ranker, made of
+events alone · `store` where they are kept (SQLite, PostgreSQL) · `journal` many of them in one durable write · `engine`
+the service without HTTP · `api` the service with it.
+"""

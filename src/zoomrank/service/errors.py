@@ -1,0 +1,75 @@
+"""What the service refuses: each with the HTTP status that says so and a word that programs can read."""
+
+from __future__ import annotations
+
+from zoomrank.errors import ZoomrankError
+
+
+class ServiceError(ZoomrankError):
+    """A request that is refused."""
+
+    status = 400
+    code = "bad_request"
+
+
+class UnknownError(ServiceError):
+    """No such collection, query or impression."""
+
+    status = 404
+    code = "unknown"
+
+
+class ExistsError(ServiceError):
+    """A collection of this name exists already."""
+
+    status = 409
+    code = "exists"
+
+
+class ContradictionError(ServiceError):
+    """The impression was answered before, and otherwise."""
+
+    status = 409
+    code = "contradiction"
+
+
+class ExpiredError(ServiceError):
+    """The answer comes too late."""
+
+    status = 410
+    code = "expired"
+
+
+class UnusableError(ServiceError):
+    """What was sent is well formed and cannot be done."""
+
+    status = 422
+    code = "unusable"
+
+
+class MissingKeyError(ServiceError):
+    """No key, or one that nobody has."""
+
+    status = 401
+    code = "missing_key"
+
+
+class ForbiddenError(ServiceError):
+    """A key that may not do this."""
+
+    status = 403
+    code = "forbidden"
+
+
+class TooLargeError(ServiceError):
+    """More bytes than the service takes."""
+
+    status = 413
+    code = "too_large"
+
+
+class StorageError(ServiceError):
+    """Nothing could be written down, so nothing was done."""
+
+    status = 503
+    code = "storage"

@@ -1,0 +1,66 @@
+"""`serve`: the service in this process, until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from zoomrank.errors import ParameterError
+from zoomrank.service.api import LARGEST_BODY, make_app
+from zoomrank.service.engine import Engine
+from zoomrank.service.gate import Keys
+from zoomrank.service.stores import open_store
+
+
+def make_server(
+    data: Path,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    store: str | None = None,
+    keys: Keys | None = None,
+    memory: int = 2**30,
+    largest_body: int = LARGEST_BODY,
+    **options: Any,
+) -> Server:
+    """A server that is ready to run; refused if others could reach it without a key."""
+    if not keys and not is_loopback(host):
+        raise ParameterError(
+            f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
+            "(“admin …”, “rank …”, “read …”) and pass it with --keys FILE."
+        )
+    engine = Engine(open_store(data, store), data, memory)
+    app = make_app(engine, keys, largest_body)
+    config = uvicorn.Config(
+        app, host, port, log_level="warning", access_log=False, server_header=False, backlog=2048, **options
+    )
+    return Server(config)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Server(uvicorn.Server):
+    """Says its address as soon as it takes requests."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.announce: Callable[[str], None] = lambda _: None
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Start to listen."""
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")

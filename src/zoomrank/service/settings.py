@@ -1,0 +1,55 @@
+"""What the owner of a collection chooses, and the limits that hold for everybody."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zoomrank import rankers
+from zoomrank.bandits import Anytime, Bandit
+from zoomrank.errors import ParameterError
+from zoomrank.spaces import DocumentTree
+
+LONGEST_NAME = 64
+LONGEST_QUERY = 512
+MOST_SLOTS = 50
+MOST_NAMED = 100_000  # documents that one request may name
+ALGORITHMS = (
+    "ZoomRank",
+    "RankThompson",
+    "RankRandom",
+    "RankCorrZoom",
+    "RankZoom",
+    "RankContextZoom",
+    "RankUCB1",
+    "RankKLUCB",
+    "CascadeKLUCB",
+    "RankGridUCB1",
+    "RankGridEXP3",
+)
+FOREVER = frozenset({"ZoomRank", "RankThompson", "RankRandom", "RankKLUCB", "CascadeKLUCB"})  # need no phases
+
+
+class Settings(BaseModel):
+    """How the queries of a collection learn."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    algorithm: Literal[ALGORITHMS] = "ZoomRank"  # type: ignore[valid-type]
+    parameters: dict[str, float | bool | str] = Field(default_factory=dict, max_length=20)
+    slots: int = Field(default=5, ge=1, le=MOST_SLOTS)
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    answer_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
+    unanswered: Literal["abandoned", "unseen"] = "abandoned"
+
+    def bandit(self, tree: DocumentTree) -> Bandit:
+        """The learner of each slot, of which all queries share one."""
+        kind: Any = getattr(rankers, self.algorithm)
+        if self.slots > len(tree):
+            raise ParameterError(f"{self.slots} slots cannot be filled from {len(tree)} documents.")
+        try:
+            bandit: Bandit = kind.make(tree, **self.parameters)
+        except TypeError as error:
+            raise ParameterError(f"{self.algorithm} does not take these parameters: {error}.") from error
+        return bandit if self.algorithm in FOREVER else Anytime(bandit)

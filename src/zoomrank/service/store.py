@@ -1,0 +1,291 @@
+"""`Store`: where everything is kept, in SQL that SQLite and PostgreSQL both understand.
+
+| table | what |
+|---|---|
+| about | the version of this layout, the secret that signs impressions |
+| collections | settings and the collection file |
+| learners | the query of each learner, and its newest snapshot |
+| events | the log: append-only, in the order in which learners noted it |
+| activity | what became of impressions, per collection and ten seconds |
+
+One thread writes (`journal`), others read. A batch is one transaction: all of it is durable, or none.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from zoomrank.service.errors import StorageError
+from zoomrank.service.events import Event
+from zoomrank.service.settings import Settings
+
+LAYOUT = 1
+STEP = 10  # seconds of one row of `activity`
+SHOWN, SATISFIED, ABANDONED, UNSEEN = -1, -2, -3, -4  # rows of `activity`; those of clicks are their slots
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS collections (
+    id {whole} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {real} NOT NULL, settings TEXT NOT NULL,
+    digest TEXT NOT NULL, content {bytes} NOT NULL);
+CREATE TABLE IF NOT EXISTS learners (
+    id {whole} PRIMARY KEY, collection {whole} NOT NULL, query TEXT NOT NULL, created {real} NOT NULL,
+    snapshot {bytes}, snapshot_event {whole} NOT NULL DEFAULT 0, snapshot_first {whole} NOT NULL DEFAULT 0,
+    counts TEXT, impressions {whole} NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
+CREATE TABLE IF NOT EXISTS events (
+    id {whole} PRIMARY KEY, learner {whole} NOT NULL, number {whole} NOT NULL, time {real} NOT NULL,
+    answer {whole}, shown {bytes});
+CREATE INDEX IF NOT EXISTS events_impression ON events (learner, number);
+CREATE TABLE IF NOT EXISTS activity (
+    collection {whole} NOT NULL, step {whole} NOT NULL, what {whole} NOT NULL, count {whole} NOT NULL,
+    PRIMARY KEY (collection, step, what))
+"""
+
+
+class StoredCollection(NamedTuple):
+    """A collection without its content."""
+
+    id: int
+    name: str
+    created: float
+    settings: Settings
+    digest: str
+
+
+class StoredLearner(NamedTuple):
+    """A learner as it was when it was last written down whole."""
+
+    id: int
+    snapshot: bytes | None
+    snapshot_event: int  # the last that it knows
+    snapshot_first: int  # the first impression that later events can be about
+
+
+class Snapshot(NamedTuple):
+    """A learner, whole."""
+
+    learner: int
+    content: bytes
+    event: int
+    first: int
+    counts: str
+    impressions: int
+
+
+class QueryRow(NamedTuple):
+    """A query in a list; its counts are those of the newest snapshot."""
+
+    id: int
+    query: str
+    created: float
+    counts: dict[str, Any] | None
+
+
+@dataclass
+class Batch:
+    """What is written together."""
+
+    learners: list[tuple[int, int, str, float]] = field(default_factory=list)  # id, collection, query, created
+    events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
+    snapshots: list[Snapshot] = field(default_factory=list)
+    activity: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+
+    def __bool__(self) -> bool:
+        return bool(self.learners or self.events or self.snapshots)
+
+
+class Store(ABC):
+    """Two connections: one for the thread that writes, one for all that read."""
+
+    mark: str  # how a parameter is written
+    types: ClassVar[dict[str, str]]
+    failures: tuple[type[Exception], ...]
+
+    def __init__(self) -> None:
+        self.writer = self.connect()
+        self.reader = self.connect()
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        with self._writing:
+            self._create()
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """A connection in which every statement is a transaction of its own, unless one was begun."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything."""
+
+    def _create(self) -> None:
+        cursor = self.writer.cursor()
+        for statement in _TABLES.format(**self.types).split(";"):
+            cursor.execute(statement)
+        for name, value in (("layout", str(LAYOUT)), ("secret", secrets.token_hex(32))):
+            cursor.execute(self._sql("INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO NOTHING"), (name, value))
+        found = self.about("layout")
+        if found != str(LAYOUT):
+            raise StorageError(f"The store has layout {found}; this zoomrank reads layout {LAYOUT}.")
+
+    def _sql(self, statement: str) -> str:
+        return statement.replace("?", self.mark)
+
+    def _read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        with self._reading:
+            try:
+                cursor = self.reader.cursor()
+                cursor.execute(self._sql(statement), tuple(parameters))
+                return list(cursor.fetchall())
+            except self.failures as error:
+                raise StorageError(f"The store cannot be read: {error}.") from error
+
+    def about(self, name: str) -> str:
+        """One of the facts about the store."""
+        return str(self._read("SELECT value FROM about WHERE name = ?", (name,))[0][0])
+
+    def write(self, batch: Batch) -> None:
+        """Make a batch durable, or none of it."""
+        with self._writing:
+            try:
+                self._in_transaction(batch)
+            except self.failures as error:
+                raise StorageError(f"Nothing was written down: {error}.") from error
+
+    def _in_transaction(self, batch: Batch) -> None:
+        cursor = self.writer.cursor()
+        cursor.execute("BEGIN")
+        try:
+            if batch.learners:
+                cursor.executemany(
+                    self._sql("INSERT INTO learners (id, collection, query, created) VALUES (?, ?, ?, ?)"),
+                    batch.learners,
+                )
+            if batch.events:
+                cursor.executemany(
+                    self._sql("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"),
+                    [(place, *event) for place, event in batch.events],
+                )
+            if batch.activity:
+                cursor.executemany(
+                    self._sql(
+                        "INSERT INTO activity VALUES (?, ?, ?, ?) "
+                        "ON CONFLICT (collection, step, what) DO UPDATE SET count = activity.count + excluded.count"
+                    ),
+                    [(*key, count) for key, count in sorted(batch.activity.items())],
+                )
+            for learner, *columns in batch.snapshots:
+                cursor.execute(
+                    self._sql(
+                        "UPDATE learners SET snapshot = ?, snapshot_event = ?, snapshot_first = ?, counts = ?, "
+                        "impressions = ? WHERE id = ?"
+                    ),
+                    (*columns, learner),
+                )
+            cursor.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        try:
+            self.writer.cursor().execute("ROLLBACK")
+        except self.failures:  # it is over already, or the connection is: the next batch begins anew
+            self.writer = self.connect()
+
+    def add_collection(self, stored: StoredCollection, content: bytes) -> None:
+        """Keep a new collection."""
+        with self._writing:
+            try:
+                self.writer.cursor().execute(
+                    self._sql("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?)"),
+                    (stored.id, stored.name, stored.created, stored.settings.model_dump_json(), stored.digest, content),
+                )
+            except self.failures as error:
+                raise StorageError(f"The collection was not kept: {error}.") from error
+
+    def collections(self) -> list[StoredCollection]:
+        """All collections."""
+        rows = self._read("SELECT id, name, created, settings, digest FROM collections ORDER BY id")
+        return [StoredCollection(row[0], row[1], row[2], Settings.model_validate_json(row[3]), row[4]) for row in rows]
+
+    def content(self, collection: int) -> bytes:
+        """The file of a collection."""
+        return bytes(self._read("SELECT content FROM collections WHERE id = ?", (collection,))[0][0])
+
+    def last(self, table: str) -> int:
+        """The largest id in use."""
+        return int(self._read(f"SELECT COALESCE(MAX(id), 0) FROM {table}")[0][0])  # noqa: S608  (not from outside)
+
+    def find(self, collection: int, query: str) -> StoredLearner | None:
+        """The learner of a query."""
+        rows = self._read(
+            "SELECT id, snapshot, snapshot_event, snapshot_first FROM learners WHERE collection = ? AND query = ?",
+            (collection, query),
+        )
+        return _stored(rows[0]) if rows else None
+
+    def query_of(self, learner: int) -> tuple[int, str] | None:
+        """The collection and the query of a learner."""
+        rows = self._read("SELECT collection, query FROM learners WHERE id = ?", (learner,))
+        return (int(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def events(self, learner: int, after: int = 0, first: int = 0) -> Iterator[tuple[int, Event]]:
+        """The log of a learner after a place, in its order, with places; all of it about impressions from one on."""
+        rows = self._read(
+            "SELECT id, learner, number, time, answer, shown FROM events "
+            "WHERE learner = ? AND number >= ? AND id > ? ORDER BY id",
+            (learner, first, after),
+        )
+        return ((int(row[0]), _event(row)) for row in rows)
+
+    def shown(self, learner: int, number: int) -> bytes | None:
+        """The ranking of an impression, packed."""
+        rows = self._read(
+            "SELECT shown FROM events WHERE learner = ? AND number = ? AND shown IS NOT NULL", (learner, number)
+        )
+        return bytes(rows[0][0]) if rows else None
+
+    def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
+        """The queries of a collection, those with most impressions first, and how many there are."""
+        rows = self._read(
+            "SELECT id, query, created, counts FROM learners WHERE collection = ? "
+            "ORDER BY impressions DESC, id LIMIT ? OFFSET ?",
+            (collection, limit, offset),
+        )
+        total = self._read("SELECT COUNT(*) FROM learners WHERE collection = ?", (collection,))[0][0]
+        return [QueryRow(row[0], row[1], row[2], json.loads(row[3]) if row[3] else None) for row in rows], int(total)
+
+    def count_queries(self) -> dict[int, int]:
+        """How many queries each collection has."""
+        rows = self._read("SELECT collection, COUNT(*) FROM learners GROUP BY collection")
+        return {int(collection): int(count) for collection, count in rows}
+
+    def totals(self) -> dict[tuple[int, int], int]:
+        """What became of all impressions, by collection."""
+        rows = self._read("SELECT collection, what, SUM(count) FROM activity GROUP BY collection, what")
+        return {(int(collection), int(what)): int(count) for collection, what, count in rows}
+
+    def activity(self, collection: int | None, start: int) -> list[tuple[int, int, int]]:
+        """Steps since one of them: (step, what, count)."""
+        where = "" if collection is None else "AND collection = ?"
+        rows = self._read(
+            f"SELECT step, what, SUM(count) FROM activity WHERE step >= ? {where} GROUP BY step, what",  # noqa: S608
+            (start,) if collection is None else (start, collection),
+        )
+        return [(int(step), int(what), int(count)) for step, what, count in rows]
+
+
+def _stored(row: Sequence[Any]) -> StoredLearner:
+    return StoredLearner(int(row[0]), None if row[1] is None else bytes(row[1]), int(row[2]), int(row[3]))
+
+
+def _event(row: Sequence[Any]) -> Event:
+    return Event(row[1], row[2], row[3], row[4], None if row[5] is None else bytes(row[5]))
