@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import ground, learners, others
+from bench import ground, learners, others, service
 from bench.measure import Row
 from zoomrank.lab.store import machine
 
@@ -28,21 +28,26 @@ SECTIONS = {
     "documents": ground.documents,
     "compilation": learners.compilation,
     "others": others.others,
+    "service": service.service,
 }
+ON_REQUEST = {"steady": service.steady}  # takes too long to be run with the rest
 
 
 def main() -> None:
+    known = {**SECTIONS, **ON_REQUEST}
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (default: all)")
+    parser.add_argument(
+        "sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(known)} (default: all but the last)"
+    )
     chosen = parser.parse_args().sections or list(SECTIONS)
-    unknown = set(chosen) - set(SECTIONS)
+    unknown = set(chosen) - set(known)
     if unknown:
-        parser.error(f"there is no section {unknown.pop()!r}; there are {', '.join(SECTIONS)}")
+        parser.error(f"there is no section {unknown.pop()!r}; there are {', '.join(known)}")
     print(f"zoomrank {zoomrank.__version__}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, "
           f"Numba {numba.__version__}, NumPy {np.__version__}, {machine()['processor']}\n")  # fmt: skip
     for section in chosen:
         print(f"### {section}\n\n| what | measured | aim |\n|---|---|---|")
-        for row in SECTIONS[section]():
+        for row in known[section]():
             _print(row)
         print()
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
-from zoomrank import __version__
 from zoomrank.documents import Collection
 from zoomrank.service import models
+from zoomrank.service.busy import Busy, Route
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ServiceError, UnknownError, UnusableError
 from zoomrank.service.gate import App, Gate, Keys
 from zoomrank.service.metrics import Metrics
+from zoomrank.service.refusals import malformed, refusal
 from zoomrank.service.settings import LONGEST_NAME, LONGEST_QUERY, Settings
 
 LARGEST_BODY = 256 * 2**20
@@ -40,31 +41,6 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 _MEDIA = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-class LeanRoute(APIRoute):
-    """A route whose only arguments are those of its path and one body: validated at once, and nothing else in between.
-
-    Ranking and feedback are asked for a hundred times as often as all the rest, and take less time than what the
-    framework does for its general case.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler that the framework calls."""
-        assert self.body_field is not None  # noqa: S101
-        kind: Any = self.body_field.field_info.annotation
-        body = TypeAdapter(kind)
-        endpoint: Any = self.endpoint
-
-        async def handle(request: Request) -> Response:
-            try:
-                asked = body.validate_json(await request.body())
-            except ValidationError as error:
-                raise RequestValidationError(error.errors(include_url=False, include_input=False)) from error
-            answer = await endpoint(asked, **request.path_params)
-            return Response(to_json(answer), media_type="application/json")
-
-        return handle
-
-
 def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY) -> App:
     """The service as an ASGI application."""
 
@@ -76,7 +52,7 @@ def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGE
 
     api = FastAPI(
         title="zoomrank",
-        version=__version__,
+        version=metadata.version("zoomrank"),
         description="Short, diverse rankings that learn from clicks.",
         lifespan=alive,
         responses=_REFUSALS,
@@ -86,43 +62,35 @@ def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGE
     )
     metrics = Metrics(engine)
     _add_errors(api)
-    _add_ranking(api, engine)
+    busy = _add_ranking(api, engine)
     _add_collections(api, engine)
     _add_views(api, engine)
     _add_operations(api, engine, metrics)
     _add_page(api)
-    return Gate(api, keys or Keys({}), metrics, largest_body)
+    return Gate(Busy(api, busy), keys or Keys({}), metrics, largest_body)
 
 
 def _add_errors(api: FastAPI) -> None:
-    def say(status: int, code: str, message: str) -> JSONResponse:
-        headers = {"Retry-After": "1"} if status == 503 else None
-        return JSONResponse({"error": code, "message": message}, status, headers)
+    def say(status: int, body: Mapping[str, str], headers: Mapping[str, str]) -> Response:
+        return JSONResponse(body, status, headers)
 
     @api.exception_handler(ServiceError)
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, ServiceError)  # noqa: S101
-        return say(error.status, error.code, str(error))
+        return say(*refusal(error))
 
     @api.exception_handler(RequestValidationError)
-    async def malformed(_: Request, error: Exception) -> Response:
+    async def not_understood(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101
-        return say(422, "malformed", _in_words(error.errors()))
+        return say(*malformed(error.errors()))
 
     @api.exception_handler(HTTPException)
     async def other(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
-        return say(error.status_code, "http", str(error.detail))
+        return say(error.status_code, {"error": "http", "message": str(error.detail)}, error.headers or {})
 
 
-def _in_words(errors: Sequence[Any]) -> str:
-    first = errors[0]
-    where = ".".join(str(step) for step in first["loc"]) or "the body"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{where}: {first['msg']}{more}."
-
-
-def _add_ranking(api: FastAPI, engine: Engine) -> None:
+def _add_ranking(api: FastAPI, engine: Engine) -> list[Route]:
     async def rank(asked: models.RankRequest, name: CollectionName) -> Any:
         """Choose a ranking for a visitor. Report what became of it with its impression."""
         served = engine.find(name)
@@ -135,25 +103,18 @@ def _add_ranking(api: FastAPI, engine: Engine) -> None:
 
     async def feedback_batch(asked: models.BatchRequest) -> Any:
         """Report many at once; each is taken or refused by itself."""
-        results = []
-        for pending in [_told(engine, one) for one in asked.feedback]:
-            results.append(await pending)
-        return {"results": results}
+        return {"results": await asyncio.gather(*(_told(engine, one) for one in asked.feedback))}
 
-    answers: dict[int | str, dict[str, Any]] = {409: {"model": models.ErrorAnswer}, 410: {"model": models.ErrorAnswer}}
-    for path, endpoint, model in (
-        ("/v1/collections/{name}/rank", rank, models.RankAnswer),
-        ("/v1/feedback", feedback, models.FeedbackAnswer),
-        ("/v1/feedback/batch", feedback_batch, models.BatchAnswer),
-    ):
-        api.router.add_api_route(
-            path,
-            endpoint,
-            methods=["POST"],
-            response_model=model,
-            responses=answers if endpoint is feedback else None,
-            route_class_override=LeanRoute,
-        )
+    refusals: dict[int | str, dict[str, Any]] = {409: {"model": models.ErrorAnswer}, 410: {"model": models.ErrorAnswer}}
+    api.post("/v1/collections/{name}/rank", response_model=models.RankAnswer)(rank)
+    api.post("/v1/feedback", response_model=models.FeedbackAnswer, responses=refusals)(feedback)
+    api.post("/v1/feedback/batch", response_model=models.BatchAnswer)(feedback_batch)
+    name = rf"(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{{0,{LONGEST_NAME - 1}}})"
+    return [
+        Route(re.compile(rf"/v1/collections/{name}/rank"), TypeAdapter(models.RankRequest), rank),
+        Route(re.compile(r"/v1/feedback"), TypeAdapter(models.FeedbackRequest), feedback),
+        Route(re.compile(r"/v1/feedback/batch"), TypeAdapter(models.BatchRequest), feedback_batch),
+    ]
 
 
 async def _told(engine: Engine, one: models.FeedbackRequest) -> dict[str, Any]:

@@ -200,8 +200,9 @@ class Engine:
         before = learner.answer_to(impression.number)
         if before != WAITING:
             return await self._repeated(served, learner, impression.number, before, clicked)
-        answer = _slot_of(served, learner.shown_at(impression.number).shown[0].tolist(), clicked)
-        await self._append(served, learner, learner.answer(impression.number, answer, now))
+        ranking = learner.shown_at(impression.number)
+        answer = _slot_of(served, ranking.shown[0].tolist(), clicked)
+        await self._append(served, learner, learner.answer(impression.number, answer, now, ranking))
         return "learned"
 
     async def _repeated(
@@ -244,7 +245,7 @@ class Engine:
             label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
             document |= {
                 "path": served.path(at),
-                "why": served.why(slot, reason, label.rpartition(" > ")[2]),
+                "why": served.why(slot, reason, label.rpartition(" > ")[2] or served.name),
                 "subtree": reason.subtree,
                 "documents_in_subtree": reason.documents,
                 "visits": reason.plays,

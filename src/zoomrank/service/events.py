@@ -31,26 +31,26 @@ def is_satisfied(answer: int) -> bool:
 
 def pack(ranking: Impressions) -> bytes:
     """One ranking in few bytes; what most rankings have in common is left out."""
-    shown, pick, strategy, chance = (array[0] for array in ranking)
-    parts = [shown.astype("<u4").tobytes(), strategy.astype("<u4").tobytes()]
-    flags = 0
-    if (pick != shown).any():
+    shown, pick, strategy, chance = (array[0].tolist() for array in ranking)
+    flags, rows = 0, shown + strategy
+    if pick != shown:
         flags |= _PICKS
-        parts.append(pick.astype("<u4").tobytes())
-    if (chance != 1.0).any():
-        flags |= _CHANCES
-        parts.append(chance.astype("<f8").tobytes())
-    return _HEAD.pack(flags, len(shown)) + b"".join(parts)
+        rows += pick
+    packed = _HEAD.pack(flags, len(shown)) + struct.pack(f"<{len(rows)}I", *rows)
+    if any(each != 1.0 for each in chance):
+        packed = (
+            _HEAD.pack(flags | _CHANCES, len(shown)) + packed[_HEAD.size :] + struct.pack(f"<{len(chance)}d", *chance)
+        )
+    return packed
 
 
 def unpack(content: bytes) -> Impressions:
     """The ranking that was packed."""
     flags, slots = _HEAD.unpack_from(content)
-    at, rows = _HEAD.size, []
-    for there in (True, True, bool(flags & _PICKS)):
-        if there:
-            rows.append(np.frombuffer(content, "<u4", slots, at).astype(np.int64)[None])
-            at += 4 * slots
-    shown, strategy = rows[:2]
-    chance = np.frombuffer(content, "<f8", slots, at)[None].copy() if flags & _CHANCES else np.ones((1, slots))
-    return Impressions(shown, rows[2] if flags & _PICKS else shown, strategy, chance)
+    count = 3 if flags & _PICKS else 2
+    rows = np.frombuffer(content, "<u4", count * slots, _HEAD.size).astype(np.int64).reshape(count, 1, slots)
+    shown, strategy, pick = rows[0], rows[1], rows[2] if flags & _PICKS else rows[0]
+    chance = np.ones((1, slots))
+    if flags & _CHANCES:
+        chance[0] = np.frombuffer(content, "<f8", slots, _HEAD.size + 4 * count * slots)
+    return Impressions(shown, pick, strategy, chance)

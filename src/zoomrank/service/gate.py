@@ -18,6 +18,7 @@ from pydantic_core import to_json
 from zoomrank.errors import ParameterError
 from zoomrank.service.errors import ForbiddenError, MissingKeyError, ServiceError, TooLargeError
 from zoomrank.service.metrics import Metrics
+from zoomrank.service.refusals import refusal
 
 ROLES = ("rank", "read", "admin")
 SHORTEST_KEY = 16
@@ -64,6 +65,12 @@ class Keys:
         if not keys:
             raise ParameterError(f"{path} has no keys: write a role and a key on each line, such as “admin SECRET…”.")
         return cls(keys)
+
+    def also(self, key: str, role: str) -> Keys:
+        """These keys and one more."""
+        keys = Keys({key: role})
+        keys._roles |= self._roles
+        return keys
 
     def check(self, needed: str, given: bytes) -> None:
         """Refuse a key that may not do what is needed."""
@@ -163,9 +170,9 @@ def _counted(receive: Receive, limit: int) -> Receive:
 
 
 async def _refuse(error: ServiceError, send: Send) -> None:
-    body = to_json({"error": error.code, "message": str(error)})
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if error.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    status, answer, headers = refusal(error)
+    body = to_json(answer)
+    named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    named += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": named})
     await send({"type": "http.response.body", "body": body})

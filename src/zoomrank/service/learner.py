@@ -103,10 +103,10 @@ class Learner:
         """The ranking of an impression that waits."""
         return unpack(self.waiting[number][1])
 
-    def answer(self, number: int, answer: int, time: float) -> Event:
-        """Learn what became of an impression that waits."""
+    def answer(self, number: int, answer: int, time: float, ranking: Impressions | None = None) -> Event:
+        """Learn what became of an impression that waits; its ranking, if it is at hand, need not be unpacked again."""
         event = Event(self.number, number, time, answer, None)
-        self.note(event)
+        self.note(event, ranking)
         return event
 
     def overdue(self, before: float) -> list[int]:
@@ -118,13 +118,13 @@ class Learner:
             late.append(number)
         return late
 
-    def note(self, event: Event) -> None:
+    def note(self, event: Event, ranking: Impressions | None = None) -> None:
         """Take an event in."""
         if event.answer is None:
             assert event.shown is not None  # noqa: S101
             self._note_shown(event.number, event.time, event.shown)
         else:
-            self._note_answer(event.number, event.answer)
+            self._note_answer(event.number, event.answer, ranking)
         self.noted += 1
 
     def _note_shown(self, number: int, time: float, shown: bytes) -> None:
@@ -137,14 +137,15 @@ class Learner:
             self.marks.append((number, time))
             self._forget(time - self.settings.answer_within)
 
-    def _note_answer(self, number: int, answer: int) -> None:
+    def _note_answer(self, number: int, answer: int, ranking: Impressions | None) -> None:
         _, shown = self.waiting.pop(number)
         counts = self.counts
         self.answers[number - self.first] = answer
         if answer == UNSEEN:
             counts.unseen += 1
             return
-        ranking = unpack(shown)
+        if ranking is None:
+            ranking = unpack(shown)
         slots = ranking.shown.shape[1]
         click = answer if is_satisfied(answer) else None
         self.ranker.learn(Ranking([], number, self.ranker.name, ranking), click)

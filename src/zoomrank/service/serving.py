@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -33,6 +36,7 @@ def make_server(
             f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
             "(“admin …”, “rank …”, “read …”) and pass it with --keys FILE."
         )
+    sys.setswitchinterval(0.0005)  # seconds that the thread that writes waits for its turn; the default is 0.005
     engine = Engine(open_store(data, store), data, memory)
     app = make_app(engine, keys, largest_body)
     config = uvicorn.Config(
@@ -64,3 +68,8 @@ class Server(uvicorn.Server):
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """A signal is the usual end, and no failure; a second Ctrl-C does not wait for requests that hang."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True

@@ -29,6 +29,7 @@ from zoomrank.service.settings import Settings
 LAYOUT = 1
 STEP = 10  # seconds of one row of `activity`
 SHOWN, SATISFIED, ABANDONED, UNSEEN = -1, -2, -3, -4  # rows of `activity`; those of clicks are their slots
+_MOST_ROWS = 256  # of one statement
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -163,24 +164,14 @@ class Store(ABC):
         cursor = self.writer.cursor()
         cursor.execute("BEGIN")
         try:
-            if batch.learners:
-                cursor.executemany(
-                    self._sql("INSERT INTO learners (id, collection, query, created) VALUES (?, ?, ?, ?)"),
-                    batch.learners,
-                )
-            if batch.events:
-                cursor.executemany(
-                    self._sql("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"),
-                    [(place, *event) for place, event in batch.events],
-                )
-            if batch.activity:
-                cursor.executemany(
-                    self._sql(
-                        "INSERT INTO activity VALUES (?, ?, ?, ?) "
-                        "ON CONFLICT (collection, step, what) DO UPDATE SET count = activity.count + excluded.count"
-                    ),
-                    [(*key, count) for key, count in sorted(batch.activity.items())],
-                )
+            self._insert(cursor, "learners (id, collection, query, created)", batch.learners)
+            self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
+            self._insert(
+                cursor,
+                "activity",
+                [(*key, count) for key, count in sorted(batch.activity.items())],
+                "ON CONFLICT (collection, step, what) DO UPDATE SET count = activity.count + excluded.count",
+            )
             for learner, *columns in batch.snapshots:
                 cursor.execute(
                     self._sql(
@@ -193,6 +184,19 @@ class Store(ABC):
         except BaseException:
             self._roll_back()
             raise
+
+    def _insert(self, cursor: Any, into: str, rows: list[tuple[Any, ...]], otherwise: str = "") -> None:
+        """Insert rows, many by one statement: between statements this thread waits for the one that owns the learners.
+
+        By powers of two, so that few different statements need to be prepared.
+        """
+        start = 0
+        while start < len(rows):
+            count = min(1 << (len(rows) - start).bit_length() - 1, _MOST_ROWS)
+            marks = ", ".join([f"({', '.join([self.mark] * len(rows[0]))})"] * count)
+            values = [value for row in rows[start : start + count] for value in row]
+            cursor.execute(f"INSERT INTO {into} VALUES {marks} {otherwise}", values)  # noqa: S608  (marks alone)
+            start += count
 
     def _roll_back(self) -> None:
         try:

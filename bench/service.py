@@ -1,0 +1,225 @@
+"""The service under load, on loopback: one server process, one process of visitors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvloop
+
+from bench.measure import Row
+from zoomrank.documents import Collection
+
+CONNECTIONS = 64
+QUERIES = 200
+SECONDS = 8.0
+
+
+class Connection:
+    """One kept-alive connection: just enough of HTTP to ask one thing after another."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def open(cls, port: int) -> Connection:
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
+        head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._writer.write(head.encode() + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        content = await self._reader.readexactly(length)
+        if answer[9:10] != b"2":
+            raise RuntimeError(f"{method} {path}: {answer[:12]!r} {content!r}")
+        return content
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class Server:
+    """A service in a process of its own, on a folder that goes away with it."""
+
+    def __init__(self, folder: Path) -> None:
+        start = "import sys; from zoomrank.cli import main; sys.exit(main())"
+        command = [sys.executable, "-c", start, "serve", "--port", "0", "--data", str(folder)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        assert self.process.stdout is not None  # noqa: S101
+        self.port = int(self.process.stdout.readline().partition("127.0.0.1:")[2].split()[0])
+
+    @property
+    def memory(self) -> float:
+        """Resident, in MB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+@contextlib.contextmanager
+def served(documents: int) -> Iterator[Server]:
+    """A service with one collection."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder) / "data")
+        try:
+            rng = np.random.default_rng(1)
+            middles = rng.normal(size=(documents // 50 + 1, 16))
+            vectors = middles[rng.integers(len(middles), size=documents)] + 0.2 * rng.normal(size=(documents, 16))
+            path = Path(folder) / "collection"
+            Collection.from_vectors(vectors.astype(np.float32)).save(path)
+
+            async def upload() -> None:
+                connection = await Connection.open(server.port)
+                await connection.ask("PUT", "/v1/collections/bench", path.read_bytes())
+                connection.close()
+
+            asyncio.run(upload())
+            yield server
+        finally:
+            server.stop()
+
+
+async def pair(connection: Connection, number: int, times: list[float] | None = None, queries: int = QUERIES) -> None:
+    """One visitor: asks, looks, answers."""
+    began = time.perf_counter()
+    asked = json.dumps({"query": f"query {number % queries}"}).encode()
+    shown = json.loads(await connection.ask("POST", "/v1/collections/bench/rank", asked))
+    between = time.perf_counter()
+    documents = shown["documents"]
+    clicked = documents[number % 7]["id"] if number % 7 < len(documents) else None
+    answer = json.dumps({"impression": shown["impression"], "clicked": clicked}).encode()
+    await connection.ask("POST", "/v1/feedback", answer)
+    if times is not None:
+        times += [between - began, time.perf_counter() - between]
+
+
+@contextlib.asynccontextmanager
+async def connected(port: int, count: int = CONNECTIONS) -> AsyncIterator[list[Connection]]:
+    connections = [await Connection.open(port) for _ in range(count)]
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+async def full_speed(
+    connections: list[Connection], work: Callable[[Connection, int], Awaitable[Any]], seconds: float
+) -> float:
+    """How much is done per second when every connection asks again as soon as it is answered."""
+    done = 0
+    end = time.perf_counter() + seconds
+
+    async def visitors(connection: Connection) -> None:
+        nonlocal done
+        while time.perf_counter() < end:
+            done += 1
+            await work(connection, done)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(visitors(connection) for connection in connections))
+    return done / (time.perf_counter() - began)
+
+
+async def paced(connections: list[Connection], rate: float, seconds: float) -> list[float]:
+    """The times of all requests when pairs begin at an even rate, whether or not earlier ones are done."""
+    times: list[float] = []
+    free: asyncio.Queue[Connection] = asyncio.Queue()
+    for connection in connections:
+        free.put_nowait(connection)
+    began = time.perf_counter()
+    tasks = []
+
+    async def visitor(connection: Connection, number: int) -> None:
+        await pair(connection, number, times)
+        free.put_nowait(connection)
+
+    number = 0
+    while time.perf_counter() < began + seconds:
+        await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))
+        number += 1
+        tasks.append(asyncio.create_task(visitor(await free.get(), number)))
+    await asyncio.gather(*tasks)
+    return times
+
+
+async def _load(port: int) -> tuple[list[float], list[float], list[float]]:
+    """Ratios, rates of pairs, and times at half the load, of three rounds."""
+    ratios, rates, times = [], [], []
+    async with connected(port) as connections:
+        await full_speed(connections, pair, 2.0)
+        for _ in range(3):
+            constant = await full_speed(connections, lambda one, _: one.ask("GET", "/v1/health"), SECONDS / 2)
+            rates.append(await full_speed(connections, pair, SECONDS))
+            ratios.append(rates[-1] / constant)
+        times = await paced(connections, float(np.median(rates)) / 2, SECONDS)
+    return ratios, rates, times
+
+
+def load() -> Iterator[Row]:
+    """Pairs of a ranking and its feedback, durable, against an endpoint that returns a constant."""
+    with served(10_000) as server:
+        ratios, rates, times = uvloop.run(_load(server.port))
+        yield Row("pairs of ranking and feedback, durable", f"{np.median(rates):,.0f} a second", "")
+        yield Row("against requests for a constant", f"{np.median(ratios):.0%}", "40 %")
+        p50, p99 = np.percentile(times, [50, 99]) * 1e3
+        yield Row("a request at half that load", f"median {p50:.1f} ms, 99 of 100 within {p99:.1f} ms", "25 ms")
+
+
+def steady(pairs: int = 1_000_000) -> Iterator[Row]:
+    """Memory over many pairs."""
+
+    async def some(port: int, count: int) -> None:
+        async with connected(port) as connections:
+            numbers = iter(range(count))
+
+            async def visitors(connection: Connection) -> None:
+                for number in numbers:
+                    await pair(connection, number)
+
+            await asyncio.gather(*(visitors(connection) for connection in connections))
+
+    with served(10_000) as server:
+        uvloop.run(some(server.port, pairs // 10))
+        early = server.memory
+        uvloop.run(some(server.port, pairs - pairs // 10))
+        yield Row(f"memory after {pairs // 10:,} pairs and after {pairs:,}", f"{early:.0f} MB, {server.memory:.0f} MB")
+
+
+def learners() -> Iterator[Row]:
+    """Memory of many queries."""
+
+    async def ask(port: int) -> None:
+        async with connected(port) as connections:
+            numbers = iter(range(30_000))
+
+            async def visitors(connection: Connection) -> None:
+                for number in numbers:
+                    await pair(connection, number, None, 10_000)
+
+            await asyncio.gather(*(visitors(connection) for connection in connections))
+
+    with served(100_000) as server:
+        before = server.memory
+        uvloop.run(ask(server.port))
+        what = "memory with 10,000 queries (3 visitors each) over 100,000 documents"
+        yield Row(what, f"{server.memory:,.0f} MB ({before:,.0f} before)", "2 GB")
+
+
+def service() -> Iterator[Row]:
+    """Everything but the million pairs, which take a quarter of an hour: `python -m bench steady`."""
+    yield from load()
+    yield from learners()
