@@ -280,6 +280,38 @@ def test_all_documents_can_be_candidates(tmp_path: Path) -> None:
     assert "| ZoomRank | clicks alone |" in text
 
 
+def test_widths_are_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*written(tmp_path, "qrels"), *SMALL, "--rankers", "ZoomRank", "--instances", "1", "--visits", "20"]
+    widths = {}
+    for scale in ("default", "0.5", "calibrated"):
+        out = tmp_path / scale
+        assert main(["evaluate", *options, "--out", str(out), "--scale", scale]) == 0
+        kept = sorted((out / "worlds").iterdir())
+        widths[scale] = {path.name.split("-")[0]: float(kept_world(str(path))[0].width[0]) for path in kept}
+    assert widths["0.5"] == {name: width / 2 for name, width in widths["default"].items()}
+    assert len(widths["default"]) == 2
+    (left,) = widths["calibrated"]  # the topic that has not taught the width
+    taught = ({"1", "2"} - {left}).pop()
+    said = f"calibrated from the labels of 1 other topic, which are not evaluated: {taught}."
+    text = (tmp_path / "calibrated" / "report.md").read_text()
+    assert said in text
+    assert said in capsys.readouterr().out
+    assert "--scale calibrated" in text
+    assert "All widths were multiplied by 0.5." in (tmp_path / "0.5" / "report.md").read_text()
+    assert widths["calibrated"][left] < widths["default"][left]
+
+
+def test_widths_that_cannot_be_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["evaluate", *written(tmp_path, "ratings"), *SMALL, "--out", str(tmp_path / "out")]
+    assert main([*options, "--scale", "calibrated"]) == 2
+    assert "takes two topics" in capsys.readouterr().err
+    for bad in ("0", "-1", "nan", "wide"):
+        with pytest.raises(SystemExit):
+            main([*options, f"--scale={bad}"])
+        assert "neither default, calibrated nor a positive number" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_documents_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = [*written(tmp_path, "qrels"), *SMALL, "--out", str(tmp_path / "out"), "--rankers", "ZoomRank"]
     with (tmp_path / "qrels.txt").open("a") as file:

@@ -7,7 +7,9 @@ import pytest
 
 import zoomrank as zr
 from zoomrank.cli import main
-from zoomrank.lab.inspection import Verdict, inspect_tree
+from zoomrank.documents import calibrated_scale
+from zoomrank.errors import ParameterError
+from zoomrank.lab.inspection import Verdict, inspect_tree, suggested_scale
 from zoomrank.lab.inspection_report import write_inspection
 
 TREE = zr.DocumentTree.exponential(depth=4, branching=3, epsilon=0.5)
@@ -41,6 +43,8 @@ def test_a_good_metric_is_told_from_a_useless_one() -> None:
     good, useless = (inspect_tree(TREE, _topics(kind, rng)).verdict for kind in (True, False))
     assert good is not None
     assert useless is not None
+    assert good.power is not None
+    assert useless.power is not None
     assert good.power > 0.95
     assert 0.4 < useless.power < 0.6
     assert "worth using" in good.words
@@ -48,7 +52,7 @@ def test_a_good_metric_is_told_from_a_useless_one() -> None:
     close = {level.depth: level for level in good.levels}
     assert close[2].difference == close[3].difference == 0  # within a subtree of nine all are liked alike
     assert close[2].shared == 1
-    assert close[0].shared < 0.2
+    assert (close[0].shared or 0) < 0.2
     broken = {level.depth: level for level in useless.levels}
     assert broken[3].violations > 0.2
     assert broken[3].worst > 1
@@ -62,7 +66,26 @@ def test_scales_are_put_in_words(scale: float, says: str) -> None:
 def test_visitors_who_like_one_document_say_nothing_of_closeness() -> None:
     verdict = inspect_tree(TREE, [([[3], [40]], [1.0, 1.0])]).verdict
     assert verdict is not None
-    assert verdict.power == 0.5
+    assert verdict.power is None
+    assert "too few to tell" in verdict.words
+
+
+def test_what_is_far_apart_and_who_skipped_have_a_say_in_the_scale() -> None:
+    """Close documents are liked alike, but one half of all by everybody and the other by few."""
+    rows = [list(range(27)), list(range(27)), list(range(81))]
+    assert calibrated_scale(TREE, rows) == 0
+    assert suggested_scale(TREE, rows, [1.0] * 3) == pytest.approx(2 / 3)
+    groups = [list(range(first, first + 9)) for first in range(0, 81, 9)]  # all please equally many
+    assert calibrated_scale(TREE, groups, close=1.0) == 0
+    later = suggested_scale(TREE, groups, [1.0] * 9)  # but not those who skipped some
+    assert later == max(
+        calibrated_scale(TREE, groups[skipped:], close=close) for skipped in range(5) for close in (0.5, 1.0)
+    )
+    assert later > 0.1
+    with pytest.raises(ParameterError, match="No document is relevant"):
+        suggested_scale(TREE, [[]], [1.0])
+    flat = zr.DocumentTree.from_parents([-1, 0, 0, 0], width=[0.5, 0, 0, 0], ids=[0, 1, 2])  # nothing is close
+    assert suggested_scale(flat, [[0], [0, 1]], [1.0, 1.0]) == 2
 
 
 def test_from_a_file_to_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

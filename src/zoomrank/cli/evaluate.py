@@ -5,19 +5,23 @@ import shlex
 import textwrap
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from zoomrank.cli.arguments import Commands, add_command, add_seed
-from zoomrank.cli.inputs import SOURCES, add_relevance, read_collection, read_judgments, topics_of
+from zoomrank.cli.inputs import (
+    DEFAULT,
+    SOURCES,
+    add_relevance,
+    read_collection,
+    read_judgments,
+    rescaled,
+    scale,
+    topics_of,
+)
 from zoomrank.lab.catalogue import RANKERS
 from zoomrank.lab.evaluation import INSTANCES, LEARNERS
 from zoomrank.lab.settings import SEED
 from zoomrank.lab.study import COMPETITORS, ROUNDS
 
-if TYPE_CHECKING:
-    pass
-
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _NAMES = ", ".join(sorted({*COMPETITORS, *RANKERS})) + ", or module:Name of your own."
 _RANKERS = textwrap.fill(_NAMES, 95, break_on_hyphens=False).replace("\n", "\n" + " " * 13)
 _ABOUT = f"""Let rankers learn on judged documents, topic by topic, and report how many clicks they collect. Clicks are
@@ -39,12 +43,20 @@ def add(commands: Commands) -> None:
         "zoomrank evaluate --documents pages.tsv --relevance STRel.txt --kind subtopics",
         "zoomrank evaluate --documents web.zoom --relevance qrels.txt --topics 51 52 --unknown skip",
         "zoomrank evaluate --documents films.csv --relevance ratings.csv --kind ratings --threshold 4.5",
+        "zoomrank evaluate --documents pages.tsv --relevance qrels.txt --scale calibrated",
         "zoomrank evaluate --documents pages.tsv --relevance qrels.txt --visits 2000 --instances 1      a quick look",
     )
     parser.add_argument("--documents", type=Path, required=True, metavar="FILE", help="what is ranked")
     add_relevance(parser, required=True)
     parser.add_argument(
         "--candidates", choices=["topic", "all"], default="topic", help="documents judged for the topic (topic), or all"
+    )
+    parser.add_argument(
+        "--scale",
+        type=scale,
+        default=DEFAULT,
+        metavar="X",
+        help="widths times X; or calibrated, from half of the topics, to evaluate on the other half (default: as is)",
     )
     parser.add_argument(
         "--rankers", nargs="+", default=list(LEARNERS), metavar="RANKER", help=f"who learns ({' '.join(LEARNERS)})"
@@ -68,7 +80,9 @@ def run(options: argparse.Namespace) -> None:
     start = time.monotonic()
     judgments, wanted = read_judgments(options)  # before the long work of placing documents
     collection = read_collection(options.documents)
+    collection, wanted, widths = rescaled(collection, judgments, wanted, options)
     topics, notes = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    notes += widths
     for note in notes:
         print(note)
     with SweepProgress() as progress:
@@ -95,6 +109,7 @@ def _command(options: argparse.Namespace) -> str:
     words = ["zoomrank", "evaluate", "--documents", options.documents.name, "--relevance", options.relevance.name]
     words += ["--kind", options.kind, "--candidates", options.candidates, "--unknown", options.unknown]
     words += [] if options.threshold is None else ["--threshold", f"{options.threshold:g}"]
+    words += [] if options.scale == DEFAULT else ["--scale", options.scale]
     words += ["--topics", *options.topics] if options.topics else []
     words += ["--rankers", *options.rankers, "--slots", options.slots, "--visits", options.visits]
     words += ["--instances", options.instances, "--seed", options.seed]

@@ -2,11 +2,16 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from zoomrank.documents.arranging import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
 from zoomrank.lab.evaluation import Topic
+from zoomrank.lab.inspection import LEAST_SCALE, suggested_scale
 from zoomrank.spaces import DocumentIds, DocumentTree
 from zoomrank.users.judgments import READERS, REFUSE, SKIP, THRESHOLD, Judgments, read_ratings
 
@@ -21,6 +26,10 @@ SOURCES = f"""documents:   a collection that zoomrank saved, or a table ({", ".j
 relevance:   qrels       topic subtopic document judgment, as at TREC; above 0 is relevant
              subtopics   tab separated, with columns subTopicID (3.7 belongs to topic 3) and docID
              ratings     user,item,rating by commas or tabs; every user is a kind of visitor"""
+CLICKS = """clicks:      a table as above with columns query, impression, position, document and clicked (1 or 0),
+             or in JSONL and Parquet query, shown (a list of ids) and clicked (an id, or null);
+             if there is but one query, it need not be named"""
+DEFAULT, CALIBRATED = "default", "calibrated"
 
 
 def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -32,7 +41,10 @@ def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
     parser.add_argument("--topics", nargs="+", metavar="TOPIC", help="only these (default: all)")
     parser.add_argument(
-        "--unknown", choices=[REFUSE, SKIP], default=REFUSE, help="judged documents that are not there (refuse)"
+        "--unknown",
+        choices=[REFUSE, SKIP],
+        default=REFUSE,
+        help="judged or shown documents that are not there (refuse)",
     )
 
 
@@ -98,6 +110,61 @@ def topics_of(
     if not topics:
         raise EmptyCollectionError("None of the relevant documents is in the collection; are these its ids?")
     return topics, notes
+
+
+def known_rows(judgments: Judgments, topic: Topic) -> tuple[list[list[str]], list[float]]:
+    """What each kind of visitor of a topic likes among the candidates, and the weights of these kinds."""
+    weights, rows = judgments.weights(topic.name), judgments.rows(topic.name)
+    known = {kind: [document for document in row if document in topic.tree.documents] for kind, row in rows.items()}
+    return list(known.values()), [weights[kind] for kind in known]
+
+
+def scale(text: str) -> str | float:
+    """`default`, `calibrated`, or a factor."""
+    if text in (DEFAULT, CALIBRATED):
+        return text
+    try:
+        return checked_scale(float(text))
+    except ValueError:  # not a number, or not a positive one
+        raise argparse.ArgumentTypeError(f"{text!r} is neither {DEFAULT}, {CALIBRATED} nor a positive number") from None
+
+
+def rescaled(
+    collection: "Collection", judgments: Judgments, wanted: Sequence[str], options: argparse.Namespace
+) -> tuple["Collection", list[str], list[str]]:
+    """The collection with the widths that are asked for, the topics left to evaluate on, and what to say about it.
+
+    Widths that are calibrated on some labels must be judged on others. So half of the topics, drawn by the seed, say
+    how wide subtrees should be, each on its own candidates, and the median of what they say counts; the other half is
+    evaluated.
+    """
+    if options.scale == DEFAULT:
+        return collection, list(wanted), []
+    if options.scale != CALIBRATED:
+        return collection.scaled(options.scale), list(wanted), [f"All widths were multiplied by {options.scale:g}."]
+    topics, _ = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    if len(topics) < 2:
+        raise ParameterError(
+            "To calibrate widths takes two topics, one to learn them from and one to evaluate on; there is but one. "
+            "Give a number instead, perhaps the one that zoomrank inspect suggests."
+        )
+    order = np.random.default_rng(options.seed).permutation(len(topics)).tolist()
+    teachers = sorted(order[: len(topics) // 2])
+    factors = []
+    for topic in (topics[number] for number in teachers):
+        with suppress(ParameterError):  # no two candidates are apart
+            factors.append(suggested_scale(topic.tree, *known_rows(judgments, topic)))
+    if not factors:
+        raise ParameterError("No topic has candidates that are apart from each other, to calibrate widths from.")
+    factor = max(float(np.median(factors)), LEAST_SCALE)
+    least = ", the least there is" if factor == LEAST_SCALE else ""
+    left = [topic.name for number, topic in enumerate(topics) if number not in teachers]
+    says = (
+        f"All widths were multiplied by {factor:.3g}{least}, calibrated from the labels of {len(teachers)} other "
+        f"{'topic' if len(teachers) == 1 else 'topics'}, which are not evaluated: "
+        f"{', '.join(topics[number].name for number in teachers)}."
+    )
+    return collection.scaled(factor), left, [says]
 
 
 def _by_text(tree: DocumentTree) -> DocumentTree:

@@ -43,17 +43,8 @@ _LONGEST_FIELD = 1 << 27
 
 def read_table(path: PathLike, columns: Mapping[str, str] | None = None, needs: Iterable[str] = ("id",)) -> Table:
     """Read the columns id, title, url, text, path that a file has; those in `needs` must be there."""
-    file = existing(path)
-    kind = file.suffix.lower()
-    if kind == ".parquet":
-        names, read = _parquet(file)
-    elif kind in (".csv", ".tsv"):
-        names, read = _delimited(file, "\t" if kind == ".tsv" else ",")
-    elif kind in (".jsonl", ".ndjson"):
-        names, read = _objects(file)
-    else:
-        raise SourceError(f"{path} is not a table that can be read: give a .csv, .tsv, .jsonl or .parquet file.")
-    found = _chosen(file, names, columns or {}, needs)
+    file, names, read = read_columns(path)
+    found = chosen_columns(file, names, columns or {}, USUAL_NAMES, needs)
     table = {meaning: read[name] for meaning, name in found.items()}
     if not any(table.values()):
         raise SourceError(f"{path} is empty: it has no documents.")
@@ -63,6 +54,19 @@ def read_table(path: PathLike, columns: Mapping[str, str] | None = None, needs: 
     if "id" in table:
         table["id"] = _ids(file, table["id"])
     return table
+
+
+def read_columns(path: PathLike) -> tuple[Path, list[str], Table]:
+    """Read any table as it is: the file, the names of its columns, and what is in them."""
+    file = existing(path)
+    kind = file.suffix.lower()
+    if kind == ".parquet":
+        return file, *_parquet(file)
+    if kind in (".csv", ".tsv"):
+        return file, *_delimited(file, "\t" if kind == ".tsv" else ",")
+    if kind in (".jsonl", ".ndjson"):
+        return file, *_objects(file)
+    raise SourceError(f"{path} is not a table that can be read: give a .csv, .tsv, .jsonl or .parquet file.")
 
 
 def read_taxonomy(path: PathLike, columns: Mapping[str, str] | None = None) -> Table:
@@ -120,17 +124,23 @@ def existing(path: PathLike) -> Path:
     return file
 
 
-def _chosen(file: Path, names: list[str], columns: Mapping[str, str], needs: Iterable[str]) -> dict[str, str]:
-    """Which column has which meaning."""
+def chosen_columns(
+    file: Path,
+    names: list[str],
+    columns: Mapping[str, str],
+    meanings: Mapping[str, tuple[str, ...]],
+    needs: Iterable[str],
+) -> dict[str, str]:
+    """Which column has which meaning: as the caller says, else by its usual names."""
     there = f"its columns are {', '.join(map(repr, names))}"
     for meaning, name in columns.items():
-        if meaning not in USUAL_NAMES:
-            raise SourceError(f"Columns can stand for {', '.join(USUAL_NAMES)}, but not for {meaning!r}.")
+        if meaning not in meanings:
+            raise SourceError(f"Columns can stand for {', '.join(meanings)}, but not for {meaning!r}.")
         if name not in names:
             raise SourceError(f"{file} has no column {name!r}; {there}.")
     plain = {re.sub(r"[\s_-]", "", name).lower(): name for name in reversed(names)}
     found = dict(columns)
-    for meaning, usual in USUAL_NAMES.items():
+    for meaning, usual in meanings.items():
         guess = next((plain[name] for name in usual if name in plain), None)
         if guess is not None and guess not in found.values():
             found.setdefault(meaning, guess)

@@ -6,13 +6,16 @@ and decoded one at a time, when somebody looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from zoomrank.errors import FileFormatError
 from zoomrank.spaces.topology import Array
+
+_PIECE = 1 << 16
 
 
 class Strings(Sequence[str]):
@@ -42,7 +45,19 @@ class Strings(Sequence[str]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         at = range(len(self))[index]
-        try:
-            return bytes(self.letters[self.ends[at] : self.ends[at + 1]]).decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise FileFormatError(f"String {at} of this file is damaged: it is not UTF-8.") from error
+        return _decoded(bytes(self.letters[self.ends[at] : self.ends[at + 1]]), at)
+
+    def __iter__(self) -> Iterator[str]:
+        """Piece by piece: a million ids, asked for one by one, take most of the time of loading."""
+        for first in range(0, len(self), _PIECE):
+            ends = self.ends[first : first + _PIECE + 1].tolist()
+            letters = bytes(self.letters[ends[0] : ends[-1]])
+            for at, (start, end) in enumerate(pairwise(ends), start=first):
+                yield _decoded(letters[start - ends[0] : end - ends[0]], at)
+
+
+def _decoded(letters: bytes, at: int) -> str:
+    try:
+        return letters.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"String {at} of this file is damaged: it is not UTF-8.") from error

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from zoomrank.lab.figures import STYLE, save
-from zoomrank.lab.inspection import Inspection, Verdict
+from zoomrank.lab.inspection import CLICKS, Inspection, Verdict
 from zoomrank.lab.report import page, table
 
 LARGE = 20  # a covering dimension that only says that there is no structure
@@ -36,9 +37,10 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
     )
     yield "![What the tree looks like](figures/figure-inspection.png)"
     if look.verdict is not None:
-        yield "## What the labels say"
+        yield f"## What the {look.verdict.source} say"
         yield _meaning(look.verdict)
-        yield _agreements(look.verdict)
+        if look.verdict.levels:
+            yield _agreements(look.verdict)
     yield "## Level by level"
     heads = (
         "depth",
@@ -77,22 +79,46 @@ def _dimension(dimension: float) -> str:
 
 
 def _meaning(verdict: Verdict) -> str:
-    return (
-        f"{verdict.words}\n\nOver {verdict.topics} topics, a pair of documents that please the same visitor is closer "
-        f"than one that does not with probability {verdict.power:.2f} (AUC; 0.5 is chance). With widths times "
-        f"{verdict.scale:.3g}, 95 % of close pairs would differ in relevance by no more than their distance."
-    )
+    said = [f"{verdict.words}\n\n"]
+    clicks = verdict.source == CLICKS
+    if verdict.power is not None and clicks:
+        said.append(
+            f"Over {_counted(verdict.topics, 'query', 'queries')}, a document that is clicked has neighbours with a "
+            f"higher click rate than one that is skipped with probability {verdict.power:.2f} (AUC; 0.5 is chance). "
+        )
+    elif verdict.power is not None:
+        said.append(
+            f"Over {_counted(verdict.topics, 'topic', 'topics')}, a pair of documents that please the same visitor is "
+            f"closer than one that does not with probability {verdict.power:.2f} (AUC; 0.5 is chance). "
+        )
+    if verdict.scale is not None:
+        whose = "click rate" if clicks else "relevance, also to those who skip the most popular documents,"
+        said.append(
+            f"With widths times {verdict.scale:.3g}, 95 % of pairs would differ in {whose} by no more "
+            "than their distance. "
+        )
+    if clicks:
+        said.append(
+            "Documents that few have looked at are taken together with those around them. What luck explains is taken "
+            "out of differences, and only what is two standard errors beyond the distance is called too much."
+        )
+    return "".join(said).strip()
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"1 {one}" if number == 1 else f"{number:,} {several}"
 
 
 def _agreements(verdict: Verdict) -> str:
+    clicks = verdict.source == CLICKS
     heads = (
         "pairs that part at depth",
         "pairs",
         "distance",
-        "difference in relevance",
+        "difference in click rate" if clicks else "difference in relevance",
         "differ too much",
         "at worst by a factor",
-        "liked by the same",
+        *(() if clicks else ("liked by the same",)),
     )
     return table(
         heads,
@@ -104,7 +130,7 @@ def _agreements(verdict: Verdict) -> str:
                 f"{level.difference:.3f}",
                 f"{level.violations:.0%}",
                 f"{level.worst:.1f}",
-                f"{level.shared:.0%}",
+                *(() if level.shared is None else (f"{level.shared:.0%}",)),
             )
             for level in verdict.levels
         ),
@@ -112,7 +138,7 @@ def _agreements(verdict: Verdict) -> str:
 
 
 def _draw(look: Inspection, folder: Path) -> None:
-    verdict = look.verdict
+    verdict = look.verdict if look.verdict is not None and look.verdict.levels else None
     with mpl.rc_context(STYLE):
         drawing = Drawing(figsize=(7.2, 2.3 if verdict is None else 4.4), layout="constrained")
         grid = drawing.subplots(1 if verdict is None else 2, 3, squeeze=False)
@@ -124,23 +150,34 @@ def _draw(look: Inspection, folder: Path) -> None:
         grid[0, 1].plot(
             [level.depth for level in inner], [level.widest_branching for level in inner], "v:", color=_BLUE
         )
-        grid[0, 1].set(xlabel="depth", yscale="log", title="children: mean and most")
+        grid[0, 1].set(xlabel="depth", yscale="log", ylim=(1, None), title="children: mean and most")
         grid[0, 2].plot([level.depth for level in inner], [level.width for level in inner], "o-", color=_BLUE)
         grid[0, 2].set(xlabel="depth", ylim=(0, None), title="width")
         if verdict is not None:
-            at = [level.depth for level in verdict.levels]
-            grid[1, 0].plot(at, [level.width for level in verdict.levels], "o-", color=_BLUE, label="distance")
-            grid[1, 0].plot(at, [level.difference for level in verdict.levels], "o-", color=_RED, label="difference")
-            grid[1, 0].set(xlabel="depth at which pairs part", ylim=(0, None), title="distance and relevance")
-            grid[1, 0].legend()
-            grid[1, 1].bar(at, [100 * level.violations for level in verdict.levels], color=_RED)
-            grid[1, 1].set(xlabel="depth at which pairs part", title="% of pairs that differ too much")
-            grid[1, 2].bar(at, [100 * level.shared for level in verdict.levels], color=_BLUE)
-            grid[1, 2].set(xlabel="depth at which pairs part", title="% of pairs liked by the same")
-            for axes in grid[1, 1:]:
-                axes.set_ylim(0, 100)
+            _draw_verdict(grid[1], verdict)
         for axes in grid.flat:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        for axis in (grid[0, 1].yaxis.set_major_formatter, grid[0, 1].yaxis.set_minor_formatter):
-            axis(ScalarFormatter())
+        children = grid[0, 1].yaxis
+        children.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        children.set_major_formatter(ScalarFormatter())
+        children.set_minor_formatter(NullFormatter())
         save(drawing, folder, "inspection")
+
+
+def _draw_verdict(row: Sequence[Axes], verdict: Verdict) -> None:
+    at = [level.depth for level in verdict.levels]
+    clicks = verdict.source == CLICKS
+    row[0].plot(at, [level.width for level in verdict.levels], "o-", color=_BLUE, label="distance")
+    row[0].plot(at, [level.difference for level in verdict.levels], "o-", color=_RED, label="difference")
+    row[0].set(ylim=(0, None), title=f"distance and {'click rate' if clicks else 'relevance'}")
+    row[0].legend()
+    row[1].bar(at, [100 * level.violations for level in verdict.levels], color=_RED)
+    row[1].set(ylim=(0, 100), title="% of pairs that differ too much")
+    if clicks:
+        row[2].bar(at, [level.pairs for level in verdict.levels], color=_BLUE)
+        row[2].set(title="pairs seen often enough")
+    else:
+        row[2].bar(at, [100 * (level.shared or 0.0) for level in verdict.levels], color=_BLUE)
+        row[2].set(ylim=(0, 100), title="% of pairs liked by the same")
+    for axes in row:
+        axes.set_xlabel("depth at which pairs part")
