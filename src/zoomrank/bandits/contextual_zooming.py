@@ -550,6 +550,12 @@ class ContextualZooming(Bandit):
             grown = grown._replace(family=state.family)
         return state._replace(**grown._asdict())
 
+    def forget_searches(self, state: Any) -> None:
+        """What refined pairs are worth is searched for again."""
+        refined = state.known_for != ACTIVE
+        state.known_for[refined] = 0
+        state.pair_value[refined] = 0.0
+
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """The active pair that holds the document in this context."""
         if len(above) == 0:

@@ -150,6 +150,9 @@ class Bandit(ABC):
         """The same state with more room; only called after `roomy` said no."""
         raise NotImplementedError(f"{type(state).__name__} never runs out of room.")
 
+    def forget_searches(self, state: Any) -> None:  # noqa: B027  (most have nothing to let go of)
+        """Let go of what choosing has remembered: the state then depends on what was learned alone."""
+
     def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:  # noqa: ARG002
         """This bandit and its state on a tree that has grown from its own, with all that was learned."""
         raise ParameterError(

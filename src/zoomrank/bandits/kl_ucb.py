@@ -156,6 +156,7 @@ class KLUCB(Bandit):
     """
 
     anytime = True
+    not_saved = Bandit.not_saved | {"set_aside"}
 
     def __init__(
         self, tree: DocumentTree, *, exploration: float = 1.0, shared: bool = False, seed: Seed = None

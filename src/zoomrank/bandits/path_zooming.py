@@ -67,11 +67,11 @@ from zoomrank.bandits.zooming import (
     share_out,
 )
 from zoomrank.compiled import Scalar, compiled, flat, inlined, separate
-from zoomrank.errors import ParameterError
+from zoomrank.errors import ParameterError, whole_number
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.topology import Array
 
-PATIENCE = 15  # visits without a click before a subtree's children are told apart
+LONGEST_PATIENCE = 15  # visits without a click before a subtree's children are told apart, in a large collection
 TABLE = 4096  # logarithms that are looked up
 LOG_2 = float(np.log(2.0))
 
@@ -434,9 +434,15 @@ class PathZooming(Bandit):
         borrow: float = 30.0,
         prior: float = 2.0,
         correlated: bool = True,
+        patience: int | None = None,
         seed: Seed = None,
     ) -> None:
         super().__init__(tree, seed)
+        if patience is None:  # in a small collection waiting saves little memory, and what is forgotten is missed
+            patience = max(1, min(LONGEST_PATIENCE, len(tree) // 1000))
+        self.patience = whole_number(patience, "patience")
+        if not 1 <= self.patience < 2**31:
+            raise ParameterError(f"patience must be 1 or more, not {patience}.")
         parameters = {
             "confidence": confidence,
             "growth": growth,
@@ -463,6 +469,7 @@ class PathZooming(Bandit):
             "borrow": self.borrow,
             "prior": self.prior,
             "correlated": self.correlated,
+            "patience": self.patience,
         }
 
     def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
@@ -479,7 +486,7 @@ class PathZooming(Bandit):
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:
         """Nothing seen but that there is a root."""
-        visited = fresh_visited(self.tree, slots, PATIENCE, more)
+        visited = fresh_visited(self.tree, slots, self.patience, more)
         hopes = np.full((len(visited.node), slots), np.inf, np.float32)
         favourite, due = np.zeros(hopes.shape, np.uint32), np.zeros(len(hopes), np.uint32)
         bounds = Bounds(hopes, hopes.copy(), favourite, due)

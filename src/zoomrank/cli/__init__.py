@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from zoomrank import __version__
-from zoomrank.cli import demo, evaluate, inspect, report, reproduce, serve, simulate, study
+from zoomrank.cli import demo, demo_service, evaluate, inspect, report, reproduce, serve, simulate, study
 from zoomrank.errors import ZoomrankError
 
-_COMMANDS = (demo, simulate, reproduce, report, study, inspect, evaluate, serve)
+_COMMANDS = (demo, simulate, reproduce, report, study, inspect, evaluate, serve, demo_service)
 
 _EXTRAS = {  # which modules each of them brings
     "lab": ("markdown_it", "matplotlib", "pyarrow", "rich"),

@@ -26,6 +26,9 @@ def add(commands: Commands) -> None:
     )
     add_options(parser)
     parser.add_argument("--data", type=Path, default=Path("zoomrank-data"), help="folder (default ./zoomrank-data)")
+    parser.add_argument(
+        "--largest-body", type=float, default=256.0, metavar="MB", help="MB of a new collection (default 256)"
+    )
     parser.add_argument("--store", default=os.environ.get("ZOOMRANK_STORE"), help="postgresql://… instead of SQLite")
     parser.set_defaults(run=run)
 
@@ -50,6 +53,7 @@ def run(options: argparse.Namespace) -> None:
         store=options.store,
         keys=Keys.read(options.keys) if options.keys else None,
         memory=int(options.memory * 2**30),
+        largest_body=int(options.largest_body * 2**20),
     )
     server.announce = lambda address: print(f"zoomrank serves on {address} (stop it with Ctrl-C)", flush=True)
     server.run()

@@ -173,17 +173,27 @@ class Ranked:
         count = whole_number(count, "count")
         if count < 0:
             raise SlotsError(f"{count} rankings cannot be made.")
-        out = empty_impressions(count, self.slots)
-        allowed = self._allowed(eligible)
+        out = self.choose(count, eligible)
+        first = self.made
+        self.made += count
+        return Rankings(self.tree.documents, first, self.name, out, len(self.moves))
+
+    def choose(
+        self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None, slots: int | None = None
+    ) -> Impressions:
+        """Choose rankings, maybe of fewer slots, and nothing else: for those who keep account of rankings and answers
+        themselves.
+        """
+        wanted = self.slots if slots is None else slots
+        out = empty_impressions(count, wanted)
+        allowed = self._allowed(eligible, wanted)
         row = 0
         while row < count:
             state = self.state if allowed is None else self.state._replace(eligible=allowed.counts)
             row = rank_rows(state, out, row, self.duplicates, self.rng)
             if row < count:
                 self.make_room()
-        first = self.made
-        self.made += count
-        return Rankings(self.tree.documents, first, self.name, out, len(self.moves))
+        return out
 
     def remove(self, documents: Iterable[DocumentId]) -> None:
         """Never show these documents again, until they are `restored`."""
@@ -219,10 +229,10 @@ class Ranked:
         return impressions._replace(shown=move[impressions.shown], pick=move[impressions.pick])
 
     def _restrict(self, present: Eligible) -> None:
-        self._check_eligible(present)
+        self._check_eligible(present, self.slots)
         self.present = None if len(present) == len(self.tree) else present
 
-    def _allowed(self, eligible: Eligible | Iterable[DocumentId] | None) -> Eligible | None:
+    def _allowed(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Eligible | None:
         """What may be shown: the eligible documents that are present; None if that is all."""
         if eligible is None:
             return self.present
@@ -231,17 +241,17 @@ class Ranked:
         elif eligible.documents is not self.tree.documents:
             raise UnknownDocumentError("The eligible documents are those of another collection.")
         allowed = eligible if self.present is None else eligible & self.present
-        self._check_eligible(allowed)
+        self._check_eligible(allowed, slots)
         return allowed
 
-    def _check_eligible(self, allowed: Eligible) -> None:
+    def _check_eligible(self, allowed: Eligible, slots: int) -> None:
         if not self.bandit.restrictable:
             raise ParameterError(
                 f"{type(self.bandit).__name__} cannot choose among some documents only; ZoomRank, RankThompson and "
                 "RankRandom can."
             )
-        if len(allowed) < self.slots:
-            raise SlotsError(f"{self.slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
+        if len(allowed) < slots:
+            raise SlotsError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
         """Learn from the answer to a ranking: the 0-based slot of the first click, or None if there was none."""
@@ -250,7 +260,7 @@ class Ranked:
         self._make_space(ranking.number + 1)
         if self.answered[byte] >> bit & 1:
             raise RepeatedFeedbackError(f"Ranking {ranking.number} has had its feedback already.")
-        self._absorb(self._up_to_date(ranking.impressions, ranking.edition), self._slots([click]))
+        self.absorb(self._up_to_date(ranking.impressions, ranking.edition), self._slots([click]))
         self.answered[byte] |= 1 << bit
 
     def learn_many(self, rankings: Rankings, clicks: Sequence[int | None] | Array) -> None:
@@ -262,7 +272,7 @@ class Ranked:
             raise FeedbackError(f"{len(clicks)} answers were given to {len(rankings)} rankings.")
         slots = self._slots(clicks)
         numbers = self._unanswered(rankings.ranker, rankings.first_number, len(rankings))
-        self._absorb(self._up_to_date(rankings.impressions, rankings.edition), slots)
+        self.absorb(self._up_to_date(rankings.impressions, rankings.edition), slots)
         self._mark(numbers)
 
     def explain(self, ranking: Ranking) -> list[SlotExplanation]:
@@ -305,11 +315,15 @@ class Ranked:
         self.state = self.bandit.larger(self.state)
 
     def settle_room(self) -> None:
-        """Have the room that the next round may need: how much there is then depends on what was learned alone."""
+        """Have the room that the next round may need, and nothing that choosing left behind: the state then depends on
+        what was learned alone.
+        """
         while not is_roomy(self.state):
             self.make_room()
+        self.bandit.forget_searches(self.state)
 
-    def _absorb(self, impressions: Impressions, clicks: Array) -> None:
+    def absorb(self, impressions: Impressions, clicks: Array) -> None:
+        """Learn from rankings and the clicked slots (the number of slots for none), and nothing else: see `choose`."""
         row = learn_rows(self.state, impressions, clicks, 0)
         while row < len(clicks):
             self.make_room()

@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from zoomrank.documents import Collection
 from zoomrank.service import models
@@ -36,7 +37,7 @@ Offset = Annotated[int, Query(ge=0, le=2**40)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": models.ErrorAnswer} for status in (400, 401, 403, 404, 413, 422, 503)
+    status: {"model": models.ErrorAnswer} for status in (400, 401, 403, 404, 413, 415, 422, 503)
 }
 _MEDIA = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -85,9 +86,16 @@ def _add_errors(api: FastAPI) -> None:
         return say(*malformed(error.errors()))
 
     @api.exception_handler(HTTPException)
-    async def other(_: Request, error: Exception) -> Response:
+    async def other(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
-        return say(error.status_code, {"error": "http", "message": str(error.detail)}, error.headers or {})
+        if isinstance(error.__cause__, ServiceError):  # said while the body was read
+            return say(*refusal(error.__cause__))
+        headers = dict(error.headers or {})
+        if error.status_code == 405:  # the framework names the methods of one route only
+            there = (route for route in api.routes if route.matches(request.scope)[0] is not Match.NONE)
+            methods = {method for route in there for method in getattr(route, "methods", ())}
+            headers["Allow"] = ", ".join(sorted(methods))
+        return say(error.status_code, {"error": "http", "message": str(error.detail)}, headers)
 
 
 def _add_ranking(api: FastAPI, engine: Engine) -> list[Route]:
@@ -172,6 +180,8 @@ def _gathered(asked: models.NewCollection) -> Collection:
         "titles": {one.id: one.title for one in documents},
         "urls": {one.id: one.url for one in documents},
     }
+    if len({type(one) for one in ids}) > 1:
+        raise UnusableError("Ids must be all texts or all whole numbers.")
     if len(set(ids)) < len(ids):
         twice = next(one for number, one in enumerate(ids) if one in ids[:number])
         raise UnusableError(f"Document {twice!r} is there twice.")

@@ -34,12 +34,13 @@ from zoomrank.service.served import Served, read_content, write_content
 from zoomrank.service.settings import Settings
 from zoomrank.service.store import Batch, Snapshot, Store, StoredCollection
 from zoomrank.service.zoom_tree import zoom_tree
-from zoomrank.spaces import DocumentId
+from zoomrank.spaces import DocumentId, DocumentTree
 
 SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to bring it back
 SWEEP_EVERY = 1.0  # seconds
 _MEASURE_EVERY = 64  # events after which a learner's size is looked at again
 _EVICT_AT_ONCE = 32
+_FETCH_AT_ONCE = 256
 
 
 class Engine:
@@ -57,21 +58,27 @@ class Engine:
         self._sizes: dict[int, int] = {}
         self._keys: dict[int, tuple[int, str]] = {}  # of the learners in memory
         self._loading: dict[tuple[int, str], asyncio.Task[Learner | None]] = {}
+        self._away: dict[tuple[int, str], float] = {}  # learners not in memory: since when an impression may wait
+        self._coming: set[str] = set()  # names of collections that are being made
         self._signer = Signer(store.about("secret"))
         self.totals = store.totals()
         self._queries = store.count_queries()
 
     async def start(self) -> None:
         """Read what there is. Learners come back when they are asked for."""
+        Learner.rehearse(Settings().bandit(DocumentTree.exponential(depth=3)), Settings())
         self.journal = Journal(self.store, self._refused)
         self._place = self.store.last("events")
         self._last_learner = self.store.last("learners")
+        self._last_collection = self.store.last("collections")
         for stored in self.store.collections():
             path = self.folder / f"{stored.digest}.zoomrank"
             if not path.exists():
                 path = write_content(self.folder, stored.digest, self.store.content(stored.id))
-            self.served[stored.name] = Served(stored, load_collection(path))
+            self.served[stored.name] = served = Served(stored, load_collection(path))
+            Learner.rehearse(served.bandit, served.settings)
         self._by_id = {served.id: served for served in self.served.values()}
+        self._away = self.store.unfinished()
         self._sweeper = asyncio.create_task(self._sweep_on())
         self.ready = True
 
@@ -95,18 +102,17 @@ class Engine:
 
     async def add_collection(self, name: str, make: Callable[[], Collection | bytes], settings: Settings) -> Served:
         """Keep a collection and serve it."""
-        if name in self.served:
+        if name in self.served or name in self._coming:
             raise ExistsError(f"There is a collection “{name}” already: take another name.")
-        number = max(self._by_id, default=0) + 1
-        served, content = await asyncio.to_thread(self._make, number, name, make, settings)
-        if name in self.served or number in self._by_id:
-            raise ExistsError("Another collection was made in the meantime: try again.")
-        self.served[name] = self._by_id[number] = served
+        self._coming.add(name)
+        self._last_collection += 1
+        number = self._last_collection
         try:
+            served, content = await asyncio.to_thread(self._make, number, name, make, settings)
             await asyncio.to_thread(self.store.add_collection, served.stored, content)
-        except StorageError:
-            del self.served[name], self._by_id[number]
-            raise
+        finally:
+            self._coming.discard(name)
+        self.served[name] = self._by_id[number] = served  # nobody may use it before it is durable
         return served
 
     def _make(
@@ -116,17 +122,18 @@ class Engine:
             made = make()
             if isinstance(made, Collection):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                path = self.folder / f"new-{number}.part"
+                path = self.folder / f"new-{number}.part"  # nobody else has this number
                 made.save(path)
                 made = path.read_bytes()
                 path.unlink()
             digest, collection = read_content(self.folder, made)
-            stored = StoredCollection(number, name, self.now(), settings, digest)
-            return Served(stored, collection), made
+            served = Served(StoredCollection(number, name, self.now(), settings, digest), collection)
+            Learner.rehearse(served.bandit, settings)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         except OSError as error:
             raise StorageError(f"The collection was not kept: {error}.") from error
+        return served, made
 
     def find(self, name: str) -> Served:
         """The collection of a name."""
@@ -211,15 +218,12 @@ class Engine:
         """An answer to what was answered: the same may come again, another may not."""
         if before in (TIMED_OUT, UNSEEN):
             raise ExpiredError("This impression has expired.")
+        await self.journal.written()  # the first answer may still be on its way to the disk, and may not get there
         shown = await asyncio.to_thread(self.store.shown, learner.number, number)
-        if shown is None:
-            await self.journal.written()  # it is being written down right now
-            shown = await asyncio.to_thread(self.store.shown, learner.number, number)
         if shown is None:
             raise UnknownError("This impression is not known here: it was never written down.")
         if _slot_of(served, unpack(shown).shown[0].tolist(), clicked) != before:
             raise ContradictionError("This impression has been answered already, and otherwise.")
-        await self.journal.written()  # the first answer may still be on its way to the disk
         return "repeated"
 
     # What a page shows.
@@ -227,10 +231,18 @@ class Engine:
     async def queries(self, served: Served, offset: int, limit: int) -> dict[str, Any]:
         """The queries of a collection with what became of their impressions."""
         rows, total = await asyncio.to_thread(self.store.queries, served.id, offset, limit)
+        away = [row.id for row in rows if (served.id, row.query) not in self.learners]
+        since = await asyncio.to_thread(self.store.since_snapshots, away)
         listed = []
         for row in rows:
             live = self.learners.get((served.id, row.query))
             counts = live.counts if live is not None else Counts(**row.counts) if row.counts else Counts()
+            if live is None and row.id in since:
+                shown, satisfied, abandoned, last = since[row.id]
+                counts.impressions += shown
+                counts.satisfied += satisfied
+                counts.abandoned += abandoned
+                counts.last = max(counts.last, last)
             listed.append({"query": row.query, **_numbers(counts)})
         listed.sort(key=lambda one: -one["impressions"])
         return {"queries": listed, "total": total}
@@ -251,7 +263,7 @@ class Engine:
                 "visits": reason.plays,
                 "clicks": reason.clicks,
                 "estimate": reason.mean,
-                "bound": _finite(reason.index),
+                "bound": _finite(min(reason.index, 1.0)),
                 "cap": _finite(reason.cap),
             }
         counts = learner.counts
@@ -316,9 +328,12 @@ class Engine:
             self._loading[key] = loading
             loading.add_done_callback(lambda _: self._loading.pop(key, None))
         learner = await asyncio.shield(loading)
-        if learner is None and create:
-            learner = self.learners.get(key) or self._create(served, query)
-        return learner
+        kept = self.learners.get(key)
+        if learner is not None and kept is None:  # it has left again already
+            return await self._learner(served, query, create)
+        if kept is None and create:
+            kept = self._create(served, query)
+        return kept
 
     async def _load(self, served: Served, query: str) -> Learner | None:
         """Bring a learner back: its newest snapshot, and what the log has since."""
@@ -348,6 +363,7 @@ class Engine:
     def _keep(self, key: tuple[int, str], learner: Learner) -> None:
         self.learners[key] = learner
         self._keys[learner.number] = key
+        self._away.pop(key, None)
         self._measure(learner)
 
     def _measure(self, learner: Learner) -> None:
@@ -396,6 +412,7 @@ class Engine:
             key = self._keys.get(number)
             if key is not None:
                 self._drop(self.learners[key])
+                self._away[key] = 0.0
 
     # In the background.
 
@@ -408,6 +425,7 @@ class Engine:
     async def sweep(self) -> None:
         """Close impressions that nobody answered in time, and make room."""
         now = self.now()
+        await self._fetch_overdue(now)
         late: asyncio.Future[None] | None = None
         for (collection, _), learner in list(self.learners.items()):
             served = self._by_id[collection]
@@ -419,6 +437,15 @@ class Engine:
         while self.size > self.budget and len(self.learners) > 1:
             await self._evict()
 
+    async def _fetch_overdue(self, now: float) -> None:
+        """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""
+        overdue = (key for key, since in self._away.items() if since < now - self._by_id[key[0]].settings.answer_within)
+        for key in list(islice(overdue, _FETCH_AT_ONCE)):
+            if await self._learner(self._by_id[key[0]], key[1], create=False) is None:
+                self._away.pop(key, None)
+            elif key in self.learners:
+                self.learners.move_to_end(key, last=False)
+
     async def _evict(self) -> None:
         """Write the learners down that were idle longest, and let go of those that stayed idle meanwhile."""
         oldest = list(islice(self.learners.values(), min(_EVICT_AT_ONCE, len(self.learners) - 1)))
@@ -428,6 +455,8 @@ class Engine:
         await self.journal.written()
         for learner in oldest:
             if learner.noted == 0 and self.size > self.budget:
+                if learner.waiting:
+                    self._away[self._keys[learner.number]] = next(iter(learner.waiting.values()))[0]
                 self._drop(learner)
 
 
@@ -444,8 +473,8 @@ def _slot_of(served: Served, shown: list[int], clicked: DocumentId | None) -> in
     if clicked is None:
         return ABANDONED
     try:
-        return shown.index(served.tree.documents.position(clicked))
-    except (ZoomrankError, ValueError):
+        return served.tree.documents.at(shown).index(clicked)
+    except ValueError:
         raise UnusableError(f"Document {clicked!r} was not shown in this impression.") from None
 
 

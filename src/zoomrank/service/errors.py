@@ -68,6 +68,13 @@ class TooLargeError(ServiceError):
     code = "too_large"
 
 
+class MediaError(ServiceError):
+    """A body of a kind that is not taken."""
+
+    status = 415
+    code = "media"
+
+
 class StorageError(ServiceError):
     """Nothing could be written down, so nothing was done."""
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from zoomrank.errors import ParameterError
-from zoomrank.service.errors import ForbiddenError, MissingKeyError, ServiceError, TooLargeError
+from zoomrank.service.errors import ForbiddenError, MediaError, MissingKeyError, ServiceError, TooLargeError
 from zoomrank.service.metrics import Metrics
 from zoomrank.service.refusals import refusal
 
@@ -25,6 +25,7 @@ SHORTEST_KEY = 16
 SMALL_BODY = 2**20  # bytes; collections may be larger
 _OPEN = re.compile(r"/|/page/[^/]*|/v1/health|/v1/ready")
 _RANKING = re.compile(r"/v1/collections/[^/]+/rank|/v1/feedback(/batch)?")
+_POSTED = re.compile(rf"{_RANKING.pattern}|/v1/collections")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -115,7 +116,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        method, path = scope["method"], scope["path"]
+        path = scope["path"]
         ranking = _RANKING.fullmatch(path) is not None
         limit = SMALL_BODY * 4 if ranking else self._largest_body
         status = 500
@@ -128,17 +129,7 @@ class Gate:
             await send(message)
 
         try:
-            length = 0
-            for header, value in scope["headers"]:
-                if header == b"content-length":
-                    length = int(value)
-            if length > limit:
-                raise _too_large(limit)
-            if self._keys:
-                role = needed_role(method, path)
-                if role is not None:
-                    given = [value for header, value in scope["headers"] if header == b"authorization"]
-                    self._keys.check(role, given[0] if given else b"")
+            self._check(scope, limit)
             await self._app(scope, _counted(receive, limit), answer)
         except ServiceError as error:
             if status != 500:
@@ -148,6 +139,19 @@ class Gate:
             self._metrics.count(
                 path if ranking or _OPEN.fullmatch(path) else "other", status, time.perf_counter() - began
             )
+
+    def _check(self, scope: Any, limit: int) -> None:
+        """Refuse what is too large, what a page of somebody else could have sent, and who may not."""
+        headers = dict(scope["headers"])
+        if int(headers.get(b"content-length", 0)) > limit:
+            raise _too_large(limit)
+        if self._keys:
+            role = needed_role(scope["method"], scope["path"])
+            if role is not None:
+                self._keys.check(role, headers.get(b"authorization", b""))
+        is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
+        if scope["method"] == "POST" and not is_json and _POSTED.fullmatch(scope["path"]):
+            raise MediaError("Send JSON, and say so: Content-Type: application/json.")
 
 
 def _too_large(limit: int) -> TooLargeError:

@@ -92,10 +92,12 @@ class Journal:
 
     async def close(self) -> None:
         """Write what is left, and stop."""
-        if self._batch:
-            await self.written()
-        while self._writing is not None:
-            await asyncio.sleep(0.001)
-        self._handed = None
-        self._work.release()
-        self._thread.join()
+        try:
+            if self._batch:
+                await self.written()
+        finally:
+            while self._writing is not None:
+                await asyncio.sleep(0.001)
+            self._handed = None
+            self._work.release()
+            self._thread.join()

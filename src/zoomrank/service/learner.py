@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.bandits import Bandit
-from zoomrank.rankers import Ranked, Ranking
+from zoomrank.rankers import Ranked
 from zoomrank.rankers.ranked import Impressions
 from zoomrank.rankers.storage import from_bytes, to_bytes
 from zoomrank.service.errors import ExpiredError
@@ -75,23 +75,19 @@ class Learner:
 
     def next_ranking(self, slots: int, eligible: Eligible | None = None) -> Impressions:
         """What the next visitor will be shown; asking changes nothing."""
-        made = self.ranker.made
-        self._draw_for(made)
-        ranking = self.ranker.rank_many(1, eligible).impressions
-        self.ranker.made = made
-        if slots < self.ranker.slots:
-            ranking = Impressions(*(np.ascontiguousarray(array[:, :slots]) for array in ranking))
-        return ranking
+        self._draw_for(self.ranker.made)
+        return self.ranker.choose(1, eligible, slots)
 
     def _draw_for(self, impression: int) -> None:
         """Chance depends on the number of the impression alone, so that the log need not say what was drawn."""
         mixed = hashlib.blake2b(f"{self.settings.seed}/{self.number}/{impression}".encode(), digest_size=32).digest()
-        state: dict[str, Any] = dict(self.ranker.rng.bit_generator.state)
-        state["state"] = {
-            "state": int.from_bytes(mixed[:16], "little"),
-            "inc": int.from_bytes(mixed[16:], "little") | 1,
+        state = {"state": int.from_bytes(mixed[:16], "little"), "inc": int.from_bytes(mixed[16:], "little") | 1}
+        self.ranker.rng.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": state,
+            "has_uint32": 0,
+            "uinteger": 0,
         }
-        self.ranker.rng.bit_generator.state = state
 
     def answer_to(self, number: int) -> int:
         """What the answer to an impression was; WAITING if there is none yet."""
@@ -148,7 +144,7 @@ class Learner:
             ranking = unpack(shown)
         slots = ranking.shown.shape[1]
         click = answer if is_satisfied(answer) else None
-        self.ranker.learn(Ranking([], number, self.ranker.name, ranking), click)
+        self.ranker.absorb(ranking, np.array([self.ranker.slots if click is None else click]))
         for slot in range(slots if click is None else click + 1):
             counts.examined[slot] += 1
         if click is None:
@@ -174,7 +170,7 @@ class Learner:
             for name, array in self.ranker.state._asdict().items()
             if isinstance(array, np.ndarray) and name not in self.ranker.bandit.not_saved
         )
-        return own + len(self.answers) + len(self.ranker.answered) + 300 * len(self.waiting) + _OVERHEAD
+        return own + len(self.answers) + 300 * len(self.waiting) + _OVERHEAD
 
     def snapshot(self) -> bytes:
         """Everything, in bytes; two learners that have noted the same events give the same."""
@@ -208,6 +204,14 @@ class Learner:
             learner.answers = bytearray(base64.b64decode(about["answers"]))
             learner.waiting = {key: (time, base64.b64decode(shown)) for key, time, shown in about["waiting"]}
         return learner
+
+    @classmethod
+    def rehearse(cls, bandit: Bandit, settings: Settings) -> None:
+        """Rank and learn once, so that what must be compiled is compiled before anybody waits for it."""
+        learner = cls(0, bandit, settings)
+        learner.show(0.0, settings.slots, None)
+        learner.answer(0, 0, 0.0)
+        learner.snapshot()
 
     def replay(self, events: Iterable[Event]) -> None:
         """Note events of the log, in their order."""

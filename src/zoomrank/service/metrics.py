@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +14,6 @@ from zoomrank.service import store as stored_as
 from zoomrank.service.engine import Engine
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-_NAME = re.compile(r"/v1/collections/[^/]+/rank")
 
 
 class Metrics:
@@ -31,7 +29,8 @@ class Metrics:
 
     def count(self, path: str, status: int, seconds: float) -> None:
         """One request."""
-        kind = "rank" if _NAME.fullmatch(path) else "page" if path == "/" or path.startswith("/page/") else path
+        kind = "rank" if path.endswith("/rank") else "page" if path == "/" or path.startswith("/page/") else path
+        kind = kind.removeprefix("/v1/")
         self._requests[kind, status] += 1
         buckets = self._buckets.setdefault(kind, [0] * (len(_BOUNDS) + 1))
         buckets[bisect_left(_BOUNDS, seconds)] += 1

@@ -42,9 +42,15 @@ class Served:
         ids = self.tree.documents
         try:
             allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
-            return allowed.without(excluded) if excluded else allowed
+            allowed = allowed.without(excluded) if excluded else allowed
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
+        slots = self.settings.slots
+        if not self.bandit.restrictable:
+            raise UnusableError(f"{self.settings.algorithm} cannot choose among some documents only.")
+        if len(allowed) < slots:
+            raise UnusableError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
+        return allowed
 
     def describe(self, positions: Array) -> list[dict[str, Any]]:
         """Documents as a page shows them."""
@@ -105,4 +111,11 @@ def write_content(folder: Path, digest: str, content: bytes) -> Path:
 def read_content(folder: Path, content: bytes) -> tuple[str, Collection]:
     """Check the file of a collection; says its digest."""
     digest = hashlib.sha256(content).hexdigest()
-    return digest, load_collection(write_content(folder, digest, content), verify=True)
+    path = folder / f"{digest}.zoomrank"
+    known = path.exists()
+    try:
+        return digest, load_collection(write_content(folder, digest, content), verify=True)
+    except ZoomrankError as error:
+        if not known:
+            path.unlink(missing_ok=True)
+        raise UnusableError(str(error).replace(str(path), "What was sent")) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,13 +37,33 @@ def make_server(
             f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
             "(“admin …”, “rank …”, “read …”) and pass it with --keys FILE."
         )
+    listening = _listen(host, port)
     sys.setswitchinterval(0.0005)  # seconds that the thread that writes waits for its turn; the default is 0.005
-    engine = Engine(open_store(data, store), data, memory)
+    try:
+        engine = Engine(open_store(data, store), data, memory)
+    except BaseException:
+        listening.close()
+        raise
     app = make_app(engine, keys, largest_body)
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, backlog=2048, **options
     )
-    return Server(config)
+    return Server(config, listening)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take a port, or say that it cannot be had."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise ParameterError(
+            f"Port {port} of {host} cannot be had ({error.strerror}): choose another with --port, or 0 for any that is "
+            "free."
+        ) from error
+    return listening
 
 
 def is_loopback(host: str) -> bool:
@@ -58,9 +79,14 @@ def is_loopback(host: str) -> bool:
 class Server(uvicorn.Server):
     """Says its address as soon as it takes requests."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, listening: socket.socket) -> None:
         super().__init__(config)
+        self.listening = listening
         self.announce: Callable[[str], None] = lambda _: None
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to stop."""
+        super().run(sockets or [self.listening])
 
     async def startup(self, sockets: Any = None) -> None:
         """Start to listen."""

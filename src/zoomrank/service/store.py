@@ -19,11 +19,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.service.errors import StorageError
-from zoomrank.service.events import Event
+from zoomrank.service.events import ABANDONED as LEFT
+from zoomrank.service.events import TIMED_OUT, Event
 from zoomrank.service.settings import Settings
 
 LAYOUT = 1
@@ -111,16 +113,30 @@ class Store(ABC):
     failures: tuple[type[Exception], ...]
 
     def __init__(self) -> None:
-        self.writer = self.connect()
+        self.writer = self.connect_writer()
         self.reader = self.connect()
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        with self._writing:
+        try:
             self._create()
+        except self.failures as error:
+            self.close()
+            raise StorageError(f"The store cannot be used: {error}.") from error
+        except StorageError:
+            self.close()
+            raise
 
     @abstractmethod
     def connect(self) -> Any:
         """A connection in which every statement is a transaction of its own, unless one was begun."""
+
+    def connect_writer(self) -> Any:
+        """A connection that may write: no other service has one."""
+        return self.connect()
+
+    def is_lost(self, connection: Any) -> bool:  # noqa: ARG002
+        """Whether a connection can never be used again."""
+        return False
 
     @abstractmethod
     def close(self) -> None:
@@ -142,6 +158,8 @@ class Store(ABC):
     def _read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._reading:
             try:
+                if self.is_lost(self.reader):
+                    self.reader = self.connect()
                 cursor = self.reader.cursor()
                 cursor.execute(self._sql(statement), tuple(parameters))
                 return list(cursor.fetchall())
@@ -156,6 +174,7 @@ class Store(ABC):
         """Make a batch durable, or none of it."""
         with self._writing:
             try:
+                self._renew_writer()
                 self._in_transaction(batch)
             except self.failures as error:
                 raise StorageError(f"Nothing was written down: {error}.") from error
@@ -199,15 +218,18 @@ class Store(ABC):
             start += count
 
     def _roll_back(self) -> None:
-        try:
+        with suppress(*self.failures):  # it is over already, or the connection is
             self.writer.cursor().execute("ROLLBACK")
-        except self.failures:  # it is over already, or the connection is: the next batch begins anew
-            self.writer = self.connect()
+
+    def _renew_writer(self) -> None:
+        if self.is_lost(self.writer):
+            self.writer = self.connect_writer()
 
     def add_collection(self, stored: StoredCollection, content: bytes) -> None:
         """Keep a new collection."""
         with self._writing:
             try:
+                self._renew_writer()
                 self.writer.cursor().execute(
                     self._sql("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?)"),
                     (stored.id, stored.name, stored.created, stored.settings.model_dump_json(), stored.digest, content),
@@ -250,6 +272,21 @@ class Store(ABC):
         )
         return ((int(row[0]), _event(row)) for row in rows)
 
+    def unfinished(self) -> dict[tuple[int, str], float]:
+        """The collection and query of learners of which impressions may wait, with since when: 0 if it is not known, as
+        after a crash.
+        """
+        newer = (
+            "EXISTS (SELECT 1 FROM events e "
+            "WHERE e.learner = l.id AND e.number >= l.snapshot_first AND e.id > l.snapshot_event)"
+        )
+        rows = self._read(
+            f"SELECT l.collection, l.query, CASE WHEN {newer} THEN 0 ELSE (SELECT e.time FROM events e "  # noqa: S608
+            "WHERE e.learner = l.id AND e.number = l.snapshot_first AND e.answer IS NULL) END "
+            f"FROM learners l WHERE l.snapshot_first < l.impressions OR {newer}"
+        )
+        return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
+
     def shown(self, learner: int, number: int) -> bytes | None:
         """The ranking of an impression, packed."""
         rows = self._read(
@@ -266,6 +303,21 @@ class Store(ABC):
         )
         total = self._read("SELECT COUNT(*) FROM learners WHERE collection = ?", (collection,))[0][0]
         return [QueryRow(row[0], row[1], row[2], json.loads(row[3]) if row[3] else None) for row in rows], int(total)
+
+    def since_snapshots(self, learners: Sequence[int]) -> dict[int, tuple[int, int, int, float]]:
+        """Of each learner that the log has more of than its snapshot: (shown, satisfied, abandoned, last shown)."""
+        if not learners:
+            return {}
+        among = f"l.id IN ({', '.join('?' * len(learners))})"
+        rows = self._read(
+            "SELECT e.learner, SUM(CASE WHEN e.answer IS NULL THEN 1 ELSE 0 END), "
+            "SUM(CASE WHEN e.answer < ? THEN 1 ELSE 0 END), SUM(CASE WHEN e.answer IN (?, ?) THEN 1 ELSE 0 END), "
+            "MAX(CASE WHEN e.answer IS NULL THEN e.time ELSE 0 END) "
+            "FROM learners l JOIN events e ON e.learner = l.id AND e.number >= l.snapshot_first "
+            "WHERE " + among + " AND e.id > l.snapshot_event GROUP BY e.learner",
+            (LEFT, LEFT, TIMED_OUT, *learners),
+        )
+        return {int(row[0]): (int(row[1]), int(row[2]), int(row[3]), float(row[4])) for row in rows}
 
     def count_queries(self) -> dict[int, int]:
         """How many queries each collection has."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
+import time
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from zoomrank.errors import ParameterError
 from zoomrank.service.errors import StorageError
 from zoomrank.service.store import Store
+
+_PATIENCE = 5.0  # seconds until the server has noticed that a service was killed
 
 
 class SQLiteStore(Store):
@@ -23,13 +27,22 @@ class SQLiteStore(Store):
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "zoomrank.sqlite"
         self._lock = _locked(folder / "lock")
-        super().__init__()
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # the secret that signs impressions is in it
+        try:
+            super().__init__()
+        except BaseException:
+            self._lock.close()
+            raise
 
     def connect(self) -> Any:
         """Transactions are begun and ended by hand."""
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error as error:
+            connection.close()
+            raise StorageError(f"{self.path} cannot be used: {error}.") from error
         return connection
 
     def close(self) -> None:
@@ -53,10 +66,13 @@ class PostgresStore(Store):
         self._connect = psycopg.connect
         self.failures = (psycopg.Error,)
         self._address = address
-        self._owner = self.connect()
-        if not self._owner.execute("SELECT pg_try_advisory_lock(2013)").fetchone()[0]:
-            raise StorageError("Another zoomrank service uses this database: stop it, or take another database.")
+        self._owner = ""
         super().__init__()
+        self._owner = secrets.token_hex(8)
+        self.writer.execute(
+            "INSERT INTO about VALUES ('owner', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (self._owner,),
+        )
 
     def connect(self) -> Any:
         """Transactions are begun and ended by hand."""
@@ -65,9 +81,36 @@ class PostgresStore(Store):
         except self.failures as error:
             raise StorageError(f"PostgreSQL cannot be reached: {error}.") from error
 
+    def connect_writer(self) -> Any:
+        """The connection that writes holds a lock, so that two services never write at once: the server lets go of it
+        when the connection ends. One that was lost is replaced only if nobody else has written meanwhile.
+        """
+        connection = self.connect()
+        try:
+            self._lock(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _lock(self, connection: Any) -> None:
+        until = time.monotonic() + (0 if self._owner else _PATIENCE)
+        while not connection.execute("SELECT pg_try_advisory_lock(2013)").fetchone()[0]:
+            if time.monotonic() >= until:
+                raise StorageError("Another zoomrank service uses this database: stop it, or take another database.")
+            time.sleep(0.05)
+        if self._owner:
+            owner = connection.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()[0]
+            if owner != self._owner:
+                raise StorageError("Another zoomrank service has taken this database over: start this one again.")
+
+    def is_lost(self, connection: Any) -> bool:
+        """Whether the server has gone, or had."""
+        return bool(connection.closed)
+
     def close(self) -> None:
         """Let go of the server."""
-        for connection in (self.reader, self.writer, self._owner):
+        for connection in (self.reader, self.writer):
             connection.close()
 
 

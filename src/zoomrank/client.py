@@ -1,0 +1,359 @@
+"""`Client`: a ranking service, as Python sees it. See docs/service.md; the extra is `zoomrank[client]`."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypedDict, cast
+from urllib.parse import quote
+
+from zoomrank.documents import Collection, Document
+from zoomrank.errors import MissingExtraError, ZoomrankError
+
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise MissingExtraError("The client needs httpx: pip install 'zoomrank[client]'.") from error
+
+Id = int | str  # a document's, as JSON can carry it
+
+_LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
+_LARGEST_BATCH = 10_000  # answers that the service takes at once
+
+
+class ClientError(ZoomrankError):
+    """The service refused, or could not be reached: then the status is 0, and the code "unreachable" or "timeout".
+
+    >>> raise ClientError(410, "expired", "This impression has expired.")
+    Traceback (most recent call last):
+        ...
+    zoomrank.client.ClientError: This impression has expired. (410 expired)
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(status, code, message)
+        self.status, self.code, self.message = status, code, message
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.status} {self.code})" if self.status else self.message
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A ranking to show. Report what became of it with `Client.feedback(answer, clicked)`."""
+
+    impression: str
+    query: str
+    documents: list[Document] = field(default_factory=list)
+
+    @property
+    def ids(self) -> list[Id]:
+        """The documents' ids, from the top."""
+        return [document.id for document in self.documents]
+
+
+class CollectionInfo(TypedDict):
+    """A collection in few words."""
+
+    name: str
+    documents: int
+    depth: int
+    queries: int
+    settings: dict[str, Any]
+    impressions: int
+    satisfied: int
+    abandoned: int
+    created: float
+
+
+class PlacedDocument(TypedDict):
+    """A document and its categories."""
+
+    id: Id
+    title: str
+    url: str
+    path: list[str]
+
+
+class ExplainedDocument(PlacedDocument):
+    """A document, and why it is where it is."""
+
+    why: str
+    subtree: str
+    documents_in_subtree: int
+    visits: int
+    clicks: int
+    estimate: float
+    bound: float | None
+    cap: float | None
+
+
+class QueryRow(TypedDict):
+    """A query in a list."""
+
+    query: str
+    impressions: int
+    answered: int
+    satisfied: int
+    abandoned: int
+    last: float
+
+
+class QueryInfo(QueryRow):
+    """A query, and what the next visitor will see."""
+
+    waiting: int
+    unseen: int
+    clicks_by_slot: list[int]
+    examined_by_slot: list[int]
+    ranking: list[ExplainedDocument]
+
+
+class Node(TypedDict):
+    """A part of a collection, as a query's learner sees it."""
+
+    id: int
+    parent: int | None
+    label: str
+    documents: int
+    visits: int
+    clicks: int
+    estimate: float
+    leaf: bool
+    others: bool
+
+
+class Activity(TypedDict):
+    """What became of impressions, per step of time."""
+
+    start: int
+    step: int
+    impressions: list[int]
+    satisfied: list[int]
+    abandoned: list[int]
+    clicks_by_slot: list[list[int]]
+
+
+class FeedbackResult(TypedDict, total=False):
+    """What became of one answer in a batch: a status, or an error and a message."""
+
+    impression: str
+    status: str
+    error: str
+    message: str
+
+
+class Client:
+    """A service at a URL. Threads may share a client; anything else that `httpx.Client` takes is passed on to it."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        timeout: float = 10.0,
+        *,
+        retries: int = 3,
+        backoff: float = 0.1,
+        **options: Any,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._retries, self._backoff = retries, backoff
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, **options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._http.close()
+
+    # Collections.
+
+    def create_collection(
+        self,
+        name: str,
+        documents: Collection | Iterable[Document | Mapping[str, Any]],
+        settings: Mapping[str, Any] | None = None,
+        *,
+        timeout: float = 600.0,
+    ) -> CollectionInfo:
+        """Make a collection of documents that all have a `path`, a `vector` or a `text`, or of a `Collection`.
+
+        Never repeated by itself: an attempt that seemed to fail may have made the collection.
+        """
+        chosen = dict(settings or {})
+        if isinstance(documents, Collection):
+            made = self._send(
+                "PUT",
+                _path(name),
+                again=False,
+                params={"settings": json.dumps(chosen)},
+                content=_content(documents),
+                headers={"Content-Type": "application/octet-stream"},
+                timeout=timeout,
+            )
+        else:
+            body = {"name": name, "documents": [_document(one) for one in documents], "settings": chosen}
+            made = self._send("POST", "/v1/collections", again=False, json=body, timeout=timeout)
+        return cast(CollectionInfo, made)
+
+    def collections(self) -> list[CollectionInfo]:
+        """All collections."""
+        return cast(list[CollectionInfo], self._get("/v1/collections")["collections"])
+
+    def collection(self, name: str) -> CollectionInfo:
+        """One collection."""
+        return cast(CollectionInfo, self._get(_path(name)))
+
+    def documents(self, collection: str, offset: int = 0, limit: int = 100) -> list[PlacedDocument]:
+        """Some documents, in the order of the tree, so that neighbours are alike."""
+        return cast(
+            list[PlacedDocument], self._get(_path(collection, "documents"), offset=offset, limit=limit)["documents"]
+        )
+
+    # Ranking and learning.
+
+    def rank(
+        self,
+        collection: str,
+        query: str,
+        slots: int | None = None,
+        eligible: Iterable[Id] | None = None,
+        excluded: Iterable[Id] | None = None,
+    ) -> Answer:
+        """Ask what to show a visitor.
+
+        Tried again if there was no answer. If the first attempt did arrive, its ranking was shown to nobody. Whether
+        such an impression counts as a visitor who left, once its time is over, is for the collection's `unanswered`.
+        """
+        body: dict[str, Any] = {"query": query}
+        if slots is not None:
+            body["slots"] = slots
+        if eligible is not None:
+            body["eligible"] = list(eligible)
+        if excluded is not None:
+            body["excluded"] = list(excluded)
+        answer = self._send("POST", _path(collection, "rank"), json=body)
+        documents = [Document(**document) for document in answer["documents"]]
+        return Answer(answer["impression"], answer["query"], documents)
+
+    def feedback(self, impression: Answer | str, clicked: Id | None) -> str:
+        """Report the document that was clicked first, or None if none was: "learned", or "repeated" if it was known.
+
+        Tried again if there was no answer. An impression learns once: if the first attempt did arrive, the service
+        knows the second for the same and says "repeated".
+        """
+        answer = self._send("POST", "/v1/feedback", json=_answered(impression, clicked))
+        return str(answer["status"])
+
+    def feedback_batch(self, answers: Iterable[tuple[Answer | str, Id | None]]) -> list[FeedbackResult]:
+        """Report many at once. Each is taken or refused by itself, so look at what became of each."""
+        told = [_answered(impression, clicked) for impression, clicked in answers]
+        results: list[FeedbackResult] = []
+        for start in range(0, len(told), _LARGEST_BATCH):
+            body = {"feedback": told[start : start + _LARGEST_BATCH]}
+            results += self._send("POST", "/v1/feedback/batch", json=body)["results"]
+        return results
+
+    # What was learned.
+
+    def queries(self, collection: str, offset: int = 0, limit: int = 50) -> list[QueryRow]:
+        """The queries of a collection, those with most impressions first."""
+        return cast(list[QueryRow], self._get(_path(collection, "queries"), offset=offset, limit=limit)["queries"])
+
+    def query(self, collection: str, query: str) -> QueryInfo:
+        """What became of a query's impressions, what the next visitor will see, and why. Changes nothing."""
+        return cast(QueryInfo, self._get(_path(collection, "query"), query=query))
+
+    def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
+        """The tree as a query's learner sees it, parents before children, the most visited parts first."""
+        return cast(list[Node], self._get(_path(collection, "tree"), query=query, limit=limit)["nodes"])
+
+    def activity(self, collection: str | None = None, seconds: int = 3600, points: int = 120) -> Activity:
+        """What became of impressions over time, in one collection or in all."""
+        path = "/v1/activity" if collection is None else _path(collection, "activity")
+        return cast(Activity, self._get(path, seconds=seconds, points=points))
+
+    def health(self) -> str:
+        """Say "ok" if the service answers."""
+        return str(self._get("/v1/health")["status"])
+
+    # How it is sent.
+
+    def _get(self, path: str, **parameters: int | str) -> Any:
+        return self._send("GET", path, params=parameters)
+
+    def _send(self, method: str, path: str, *, again: bool = True, **options: Any) -> Any:
+        for attempt in range(self._retries + 1 if again else 1):
+            last = attempt == self._retries or not again
+            asked = 0.0
+            try:
+                response = self._http.request(method, path, **options)
+            except httpx.TimeoutException as error:  # the caller's patience is over: that is not for us to prolong
+                raise ClientError(0, "timeout", f"{self.url} took too long to answer.") from error
+            except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+                if last:
+                    raise ClientError(0, "unreachable", f"{self.url} cannot be reached: {error}.") from error
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise ClientError(0, "unreachable", f"{self.url} cannot be reached: {error}.") from error
+            else:
+                if response.status_code != 503 or last:
+                    return _checked(response)
+                asked = _seconds(response.headers.get("Retry-After", ""))
+            pause = self._backoff * 2**attempt * random.uniform(0.5, 1.5)
+            time.sleep(min(max(pause, asked), _LONGEST_PAUSE))
+        raise AssertionError  # the last attempt returns or raises
+
+
+def _path(collection: str, what: str = "") -> str:
+    return f"/v1/collections/{quote(collection, safe='')}" + (f"/{what}" if what else "")
+
+
+def _content(collection: Collection) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "collection"
+        collection.save(file)
+        return file.read_bytes()
+
+
+def _document(document: Document | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(document, Document):
+        return {"id": document.id, "title": document.title, "url": document.url, "text": document.text}
+    return dict(document)
+
+
+def _answered(impression: Answer | str, clicked: Id | None) -> dict[str, Any]:
+    return {"impression": impression.impression if isinstance(impression, Answer) else impression, "clicked": clicked}
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # none, or a date
+        return 0.0
+
+
+def _checked(response: httpx.Response) -> Any:
+    """What was answered; an error becomes an exception."""
+    try:
+        answer = response.json()
+    except ValueError:
+        answer = None
+    if response.is_success and answer is not None:
+        return answer
+    if isinstance(answer, Mapping) and "error" in answer:
+        raise ClientError(response.status_code, str(answer["error"]), str(answer.get("message", "")))
+    text = response.text.strip()[:200] or response.reason_phrase
+    raise ClientError(response.status_code, "http", f"This is not what a ranking service says: {text}")

@@ -1,0 +1,48 @@
+// The HTTP API. Addresses are relative, so that the page also works below a path of a proxy.
+
+const KEY = "zoomrank-key";
+
+export const storedKey = () => sessionStorage.getItem(KEY);
+export const storeKey = (key) => sessionStorage.setItem(KEY, key);
+
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+    this.wantsKey = status === 401 || status === 403;
+  }
+}
+
+async function call(path, signal, body) {
+  const headers = { Accept: "application/json" };
+  if (storedKey()) headers.Authorization = `Bearer ${storedKey()}`;
+  const request = { headers, signal, cache: "no-store" };
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+    Object.assign(request, { method: "POST", body: JSON.stringify(body) });
+  }
+  const response = await fetch(`v1/${path}`, request).catch((error) => {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "The service does not answer. Check that it is running, then try again.");
+  });
+  const answer = await response.json().catch(() => null);
+  if (response.ok && answer !== null) return answer;
+  throw new ApiError(response.status, answer?.message ?? `The service answered ${response.status} and did not say why. Its log knows more.`);
+}
+
+const within = (name, rest) => `collections/${encodeURIComponent(name)}/${rest}`;
+const asking = (parameters) => `?${new URLSearchParams(parameters)}`;
+
+export const collections = (signal) => call("collections", signal);
+export const queries = (name, offset, limit, signal) => call(within(name, "queries") + asking({ offset, limit }), signal);
+export const documents = (name, offset, limit, signal) => call(within(name, "documents") + asking({ offset, limit }), signal);
+export const query = (name, query, signal) => call(within(name, "query") + asking({ query }), signal);
+export const tree = (name, query, limit, signal) => call(within(name, "tree") + asking({ query, limit }), signal);
+export const rank = (name, query) => call(within(name, "rank"), undefined, { query });
+export const feedback = (impression, clicked) => call("feedback", undefined, { impression, clicked });
+export const feedbackBatch = (feedback) => call("feedback/batch", undefined, { feedback });
+
+/** Activity of one collection, or of all of them where no name is given. */
+export function activity(name, seconds, points, signal) {
+  return call((name === undefined ? "activity" : within(name, "activity")) + asking({ seconds, points }), signal);
+}

@@ -1,0 +1,71 @@
+// Plotly, loaded with the first chart, in the colours of the page.
+
+import { make } from "./dom.js";
+
+const CONFIG = { displayModeBar: false, responsive: true, showTips: false };
+
+const latest = new Map(); // what every chart on the page shall show
+let library;
+
+function plotly() {
+  library ??= new Promise((resolve) => {
+    document.head.append(make("script", { src: "page/plotly.min.js", onload: () => resolve(globalThis.Plotly), onerror: () => resolve(null) }));
+  });
+  return library;
+}
+
+/** The style sheet's colours by name, as they are now. */
+export function colours() {
+  const style = getComputedStyle(document.documentElement);
+  return (name) => style.getPropertyValue(`--${name}`).trim();
+}
+
+/** Draws or updates a chart. */
+export async function draw(container, data, layout) {
+  latest.set(container, data);
+  const Plotly = await plotly();
+  if (latest.get(container) !== data) return; // left, or overtaken by newer data
+  if (Plotly) await Plotly.react(container, data, { ...calm(colours()), ...layout }, CONFIG);
+  else container.textContent = "No chart: plotly.min.js did not load.";
+}
+
+/** When a page is left: Plotly would listen to the window for ever. */
+export function forgetCharts() {
+  latest.forEach((_, container) => globalThis.Plotly?.purge(container));
+  latest.clear();
+}
+
+function calm(colour) {
+  const family = "system-ui, sans-serif";
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family, size: 13, color: colour("quiet") },
+    hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line"), font: { color: colour("ink"), family } },
+    margin: { l: 44, r: 8, t: 34, b: 40 }, hovermode: "x unified",
+    dragmode: false, // or a finger that scrolls the page would be caught by the chart
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
+  };
+}
+
+function axis(colour, more) {
+  return { gridcolor: colour("line"), zeroline: false, linecolor: colour("line"), fixedrange: true, automargin: true, rangemode: "tozero", ...more };
+}
+
+/** Satisfied visitors against those who left, per moment. */
+export function activityChart(container, { start, step, satisfied, abandoned }) {
+  const x = satisfied.map((_, point) => new Date(1000 * (start + (point + 0.5) * step)));
+  const bars = (name, y, color) => ({ type: "bar", name, x, y, marker: { color, line: { width: 0 } } });
+  const colour = colours();
+  draw(container, [bars("satisfied", satisfied, colour("accent")), bars("left without a click", abandoned, colour("left"))],
+    { barmode: "stack", bargap: 0.15, xaxis: axis(colour, { showgrid: false, type: "date", nticks: 5, tickangle: 0 }), yaxis: axis(colour, { tickformat: "~s", nticks: 5 }) });
+}
+
+/** Moving shares of satisfied visitors. */
+export function satisfactionChart(container, lines) {
+  const colour = colours();
+  const data = lines.map(({ name, x, y, width, dash, ...line }) => (
+    { type: "scatter", mode: "lines", name, x, y, hovertemplate: "%{y:.0%}", line: { color: colour(line.colour), width, dash } }));
+  draw(container, data, {
+    xaxis: axis(colour, { showgrid: false, title: { text: "visitors", font: { size: 13 }, standoff: 4 } }),
+    yaxis: axis(colour, { range: [0, 1.03], tickformat: ".0%", dtick: 0.25 }), showlegend: true,
+  });
+}

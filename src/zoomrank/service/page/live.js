@@ -1,0 +1,21 @@
+// Polling that stops with its page, rests while nobody looks, and never overlaps.
+
+import { clearProblem, showProblem } from "./messages.js";
+
+const PAUSE = 2000;
+
+export async function keepFresh(task, signal) {
+  while (!signal.aborted) {
+    try {
+      if (!document.hidden) {
+        await task();
+        if (!signal.aborted) clearProblem();
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      showProblem(error);
+      if (error.wantsKey) return; // a new key opens the page again
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+}

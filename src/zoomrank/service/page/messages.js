@@ -1,0 +1,41 @@
+// What the page says: problems, news for screen readers, and the wish for a key.
+
+import { storeKey } from "./api.js";
+import { byId, link, make, refill } from "./dom.js";
+
+export function showProblem(error) {
+  if (error.wantsKey) return askForKey(error);
+  const box = byId("problem");
+  if (!box.hidden && box.dataset.text === error.message) return; // or it would be read out at every poll
+  box.dataset.text = error.message;
+  refill(box, make("strong", {}, error.message), " ", error.status === 404 ? link("Go to the overview.", "#/") : null);
+  box.hidden = false;
+}
+
+export function clearProblem() {
+  byId("problem").hidden = true;
+  byId("key-form").hidden = true;
+}
+
+export function say(text) {
+  byId("status").textContent = text;
+}
+
+function askForKey({ status, message }) {
+  const form = byId("key-form");
+  if (!form.hidden) return;
+  byId("problem").hidden = true;
+  byId("key-hint").textContent = `${message} ${status === 403
+    ? "Looking needs a key with the role “read”, the playground also “rank”." : "Whoever runs the service can give you one."}`;
+  form.hidden = false;
+  byId("key").focus();
+}
+
+export function listenForKeys(again) {
+  byId("key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    storeKey(byId("key").value.trim());
+    byId("key").value = "";
+    again();
+  });
+}

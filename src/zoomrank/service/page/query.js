@@ -1,0 +1,57 @@
+// One query: what the next visitor sees and why, and what has been learned.
+
+import * as api from "./api.js";
+import { bar, changes, documentTitle, figure, link, make, panel, quiet, refill, spread, title } from "./dom.js";
+import { chance, count, percent, trail } from "./format.js";
+import { keepFresh } from "./live.js";
+import { slotHint, slotTable } from "./overview.js";
+import { playRoute } from "./routes.js";
+import { zoomTree } from "./zoomtree.js";
+
+const MOST_NODES = 400;
+
+export function queryPage(page, { collection, query }, signal) {
+  const figures = make("dl", { class: "figures", test: "query-figures" });
+  const ranking = make("ol", { class: "ranking", test: "query-ranking" });
+  const slots = make("div", { test: "query-slots" });
+  const play = playRoute(collection, query);
+  const nothing = make("p", { hidden: true, test: "query-empty" }, "Nobody has asked this yet. ",
+    link("Send it visitors in the playground", play), " and come back.");
+  const tree = zoomTree();
+  const body = make("div", { class: "columns", hidden: true },
+    panel("What the next visitor sees", quiet("Bars: the estimated chance of a click. Marks: how good it may still be (the bound)."), ranking),
+    make("div", { class: "stack" },
+      panel("What has been told apart", quiet("Every box is a group of documents; what visitors like is divided further. Click a box to zoom in, the leftmost one to zoom out."), tree.element),
+      panel("Where they click", slotHint(), slots)));
+  page.replaceChildren(spread(title(query), link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
+    figures, nothing, body);
+
+  const changed = changes();
+  keepFresh(async () => {
+    const [answer, { nodes }] = await Promise.all([api.query(collection, query, signal), api.tree(collection, query, MOST_NODES, signal)]);
+    body.hidden = false;
+    tree.show(nodes);
+    if (!changed(answer)) return;
+    nothing.hidden = answer.impressions > 0;
+    refill(figures, keyNumbers(answer));
+    refill(ranking, answer.ranking.map(rankedDocument));
+    refill(slots, slotTable(answer.clicks_by_slot, answer.examined_by_slot));
+  }, signal);
+}
+
+function keyNumbers({ impressions, satisfied, answered, abandoned, waiting, unseen }) {
+  return [
+    figure("impressions", count(impressions), "query-impressions"),
+    figure("satisfied", `${count(satisfied)} (${percent(satisfied, answered)})`, "query-satisfied"),
+    figure("left without a click", count(abandoned), "query-abandoned"),
+    figure("waiting", count(waiting), "query-waiting", "No answer yet"),
+    unseen ? figure("not looked at", count(unseen), "query-unseen") : null,
+  ];
+}
+
+function rankedDocument(item) {
+  const { estimate, bound, cap } = item;
+  const capped = cap !== null && cap < 1 && cap <= bound ? ", capped by what is above" : "";
+  const numbers = `estimate ${chance(estimate)}, bound ${chance(bound)}${capped}`;
+  return make("li", { test: "query-document" }, documentTitle(item), quiet(trail(item.path)), bar(estimate, numbers, bound), quiet(numbers), make("p", {}, item.why));
+}

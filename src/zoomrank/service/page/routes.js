@@ -1,0 +1,18 @@
+// Addresses after the #. Names and queries are free text: every part is encoded.
+
+const part = encodeURIComponent;
+
+export const collectionRoute = (name) => `#/c/${part(name)}`;
+export const queryRoute = (name, query) => `#/c/${part(name)}/q/${part(query)}`;
+export const playRoute = (name, query) => `#/c/${part(name)}/play${query === undefined ? "" : `/${part(query)}`}`;
+
+export function readRoute(hash) {
+  try {
+    const [, start, collection, page, query] = hash.split("/").map(decodeURIComponent);
+    if (start !== "c" || !collection) return { page: "overview" };
+    if (page === "q" && query) return { page: "query", collection, query };
+    return { page: page === "play" ? "playground" : "overview", collection, query };
+  } catch {
+    return { page: "overview" }; // a % that stands for nothing
+  }
+}

@@ -1,0 +1,148 @@
+// What the ranker has told apart so far, as an icicle that grows where visitors click.
+
+import { colours, draw } from "./charts.js";
+import { button, changes, make, meter, quiet, refill, table } from "./dom.js";
+import { chance, count, plural } from "./format.js";
+
+const FEW = 10; // visits below which an estimate says too little to set the scale
+const sizeOf = (node) => Math.sqrt(node.visits) + 0.5; // by visits, but the favourite has to leave room for the rest
+
+/** An element for a page, and show(nodes) for whatever the service says now. */
+export function zoomTree() {
+  const tree = {
+    changed: changes(),
+    chart: make("div", { class: "chart tree", role: "img", says: "Zoom tree; also a table below", test: "zoom-tree" }),
+    trail: make("nav", { class: "trail", says: "Part of the tree", test: "zoom-trail" }),
+    table: make("div", { test: "zoom-table" }),
+    top: make("span", {}),
+  };
+  const legend = make("p", { class: "legend" }, make("span", {}, make("i", { class: "swatch" }), "not visited"),
+    make("span", {}, "estimated relevance 0 ", make("i", { class: "ramp" }), tree.top));
+  const element = make("div", { class: "stack" }, tree.trail, tree.chart, legend,
+    make("details", {}, make("summary", {}, "The same as a table"), tree.table));
+  return { element, show: (nodes) => show(tree, nodes) };
+}
+
+function show(tree, answer) {
+  if (!answer.length || !tree.changed(answer)) return;
+  const nodes = lasting(answer);
+  // Siblings keep their order: boxes grow but do not jump.
+  tree.nodes = nodes.sort((a, b) => a.others - b.others || a.place - b.place);
+  tree.known = new Map(nodes.map((node) => [node.id, node]));
+  tree.children = new Map(nodes.map((node) => [node.id, []]));
+  for (const node of nodes) tree.children.get(node.parent)?.push(node);
+  tree.root = nodes.find((node) => node.parent === null);
+  if (!tree.known.has(tree.level)) tree.level = tree.root.id; // left out for busier parts
+  render(tree);
+}
+
+/** Numbers may be others in every answer; the names on the way to a node stay. */
+function lasting(nodes) {
+  const ids = new Map();
+  const taken = new Set();
+  return nodes.map((node) => {
+    const parent = node.parent === null ? null : ids.get(node.parent);
+    let id = `${parent ?? ""}\n${node.others ? "" : node.label}`;
+    while (taken.has(id)) id += " ";
+    taken.add(id);
+    ids.set(node.id, id);
+    return { ...node, id, parent, place: node.id };
+  });
+}
+
+function render(tree) {
+  const top = scaleTop(tree.nodes);
+  tree.top.textContent = ` ${chance(top)}`;
+  renderPlace(tree);
+  draw(tree.chart, [icicle(tree, top)], { margin: { l: 0, r: 0, t: 0, b: 0 }, uniformtext: { minsize: 11, mode: "hide" }, hovermode: "closest" })
+    .then(() => listen(tree));
+}
+
+function listen(tree) {
+  if (tree.listens || !tree.chart.on) return;
+  tree.listens = true;
+  tree.chart.on("plotly_icicleclick", ({ nextLevel }) => {
+    zoomTo(tree, nextLevel || tree.root.id);
+    return false; // Plotly's own zoom is always animated, and a poll would interrupt it
+  });
+}
+
+function zoomTo(tree, level) {
+  tree.level = level;
+  render(tree);
+}
+
+function icicle(tree, top) {
+  const { nodes, children, chart, level } = tree;
+  const colour = colours();
+  const sizes = shares(tree);
+  const narrow = chart.clientWidth < 560;
+  const shades = nodes.map(shader(colour, top));
+  return {
+    type: "icicle", sort: false, branchvalues: "remainder", maxdepth: narrow ? 4 : 5, level,
+    ids: nodes.map((node) => node.id),
+    parents: nodes.map((node) => node.parent ?? ""),
+    labels: nodes.map((node) => plain(nameOf(node), narrow ? 16 : 30)),
+    // Only what has no children gets a value: Plotly adds up, and sums of fractions never disagree.
+    values: nodes.map((node) => (children.get(node.id).length ? 0 : sizes.get(node.id))),
+    hovertext: nodes.map(describe), hoverinfo: "text", textinfo: "label", textposition: "middle left", textfont: { color: shades.map(readableOn) },
+    marker: { colors: shades.map((shade) => `rgb(${shade})`), line: { width: 0.5, color: colour("surface") } },
+    leaf: { opacity: 1 }, pathbar: { visible: false }, tiling: { pad: 0 },
+  };
+}
+
+/** Sizes from the root down: children divide their parent's; refining a part leaves all others as they are. */
+function shares({ root, children }) {
+  const share = new Map([[root.id, 1]]);
+  for (const [id, whole] of share) { // grows while it is walked through
+    const total = children.get(id).reduce((sum, child) => sum + sizeOf(child), 0);
+    for (const child of children.get(id)) share.set(child.id, (whole * sizeOf(child)) / total);
+  }
+  return share;
+}
+
+const nameOf = (node) => (node.parent === null ? "everything" : node.label);
+
+/** Plotly reads a little HTML in labels; this shows it as it is, and short. */
+function plain(text, longest) {
+  const short = text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
+  return short.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+}
+
+function describe(node) {
+  const seen = node.visits ? `${plural(node.clicks, "click")} in ${plural(node.visits, "visit")}: ${chance(node.estimate)}` : "not visited yet";
+  return `<b>${plain(nameOf(node), 60)}</b><br>${plural(node.documents, "document")}<br>${seen}`;
+}
+
+/** The best estimate that rests on more than a few visits, rounded up. */
+function scaleTop(nodes) {
+  const best = Math.max(0.1, ...nodes.filter((node) => node.visits >= FEW).map((node) => node.estimate));
+  return Math.min(1, Math.ceil(best * 10 - 1e-9) / 10);
+}
+
+/** One hue, from pale to deep: brightness alone tells the order, whatever colours one sees. */
+function shader(colour, top) {
+  const channels = (name) => [1, 3, 5].map((at) => parseInt(colour(name).slice(at, at + 2), 16));
+  const stops = [0, 1, 2, 3].map((step) => channels(`scale-${step}`));
+  return ({ visits, estimate }) => {
+    if (!visits) return channels("unvisited");
+    const place = Math.min(1, estimate / top) * 3;
+    const step = Math.min(2, Math.floor(place));
+    return stops[step].map((from, channel) => Math.round(from + (stops[step + 1][channel] - from) * (place - step)));
+  };
+}
+
+const readableOn = ([red, green, blue]) => (0.3 * red + 0.6 * green + 0.1 * blue > 125 ? "#06181b" : "#fff");
+
+/** The icicle for keyboards and screen readers. */
+function renderPlace(tree) {
+  const { known, children, level } = tree;
+  const path = [];
+  for (let node = known.get(level); node; node = known.get(node.parent)) path.unshift(node);
+  const zoomButton = (node, key) => button(nameOf(node), () => zoomTo(tree, node.id), { class: "plain", key: `${key} ${node.id}` });
+  refill(tree.trail, path.map((node) => (node.id === level ? make("span", { "aria-current": "true" }, nameOf(node)) : zoomButton(node, "up"))));
+  const rows = [...children.get(level)].sort((a, b) => b.visits - a.visits);
+  refill(tree.table, rows.length ? table(["part", "documents", "visits", "estimate"], rows.map((node) => [
+    children.get(node.id).length ? zoomButton(node, "down") : node.label, count(node.documents), count(node.visits),
+    meter(node.estimate, node.visits ? chance(node.estimate) : "–")])) : quiet("Nothing below this part is told apart yet."));
+}

@@ -1,0 +1,278 @@
+"""The client against a real service on this machine, and against ones that fail in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.running import serving
+from zoomrank.cli import main, sample
+from zoomrank.client import Client, ClientError
+from zoomrank.documents import Collection, Document
+from zoomrank.service.gate import Keys
+
+ROOT = Path(__file__).parent.parent
+OWLS: list[dict[str, Any]] = [
+    {"id": "barn", "title": "Barn owls", "url": "https://birds.example/barn", "path": ["Animals", "Birds"]},
+    {"id": "snow", "title": "Snowy owls", "path": ["Animals", "Birds"]},
+    {"id": "pike", "path": ["Animals", "Fish"]},
+    {"id": "oak", "path": ["Plants"]},
+]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service with keys, in a thread of this process."""
+    keys = Keys({"a" * 16: "admin", "r" * 16: "rank", "e" * 16: "read"})
+    with serving(tmp_path_factory.mktemp("service"), keys=keys) as address:
+        yield address
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[Client]:
+    with Client(address, "a" * 16, trust_env=False) as client:
+        yield client
+
+
+def test_documents_go_in_and_what_was_learned_comes_out(client: Client) -> None:
+    made = client.create_collection("owls", OWLS, {"slots": 2})
+    assert (made["documents"], made["settings"]["slots"]) == (4, 2)
+    assert client.collection("owls") == made
+    assert "owls" in [one["name"] for one in client.collections()]
+    placed = client.documents("owls", limit=2)
+    assert [one["path"] for one in placed] == [["Animals", "Birds"]] * 2
+    answer = client.rank("owls", "owl")
+    assert len(answer.documents) == len(set(answer.ids)) == 2
+    assert client.feedback(answer, answer.ids[1]) == "learned"
+    assert client.feedback(answer.impression, answer.ids[1]) == "repeated"
+    one = client.rank("owls", "owl", slots=1, eligible=["barn", "snow", "pike"], excluded=["pike"])
+    known = {
+        "barn": Document("barn", "Barn owls", "https://birds.example/barn"),
+        "snow": Document("snow", "Snowy owls"),
+    }
+    assert one.documents == [known[str(one.ids[0])]]
+    two = client.rank("owls", "owl")
+    results = client.feedback_batch([(one, None), (two, "nothing"), ("no-such", None), (one, one.ids[0])])
+    assert [result.get("status", result.get("error")) for result in results] == [
+        "learned",
+        "unusable",
+        "unknown",
+        "contradiction",
+    ]
+    about = client.query("owls", "owl")
+    assert (about["impressions"], about["satisfied"], about["abandoned"], about["waiting"]) == (3, 1, 1, 1)
+    assert len(about["ranking"]) == 2
+    assert all(document["why"] for document in about["ranking"])
+    assert client.queries("owls")[0]["query"] == "owl"
+    assert client.tree("owls", "owl")[0]["label"] == "owls"
+    for activity in (client.activity("owls"), client.activity(seconds=600, points=10)):
+        assert sum(activity["impressions"]) >= 3
+    assert client.health() == "ok"
+
+
+def test_collections_are_sent_as_their_files(client: Client) -> None:
+    collection = Collection.from_texts(
+        ["barn owl", "snowy owl", "pike", "trout"], ids=[3, 1, 2, 0], titles=list("abcd")
+    )
+    made = client.create_collection("a.collection", collection, {"slots": 3, "unanswered": "unseen"})
+    assert (made["documents"], made["settings"]["unanswered"]) == (4, "unseen")
+    sent = {document.id: document.title for document in collection}
+    assert {document["id"]: document["title"] for document in client.documents("a.collection")} == sent
+    assert set(client.rank("a.collection", "owl").ids) < set(sent)
+
+
+def test_documents_may_be_documents(client: Client) -> None:
+    client.create_collection("texts", [Document("a", text="barn owl"), Document("b", text="pike")], {"slots": 1})
+    assert client.rank("texts", "owl").ids[0] in ("a", "b")
+
+
+def refusal(call: Callable[[], object]) -> tuple[int, str]:
+    with pytest.raises(ClientError) as refused:
+        call()
+    assert refused.value.message
+    return refused.value.status, refused.value.code
+
+
+def test_refusals_say_what_is_wrong(client: Client, address: str) -> None:
+    client.create_collection("small", OWLS, {"slots": 2})
+    answer = client.rank("small", "owl")
+    assert refusal(lambda: client.create_collection("small", OWLS, {"slots": 2})) == (409, "exists")
+    assert refusal(lambda: client.create_collection("few", OWLS)) == (422, "unusable")  # five slots
+    assert refusal(lambda: client.create_collection("few", OWLS, {"slot": 2})) == (422, "malformed")
+    assert refusal(lambda: client.collection("../health")) == (404, "http")
+    assert refusal(lambda: client.rank("nowhere", "owl")) == (404, "unknown")
+    assert refusal(lambda: client.query("small", "never asked")) == (404, "unknown")
+    assert refusal(lambda: client.rank("small", "owl", slots=3)) == (422, "unusable")
+    assert refusal(lambda: client.rank("small", "owl", eligible=["nobody"])) == (422, "unusable")
+    assert refusal(lambda: client.feedback("made-up", None)) == (404, "unknown")
+    assert refusal(lambda: client.feedback(answer, "nobody")) == (422, "unusable")
+    assert client.feedback(answer, None) == "learned"
+    assert refusal(lambda: client.feedback(answer, answer.ids[0])) == (409, "contradiction")
+    client.create_collection("quick", OWLS, {"slots": 2, "answer_within": 0.001})
+    late = client.rank("quick", "owl")
+    time.sleep(0.01)
+    assert refusal(lambda: client.feedback(late, None)) == (410, "expired")
+
+
+def test_keys_have_roles(client: Client, address: str) -> None:
+    client.create_collection("guarded", OWLS, {"slots": 2})
+    with (
+        Client(address, trust_env=False) as nobody,
+        Client(address, "r" * 16, trust_env=False) as ranks,
+        Client(address, "e" * 16, trust_env=False) as reads,
+    ):
+        assert nobody.health() == "ok"
+        assert refusal(nobody.collections) == (401, "missing_key")
+        assert ranks.feedback(ranks.rank("guarded", "owl"), None) == "learned"
+        assert refusal(lambda: ranks.query("guarded", "owl")) == (403, "forbidden")
+        assert reads.query("guarded", "owl")["abandoned"] == 1
+        assert refusal(lambda: reads.rank("guarded", "owl")) == (403, "forbidden")
+        assert refusal(lambda: reads.create_collection("mine", OWLS)) == (403, "forbidden")
+
+
+Reply = httpx.Response | type[httpx.TransportError]
+
+
+def scripted(*replies: Reply) -> tuple[Client, list[httpx.Request]]:
+    """A client whose service answers by a script."""
+    left, seen = list(replies), []
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        answer = left.pop(0)
+        if isinstance(answer, httpx.Response):
+            return answer
+        raise answer("on purpose", request=request)
+
+    return Client("http://service", transport=httpx.MockTransport(reply), backoff=0.001), seen
+
+
+def learned() -> httpx.Response:
+    return httpx.Response(200, json={"impression": "i", "status": "learned"})
+
+
+def busy() -> httpx.Response:
+    return httpx.Response(503, json={"error": "storage", "message": "Full."}, headers={"Retry-After": "0.002"})
+
+
+def test_what_failed_on_the_way_is_sent_again() -> None:
+    client, seen = scripted(httpx.ConnectError, busy(), httpx.RemoteProtocolError, learned())
+    with client:
+        assert client.feedback("i", "barn") == "learned"
+    assert [json.loads(request.content) for request in seen] == [{"impression": "i", "clicked": "barn"}] * 4
+
+
+def test_it_gives_up_in_the_end() -> None:
+    client, seen = scripted(*[httpx.ReadError] * 4, *[busy() for _ in range(4)])
+    with client:
+        assert refusal(lambda: client.rank("c", "q")) == (0, "unreachable")
+        assert refusal(lambda: client.rank("c", "q")) == (503, "storage")
+    assert len(seen) == 8
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (httpx.ReadTimeout, (0, "timeout")),
+        (httpx.UnsupportedProtocol, (0, "unreachable")),
+        (httpx.Response(410, json={"error": "expired", "message": "Over."}), (410, "expired")),
+        (httpx.Response(502, html="<h1>Bad gateway</h1>"), (502, "http")),
+        (httpx.Response(200, html="<h1>Hello</h1>"), (200, "http")),
+    ],
+)
+def test_other_failures_are_told_at_once(reply: Reply, expected: tuple[int, str]) -> None:
+    client, seen = scripted(reply)
+    with client:
+        assert refusal(lambda: client.rank("c", "q")) == expected
+    assert len(seen) == 1
+
+
+def test_making_a_collection_is_never_repeated() -> None:
+    client, seen = scripted(httpx.ReadError)
+    with client:
+        assert refusal(lambda: client.create_collection("c", OWLS)) == (0, "unreachable")
+    assert len(seen) == 1
+
+
+def test_without_httpx_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['httpx'] = None; import zoomrank.client"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert "pip install 'zoomrank[client]'" in done.stderr
+
+
+def test_the_page_about_the_service_runs(
+    address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    text = (ROOT / "docs" / "service.md").read_text()
+    known: dict[str, Any] = {}
+    for example in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        example = example.replace("http://127.0.0.1:8000", address).replace('key="…"', f'key="{"a" * 16}"')
+        exec(compile(example, "service.md", "exec", dont_inherit=True), known)  # noqa: S102
+    assert re.search(r"\nlearned\n.*\n409 contradiction", capsys.readouterr().out)
+
+    async def visit() -> list[str]:
+        transport = httpx.ASGITransport(known["app"])
+        async with httpx.AsyncClient(transport=transport, base_url="http://page") as browser:
+            page = (await browser.get("/search", params={"q": "what barks"})).text
+            impression, clicked = re.findall(r'data-(?:impression|id)="([^"]+)"', page)[:2]
+            body = json.dumps({"impression": impression, "clicked": clicked})
+            return [(await browser.post("/clicked", content=body)).json() for _ in range(2)]
+
+    with known["service"]:
+        assert asyncio.run(visit()) == ["learned", "repeated"]
+
+
+def test_the_library_is_worth_a_diverse_ranking() -> None:
+    collection = sample.library()
+    assert len({document.title for document in collection}) == len(collection)
+    for query, users in sample.visitors(collection).items():
+        best = users.greedy(slots=3).documents
+        shelves = {collection.tree.name(collection.tree.leaf(book)).rpartition(" > ")[0] for book in best}
+        assert len(shelves) == 3, query
+
+
+def test_demo_service_learns_and_stops(tmp_path: Path) -> None:
+    keys, data = tmp_path / "keys", tmp_path / "data"
+    keys.write_text(f"read {'e' * 16}\n")
+    command = ["demo-service", "--port", "0", "--visitors-per-second", "100", "--keys", str(keys), "--data", str(data)]
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", "import sys; from zoomrank.cli import main; sys.exit(main(sys.argv[1:]))", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        with Client(address, "e" * 16, trust_env=False) as client:
+            until = time.monotonic() + 120
+            while time.monotonic() < until and not any(one["satisfied"] > 5 for one in client.collections()):
+                time.sleep(0.05)
+            library = client.collection("library")
+            assert library["satisfied"] > 5
+            assert {row["query"] for row in client.queries("library")} <= set(sample.TASTES)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0
+    assert "Traceback" not in told
+    assert "zoomrank: stopped; everything is kept in" in told
+
+
+def test_nobody_comes_backwards(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo-service", "--visitors-per-second", "-1"]) == 2
+    assert "cannot come" in capsys.readouterr().err
