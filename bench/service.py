@@ -36,7 +36,7 @@ class Connection:
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
         kind = "Content-Type: application/json\r\n"
-        head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\n{kind}Content-Length: {len(body)}\r\n\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{kind}Content-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
         answer = await self._reader.readuntil(b"\r\n\r\n")
         length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])

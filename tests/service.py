@@ -117,7 +117,7 @@ async def client_of(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the HTTP application of an engine that was started."""
     transport = httpx.ASGITransport(app=make_app(engine, keys, largest_body), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://zoomrank") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 
 

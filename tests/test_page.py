@@ -38,9 +38,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(tmp_path_factory.mktemp("service")) as address, Client(address, trust_env=False) as client:
         client.create_collection("library", sample.library())
         for query in (QUERY, HOSTILE):
-            for number in range(60):
-                answer = client.rank("library", query)
-                client.feedback(answer, answer.ids[number % 7] if number % 7 < len(answer.ids) else None)
+            _visitors(client, query, 60)
         yield address
 
 
@@ -80,16 +78,22 @@ def test_the_ranking_is_the_next_visitors(page: Page, address: str) -> None:
         assert client.rank("library", QUERY).ids == [document["id"] for document in known]
 
 
+def _visitors(client: Client, query: str, count: int) -> None:
+    """So many visitors who click here and there."""
+    for number in range(count):
+        answer = client.rank("library", query)
+        client.feedback(answer, answer.ids[number % 7] if number % 7 < len(answer.ids) else None)
+
+
 def test_the_zoom_tree_refines_itself(page: Page, address: str) -> None:
-    page.goto(f"/#/c/library/q/{QUERY}")
-    drawn = page.get_by_test_id("zoom-tree").locator("path.surface")
-    expect(drawn.first).to_be_visible()
-    before = drawn.count()
     with Client(address, trust_env=False) as client:
-        for _ in range(150):
-            answer = client.rank("library", QUERY)
-            client.feedback(answer, answer.ids[0])
-    expect(drawn.nth(before)).to_be_attached(timeout=20_000)  # more of it than there was
+        _visitors(client, "refined", 2)
+        page.goto("/#/c/library/q/refined")
+        drawn = page.get_by_test_id("zoom-tree").locator("path.surface")
+        expect(drawn.first).to_be_visible()
+        before = drawn.count()
+        _visitors(client, "refined", 40)
+        expect(drawn.nth(before)).to_be_attached(timeout=20_000)  # more of it than there was
 
 
 def test_somebody_plays(page: Page) -> None:

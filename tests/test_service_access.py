@@ -46,6 +46,24 @@ def test_without_keys_nobody_else_can_reach_it(tmp_path: Path, host: str) -> Non
     assert not (tmp_path / "data").exists()
 
 
+def test_without_keys_it_answers_to_its_own_names_alone(sqlite: Place) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            for name, status in (
+                ("localhost:8000", 200),
+                ("127.0.0.1", 200),
+                ("[::1]:80", 200),
+                ("rebound.example", 403),
+            ):
+                answer = await client.get("/v1/collections", headers={"Host": name})
+                assert answer.status_code == status
+        async with started(sqlite) as engine, client_of(engine, Keys({SECRETS["read"]: "read"})) as client:
+            given = {"Host": "rank.example", "Authorization": f"Bearer {SECRETS['read']}"}
+            assert (await client.get("/v1/collections", headers=given)).status_code == 200
+
+    run(scenario())
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "::1", "localhost"])
 def test_addresses_of_this_machine(host: str) -> None:
     assert is_loopback(host)

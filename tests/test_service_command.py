@@ -56,14 +56,13 @@ def test_it_stops_when_told_to_and_goes_on(sqlite: Place) -> None:
             assert _ask(address, "GET", "/v1/collections")[0] == 401
             assert _ask(address, "GET", "/v1/collections/shop", key="s" * 20)[1]["impressions"] == life
             assert _ask(address, "POST", "/v1/collections/shop/rank", {"query": "owl"}, "r" * 20)[0] == 200
-            with serving_refused(sqlite.folder) as said:
-                assert "Another zoomrank service" in said
+            if life == 0:
+                assert "Another zoomrank service" in _said_when_refused(sqlite.folder)
             process.send_signal(stop)
             process.wait(60)
 
 
-@contextlib.contextmanager
-def serving_refused(folder: Path) -> Iterator[str]:
+def _said_when_refused(folder: Path) -> str:
     """What a second service in the same folder says."""
     command = "import sys; from zoomrank.cli import main; sys.exit(main())"
     done = subprocess.run(  # noqa: S603
@@ -75,7 +74,7 @@ def serving_refused(folder: Path) -> Iterator[str]:
     )
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    yield done.stderr
+    return done.stderr
 
 
 def test_what_it_refuses_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

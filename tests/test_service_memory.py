@@ -10,7 +10,7 @@ from zoomrank.service import engine as engine_module
 
 
 def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
-    many = 2000 if place.address is None else 400
+    many = 1200 if place.address is None else 400
 
     async def scenario() -> None:
         clock = Clock()
@@ -28,11 +28,11 @@ def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 assert len(engine.learners) < many / 4
             assert engine.about(shop)["queries"] == many
             random_.shuffle(waiting)
-            for start in range(0, many, 200):  # nearly all of them of learners that have left
+            for start in range(0, many, 100):  # nearly all of them of learners that have left
                 told = await asyncio.gather(
                     *(
-                        engine.feedback(name, documents[0]["id"] if start % 400 else None)
-                        for name, documents in waiting[start : start + 200]
+                        engine.feedback(name, documents[0]["id"] if start % 200 else None)
+                        for name, documents in waiting[start : start + 100]
                     )
                 )
                 assert set(told) == {"learned"}

@@ -98,7 +98,5 @@ def test_what_is_no_json_is_refused(address: str) -> None:
     """No other page can make a browser send JSON here."""
     for path in ("/v1/collections", "/v1/collections/shop/rank", "/v1/feedback", "/v1/feedback/batch"):
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
-            refused = requests.post(
-                address + path, data=b"{}", headers={"Content-Type": kind}, timeout=60
-            )
+            refused = requests.post(address + path, data=b"{}", headers={"Content-Type": kind}, timeout=60)
             assert refused.status_code == 415, (path, kind, refused.text)

@@ -24,6 +24,7 @@ ROLES = ("rank", "read", "admin")
 SHORTEST_KEY = 16
 SMALL_BODY = 2**20  # bytes; collections may be larger
 _OPEN = re.compile(r"/|/page/[^/]*|/v1/health|/v1/ready")
+_LOCAL = re.compile(rb"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 _RANKING = re.compile(r"/v1/collections/[^/]+/rank|/v1/feedback(/batch)?")
 _POSTED = re.compile(rf"{_RANKING.pattern}|/v1/collections")
 _HEADERS = [
@@ -149,6 +150,8 @@ class Gate:
             role = needed_role(scope["method"], scope["path"])
             if role is not None:
                 self._keys.check(role, headers.get(b"authorization", b""))
+        elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # a name that somebody let point to this machine
+            raise ForbiddenError("Without keys this service answers to localhost alone: see serve --keys.")
         is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
         if scope["method"] == "POST" and not is_json and _POSTED.fullmatch(scope["path"]):
             raise MediaError("Send JSON, and say so: Content-Type: application/json.")
