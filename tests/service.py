@@ -157,7 +157,7 @@ async def audit(engine: Engine) -> Audit:
     assert len(places) == engine.store._read("SELECT COUNT(*) FROM events")[0][0], "events of unknown learners"
     assert {key: count for key, count in engine.store.totals().items() if count} == dict(activity)
     assert {key: count for key, count in engine.totals.items() if count} == dict(activity)
-    assert sum(engine._queries.values()) == found.learners
+    assert sum(engine.queries.values()) == found.learners
     return found
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.service import Clock, Place, audit, run, served, started
 from zoomrank.service import engine as engine_module
+from zoomrank.service import views
 from zoomrank.service.events import pack, unpack
 from zoomrank.service.learner import Learner
 from zoomrank.service.settings import ALGORITHMS
@@ -33,8 +34,8 @@ async def _visit(engine: Any, shop: Any, clock: Clock, visits: int, seed: int) -
                 clicked = next((one["id"] for one in documents if one["id"].startswith(("d0", "d21"))), None)
                 await engine.feedback(impression, clicked)
         if visit % 50 == 25:
-            json.dumps(await engine.query(shop, query), allow_nan=False)
-            json.dumps(await engine.tree(shop, query, 50), allow_nan=False)
+            json.dumps(await views.query(engine, shop, query), allow_nan=False)
+            json.dumps(await views.tree(engine, shop, query, 50), allow_nan=False)
         if visit % 60 == 30:
             await engine.sweep()
 
@@ -93,10 +94,10 @@ def test_looking_changes_nothing(sqlite: Place, algorithm: str) -> None:
             learner = await engine._learner(shop, "owl", create=False)
             assert learner is not None
             before = learner.snapshot()
-            shown = (await engine.query(shop, "owl"))["ranking"]
+            shown = (await views.query(engine, shop, "owl"))["ranking"]
             for _ in range(3):
-                assert (await engine.query(shop, "owl"))["ranking"] == shown
-                await engine.tree(shop, "owl", 100)
+                assert (await views.query(engine, shop, "owl"))["ranking"] == shown
+                await views.tree(engine, shop, "owl", 100)
             assert learner.snapshot() == before
             _, documents = await engine.rank(shop, "owl")
             assert [one["id"] for one in documents] == [one["id"] for one in shown]

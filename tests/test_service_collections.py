@@ -9,6 +9,7 @@ import pytest
 
 from tests.service import Place, audit, client_of, run, served, small_collection, started
 from zoomrank.documents import Collection
+from zoomrank.service import views
 from zoomrank.service.errors import ExistsError
 from zoomrank.service.settings import Settings
 from zoomrank.service.store import StoredCollection
@@ -63,7 +64,7 @@ def test_collections_that_come_at_once_are_not_mixed_up(place: Place) -> None:
             )
             assert [len(one.tree) for one in made] == [number + 3 for number in range(8)]
             for number, name in enumerate(names):
-                rows = engine.documents(engine.find(name), 0, 100)["documents"]
+                rows = views.documents(engine.find(name), 0, 100)["documents"]
                 assert {row["id"].split()[0] for row in rows} == {f"c{number}"}
         async with started(place) as engine:
             assert sorted(engine.served) == names

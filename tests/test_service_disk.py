@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.service import Clock, Place, audit, client_of, key_of, run, served, started
+from zoomrank.service import views
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import StorageError
 from zoomrank.service.settings import Settings
@@ -68,7 +69,7 @@ def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> None:
             found = await audit(engine)
             assert found.answered == len(told)
             assert {key for key, answer in found.answers.items() if answer is not None} == set(map(key_of, told))
-            assert engine.about(shop)["impressions"] == len(found.answers)
+            assert views.about(engine, shop)["impressions"] == len(found.answers)
             assert (await client.get("/metrics")).text.count("zoomrank_failed_writes_total") >= 1
         async with started(sqlite) as engine:
             assert (await audit(engine)).answers == found.answers
@@ -148,7 +149,7 @@ def test_what_could_not_be_written_never_happened(place: Place, how: str, monkey
                 return_exceptions=True,
             )
             assert all(isinstance(one, StorageError) for one in both), both
-            assert engine.about(shop)["queries"] == 1
+            assert views.about(engine, shop)["queries"] == 1
             clock.pass_by(61)
             with pytest.raises(StorageError):
                 await engine.sweep()
@@ -158,7 +159,7 @@ def test_what_could_not_be_written_never_happened(place: Place, how: str, monkey
             assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # another answer than was refused
             clock.pass_by(61)
             await engine.sweep()
-            assert engine.about(shop)["abandoned"] == 1
+            assert views.about(engine, shop)["abandoned"] == 1
             found = await audit(engine)
             assert found.answers[key_of(impression)] == 1
             assert found.answers[key_of(waits)] is not None

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.service import Clock, Place, audit, client_of, key_of, run, served, started
+from zoomrank.service import views
 from zoomrank.service.errors import ContradictionError, ExpiredError, UnknownError, UnusableError
 from zoomrank.service.events import ABANDONED, TIMED_OUT, UNSEEN
 
@@ -21,7 +22,7 @@ def test_late_feedback_counts_in_the_order_in_which_it_comes(place: Place) -> No
                 clock.pass_by(1)
             for impression, documents in reversed(shown):
                 assert await engine.feedback(impression, documents[-1]["id"]) == "learned"
-            about = await engine.query(shop, "owl")
+            about = await views.query(engine, shop, "owl")
             assert (about["impressions"], about["satisfied"], about["waiting"]) == (20, 20, 0)
             assert about["clicks_by_slot"] == [0, 0, 20]
             assert (await audit(engine)).answered == 20
@@ -62,7 +63,7 @@ def test_a_contradiction_is_refused_and_changes_nothing(place: Place) -> None:
             await engine.feedback(impression, None)
             with pytest.raises(ContradictionError):
                 await engine.feedback(impression, documents[0]["id"])
-            about = await engine.query(shop, "owl")
+            about = await views.query(engine, shop, "owl")
             assert (about["satisfied"], about["abandoned"]) == (1, 1)
             impression, documents = await engine.rank(shop, "owl")
             answers = [documents[0]["id"], documents[1]["id"], None] * 5
@@ -125,14 +126,14 @@ def test_a_document_that_was_not_shown_is_refused_and_the_impression_still_waits
             impression, documents = await engine.rank(shop, "owl", slots=2)
             assert len(documents) == 2
             shown = {one["id"] for one in documents}
-            other = next(one["id"] for one in engine.documents(shop, 0, 10)["documents"] if one["id"] not in shown)
+            other = next(one["id"] for one in views.documents(shop, 0, 10)["documents"] if one["id"] not in shown)
             for clicked in (other, "nothing", 0, -1, 2**62, ""):
                 with pytest.raises(UnusableError):
                     await engine.feedback(impression, clicked)
             assert await engine.feedback(impression, documents[1]["id"]) == "learned"
             with pytest.raises(UnusableError):
                 await engine.feedback(impression, other)
-            about = await engine.query(shop, "owl")
+            about = await views.query(engine, shop, "owl")
             assert about["examined_by_slot"] == [1, 1, 0]
             assert (await audit(engine)).answered == 1
 
@@ -175,18 +176,18 @@ def test_no_answer_counts_as_the_owner_chose(place: Place, unanswered: str, answ
             shop = await served(engine, answer_within=60, unanswered=unanswered)
             names = [(await engine.rank(shop, "owl"))[0] for _ in range(5)]
             await engine.feedback(names[2], None)
-            before = (await engine.query(shop, "owl"))["examined_by_slot"]
+            before = (await views.query(engine, shop, "owl"))["examined_by_slot"]
             clock.pass_by(61)
             await engine.sweep()
             await engine.sweep()
             found = await audit(engine)
             assert [found.answers[key_of(name)] for name in names] == [answer, answer, ABANDONED, answer, answer]
-            about = await engine.query(shop, "owl")
+            about = await views.query(engine, shop, "owl")
             assert about["waiting"] == 0
             learned = unanswered == "abandoned"
             assert (about["abandoned"], about["unseen"]) == ((5, 0) if learned else (1, 4))
             assert about["examined_by_slot"] == ([5, 5, 5] if learned else before)
-            assert engine.about(shop)["abandoned"] == about["abandoned"]
+            assert views.about(engine, shop)["abandoned"] == about["abandoned"]
 
     run(scenario())
 
@@ -203,7 +204,7 @@ def test_no_answer_counts_although_its_learner_left_memory(place: Place) -> None
             clock.pass_by(61)
             await engine.sweep()
             await engine.sweep()
-            assert engine.about(shop)["abandoned"] == 3
+            assert views.about(engine, shop)["abandoned"] == 3
             await audit(engine)
 
     run(scenario())
@@ -221,7 +222,7 @@ def test_no_answer_counts_although_the_service_was_down(place: Place, crash: boo
         async with started(place, clock) as engine:
             await engine.sweep()
             await engine.sweep()
-            assert engine.about(engine.find("shop"))["abandoned"] == 3
+            assert views.about(engine, engine.find("shop"))["abandoned"] == 3
             await audit(engine)
 
     run(scenario())

@@ -7,6 +7,7 @@ import pytest
 
 from tests.service import Clock, Place, audit, run, served, started
 from zoomrank.service import engine as engine_module
+from zoomrank.service import views
 
 
 def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
@@ -26,7 +27,7 @@ def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 await engine.sweep()
                 assert engine.size <= engine.budget
                 assert len(engine.learners) < many / 4
-            assert engine.about(shop)["queries"] == many
+            assert views.about(engine, shop)["queries"] == many
             random_.shuffle(waiting)
             for start in range(0, many, 100):  # nearly all of them of learners that have left
                 told = await asyncio.gather(
@@ -38,9 +39,9 @@ def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 assert set(told) == {"learned"}
                 await engine.sweep()
             assert engine.size <= engine.budget
-            about = engine.about(shop)
+            about = views.about(engine, shop)
             assert (about["impressions"], about["satisfied"], about["abandoned"]) == (many, many // 2, many // 2)
-            assert (await engine.queries(shop, 0, 10))["total"] == many
+            assert (await views.queries(engine, shop, 0, 10))["total"] == many
         async with started(place, clock) as engine:
             assert not engine.learners  # they come when they are asked for
             found = await audit(engine)
@@ -121,13 +122,13 @@ def test_what_is_said_of_queries_is_right_after_a_start(place: Place, crash: boo
                 for _ in range(number + 1):
                     name, documents = await engine.rank(shop, f"query {number}")
                     await engine.feedback(name, documents[0]["id"])
-            before = engine.about(shop)
-            listed = await engine.queries(shop, 0, 10)
+            before = views.about(engine, shop)
+            listed = await views.queries(engine, shop, 0, 10)
         async with started(place, clock) as engine:
             await engine.sweep()
             shop = engine.find("shop")
-            assert engine.about(shop) == before
-            assert await engine.queries(shop, 0, 10) == listed
+            assert views.about(engine, shop) == before
+            assert await views.queries(engine, shop, 0, 10) == listed
             assert [row["impressions"] for row in listed["queries"]] == [4, 3, 2, 1]
 
     run(scenario())

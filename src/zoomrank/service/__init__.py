@@ -2,5 +2,5 @@
 
 `settings` what a collection's owner chooses · `events` what is written down · `learner` one query's ranker, made of
 events alone · `store` where they are kept (SQLite, PostgreSQL) · `journal` many of them in one durable write · `engine`
-the service without HTTP · `api` the service with it.
+the service without HTTP · `views` what a page shows of it · `api` the service with HTTP.
 """

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from zoomrank.documents import Collection
-from zoomrank.service import models
+from zoomrank.service import models, views
 from zoomrank.service.busy import Busy, Route
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ServiceError, UnknownError, UnusableError
@@ -138,7 +138,7 @@ def _add_collections(api: FastAPI, engine: Engine) -> None:
     @api.post("/v1/collections", status_code=201, response_model=models.CollectionAnswer, responses=exists)
     async def create(asked: models.NewCollection) -> Any:
         """Make a collection of documents that are sent with their paths, vectors or texts."""
-        return engine.about(await engine.add_collection(asked.name, lambda: _gathered(asked), asked.settings))
+        return views.about(engine, await engine.add_collection(asked.name, lambda: _gathered(asked), asked.settings))
 
     @api.put(
         "/v1/collections/{name}",
@@ -154,22 +154,22 @@ def _add_collections(api: FastAPI, engine: Engine) -> None:
         except ValidationError as error:
             raise RequestValidationError(error.errors(include_url=False, include_input=False)) from error
         content = await request.body()
-        return engine.about(await engine.add_collection(name, lambda: content, chosen))
+        return views.about(engine, await engine.add_collection(name, lambda: content, chosen))
 
     @api.get("/v1/collections", response_model=models.CollectionsAnswer)
     async def collections() -> Any:
         """All collections."""
-        return {"collections": [engine.about(served) for served in engine.served.values()]}
+        return {"collections": [views.about(engine, served) for served in engine.served.values()]}
 
     @api.get("/v1/collections/{name}", response_model=models.CollectionAnswer)
     async def collection(name: CollectionName) -> Any:
         """One collection."""
-        return engine.about(engine.find(name))
+        return views.about(engine, engine.find(name))
 
     @api.get("/v1/collections/{name}/documents", response_model=models.DocumentsAnswer)
     async def documents(name: CollectionName, offset: Offset = 0, limit: Limit = 100) -> Any:
         """Documents in the order of the tree, so that neighbours are alike."""
-        return engine.documents(engine.find(name), offset, limit)
+        return views.documents(engine.find(name), offset, limit)
 
 
 def _gathered(asked: models.NewCollection) -> Collection:
@@ -201,27 +201,27 @@ def _add_views(api: FastAPI, engine: Engine) -> None:
     @api.get("/v1/collections/{name}/queries", response_model=models.QueriesAnswer)
     async def queries(name: CollectionName, offset: Offset = 0, limit: Limit = 50) -> Any:
         """The queries of a collection."""
-        return await engine.queries(engine.find(name), offset, limit)
+        return await views.queries(engine, engine.find(name), offset, limit)
 
     @api.get("/v1/collections/{name}/query", response_model=models.QueryAnswer)
     async def query(name: CollectionName, query: QueryName) -> Any:
         """One query: what became of its impressions, what the next visitor will see, and why."""
-        return await engine.query(engine.find(name), query)
+        return await views.query(engine, engine.find(name), query)
 
     @api.get("/v1/collections/{name}/tree", response_model=models.TreeAnswer)
     async def tree(name: CollectionName, query: QueryName, limit: Annotated[int, Query(ge=1, le=5000)] = 400) -> Any:
         """How finely the query's learner tells documents apart, and what it thinks of them."""
-        return await engine.tree(engine.find(name), query, limit)
+        return await views.tree(engine, engine.find(name), query, limit)
 
     @api.get("/v1/collections/{name}/activity", response_model=models.ActivityAnswer)
     async def activity(name: CollectionName, seconds: Seconds = 3600, points: Points = 120) -> Any:
         """What became of a collection's impressions over time."""
-        return await engine.activity(engine.find(name), seconds, points)
+        return await views.activity(engine, engine.find(name), seconds, points)
 
     @api.get("/v1/activity", response_model=models.ActivityAnswer)
     async def all_activity(seconds: Seconds = 3600, points: Points = 120) -> Any:
         """What became of all impressions over time."""
-        return await engine.activity(None, seconds, points)
+        return await views.activity(engine, None, seconds, points)
 
 
 def _add_operations(api: FastAPI, engine: Engine, metrics: Metrics) -> None:

@@ -13,8 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from zoomrank.documents import Collection, load_collection
 from zoomrank.errors import ZoomrankError
 from zoomrank.service import store as stored_as
@@ -29,11 +27,10 @@ from zoomrank.service.errors import (
 from zoomrank.service.events import ABANDONED, TIMED_OUT, UNSEEN, WAITING, Event, is_satisfied, unpack
 from zoomrank.service.impressions import Signer
 from zoomrank.service.journal import Journal
-from zoomrank.service.learner import Counts, Learner
+from zoomrank.service.learner import Learner
 from zoomrank.service.served import Served, read_content, write_content
 from zoomrank.service.settings import Settings
 from zoomrank.service.store import Batch, Snapshot, Store, StoredCollection
-from zoomrank.service.zoom_tree import zoom_tree
 from zoomrank.spaces import DocumentId, DocumentTree
 
 SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to bring it back
@@ -62,7 +59,7 @@ class Engine:
         self._coming: set[str] = set()  # names of collections that are being made
         self._signer = Signer(store.about("secret"))
         self.totals = store.totals()
-        self._queries = store.count_queries()
+        self.queries = store.count_queries()  # of each collection
 
     async def start(self) -> None:
         """Read what there is. Learners come back when they are asked for."""
@@ -142,28 +139,6 @@ class Engine:
         except KeyError:
             raise UnknownError(f"There is no collection “{name}”: see GET /v1/collections.") from None
 
-    def about(self, served: Served) -> dict[str, Any]:
-        """A collection in few words."""
-        return {
-            "name": served.name,
-            "documents": len(served.tree),
-            "depth": served.tree.depth,
-            "queries": self._queries.get(served.id, 0),
-            "settings": served.settings.model_dump(),
-            "impressions": self.totals.get((served.id, stored_as.SHOWN), 0),
-            "satisfied": self.totals.get((served.id, stored_as.SATISFIED), 0),
-            "abandoned": self.totals.get((served.id, stored_as.ABANDONED), 0),
-            "created": served.stored.created,
-        }
-
-    def documents(self, served: Served, offset: int, limit: int) -> dict[str, Any]:
-        """Some documents, in the order of the tree."""
-        positions = np.arange(min(offset, len(served.tree)), min(offset + limit, len(served.tree)))
-        rows = served.describe(positions)
-        for at, row in zip(positions.tolist(), rows, strict=True):
-            row["path"] = served.path(at)
-        return {"documents": rows, "total": len(served.tree)}
-
     # Ranking and learning.
 
     async def rank(
@@ -226,91 +201,10 @@ class Engine:
             raise ContradictionError("This impression has been answered already, and otherwise.")
         return "repeated"
 
-    # What a page shows.
-
-    async def queries(self, served: Served, offset: int, limit: int) -> dict[str, Any]:
-        """The queries of a collection with what became of their impressions."""
-        rows, total = await asyncio.to_thread(self.store.queries, served.id, offset, limit)
-        away = [row.id for row in rows if (served.id, row.query) not in self.learners]
-        since = await asyncio.to_thread(self.store.since_snapshots, away)
-        listed = []
-        for row in rows:
-            live = self.learners.get((served.id, row.query))
-            counts = live.counts if live is not None else Counts(**row.counts) if row.counts else Counts()
-            if live is None and row.id in since:
-                shown, satisfied, abandoned, last = since[row.id]
-                counts.impressions += shown
-                counts.satisfied += satisfied
-                counts.abandoned += abandoned
-                counts.last = max(counts.last, last)
-            listed.append({"query": row.query, **_numbers(counts)})
-        listed.sort(key=lambda one: -one["impressions"])
-        return {"queries": listed, "total": total}
-
-    async def query(self, served: Served, query: str) -> dict[str, Any]:
-        """One query: what became of its impressions, and what the next visitor will see."""
-        learner = await self._known(served, query)
-        ranking = learner.next_ranking(served.settings.slots)
-        reasons = learner.ranker.reasons(ranking)
-        documents = served.describe(ranking.shown[0])
-        for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
-            label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
-            document |= {
-                "path": served.path(at),
-                "why": served.why(slot, reason, label.rpartition(" > ")[2] or served.name),
-                "subtree": reason.subtree,
-                "documents_in_subtree": reason.documents,
-                "visits": reason.plays,
-                "clicks": reason.clicks,
-                "estimate": reason.mean,
-                "bound": _finite(min(reason.index, 1.0)),
-                "cap": _finite(reason.cap),
-            }
-        counts = learner.counts
-        return {
-            "query": query,
-            **_numbers(counts),
-            "waiting": counts.waiting,
-            "unseen": counts.unseen,
-            "clicks_by_slot": counts.clicks,
-            "examined_by_slot": counts.examined,
-            "ranking": documents,
-        }
-
-    async def tree(self, served: Served, query: str, limit: int) -> dict[str, Any]:
-        """The zoom tree of a query."""
-        learner = await self._known(served, query)
-        return {"nodes": zoom_tree(served, learner.ranker.state, limit)}
-
-    async def activity(self, served: Served | None, seconds: int, points: int) -> dict[str, Any]:
-        """What became of impressions over time."""
-        step = max(stored_as.STEP, -(-seconds // points // stored_as.STEP) * stored_as.STEP)
-        count = max(1, min(points, seconds // step))
-        end = int(self.now()) // step * step + step
-        start = end - count * step
-        rows = await asyncio.to_thread(
-            self.store.activity, None if served is None else served.id, start // stored_as.STEP
-        )
-        slots = max((each.settings.slots for each in self.served.values()), default=0)
-        if served is not None:
-            slots = served.settings.slots
-        series: dict[int, list[int]] = {what: [0] * count for what in (-1, -2, -3, *range(slots))}
-        for at, what, number in rows:
-            place = (at * stored_as.STEP - start) // step
-            if 0 <= place < count and what in series:
-                series[what][place] += number
-        return {
-            "start": start,
-            "step": step,
-            "impressions": series[stored_as.SHOWN],
-            "satisfied": series[stored_as.SATISFIED],
-            "abandoned": series[stored_as.ABANDONED],
-            "clicks_by_slot": [series[slot] for slot in range(slots)],
-        }
-
     # Learners in memory.
 
-    async def _known(self, served: Served, query: str) -> Learner:
+    async def known(self, served: Served, query: str) -> Learner:
+        """The learner of a query that somebody has asked."""
         learner = await self._learner(served, query, create=False)
         if learner is None:
             raise UnknownError(f"Nobody has asked “{query}” in “{served.name}” yet.")
@@ -356,7 +250,7 @@ class Engine:
         self._last_learner += 1
         learner = Learner(self._last_learner, served.bandit, served.settings)
         self.journal.batch.learners.append((learner.number, served.id, query, self.now()))
-        self._queries[served.id] = self._queries.get(served.id, 0) + 1
+        self.queries[served.id] = self.queries.get(served.id, 0) + 1
         self._keep((served.id, query), learner)
         return learner
 
@@ -406,7 +300,7 @@ class Engine:
         for (collection, _, what), count in batch.activity.items():
             self.totals[collection, what] -= count
         for _, collection, _, _ in batch.learners:
-            self._queries[collection] -= 1
+            self.queries[collection] -= 1
         touched = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}
         for number in touched | {row[0] for row in batch.learners}:
             key = self._keys.get(number)
@@ -476,17 +370,3 @@ def _slot_of(served: Served, shown: list[int], clicked: DocumentId | None) -> in
         return served.tree.documents.at(shown).index(clicked)
     except ValueError:
         raise UnusableError(f"Document {clicked!r} was not shown in this impression.") from None
-
-
-def _numbers(counts: Counts) -> dict[str, Any]:
-    return {
-        "impressions": counts.impressions,
-        "answered": counts.satisfied + counts.abandoned,
-        "satisfied": counts.satisfied,
-        "abandoned": counts.abandoned,
-        "last": counts.last,
-    }
-
-
-def _finite(number: float) -> float | None:
-    return number if number < float("inf") else None
