@@ -315,6 +315,7 @@ class Engine:
             await asyncio.sleep(SWEEP_EVERY)
             with contextlib.suppress(StorageError):  # refused: it will be tried again
                 await self.sweep()
+            await asyncio.to_thread(self.store.tidy)
 
     async def sweep(self) -> None:
         """Close impressions that nobody answered in time, and make room."""

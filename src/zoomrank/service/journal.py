@@ -1,19 +1,27 @@
 """`Journal`: many events in one durable write. Whoever appends waits until the write that holds the event is done.
 
-Events are appended in the order in which learners noted them, by the one thread that owns the learners; another thread
-writes whatever has gathered, and begins the next write when that is done. The busier the service, the more events share
-one write. If a write fails, nothing that was appended since the last good one counts: all of it is refused, and the
-owner is told to forget the learners that had noted it.
+Events are appended in the order in which learners noted them, by the one thread that owns the learners. What all
+requests of one turn of its loop append shares one write: the busier the service, the more. If a write fails, nothing
+that was appended since the last good one counts: all of it is refused, and the owner is told to forget the learners
+that had noted it.
+
+A disk that is quick is waited for: to hand a write to another thread and back takes longer than the write, since only
+one thread of Python runs at a time. Where writes take long (a slow disk, a server elsewhere), another thread waits for
+them, and the loop goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 from zoomrank.service.errors import StorageError
 from zoomrank.service.store import Batch, Store
+
+_QUICK = 0.003  # seconds
+_TRY_AGAIN = 100  # writes after which one is tried again that has been slow
 
 Refused = Callable[[Batch], None]
 
@@ -30,7 +38,7 @@ class Journal:
         self._writing: Batch | None = None
         self._work = threading.Semaphore(0)
         self._handed: tuple[Batch, list[asyncio.Future[None]]] | None = None
-        self._closing = False
+        self._seconds = 0.0  # that a write took of late
         self.batches = self.failures = 0
         self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
         self._thread.start()
@@ -44,15 +52,36 @@ class Journal:
         """Done when all that is in the batch now is durable."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(future)
-        self._hand_over()
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._hand_over)
         return future
 
     def _hand_over(self) -> None:
         if self._writing is None and self._waiting:
             self._writing, waiting = self._batch, self._waiting
             self._batch, self._waiting = Batch(), []
-            self._handed = (self._writing, waiting)
-            self._work.release()
+            if self._is_quick():
+                self._finish(self._writing, waiting, self._write(self._writing))
+            else:
+                self._handed = (self._writing, waiting)
+                self._work.release()
+
+    def _is_quick(self) -> bool:
+        """Whether the next write is likely to be done before another thread would have begun it."""
+        return self._store.nearby and (self._seconds < _QUICK or self.batches % _TRY_AGAIN == 0)
+
+    def _write(self, batch: Batch) -> StorageError | None:
+        """Write a batch; says what went wrong."""
+        began = time.perf_counter()
+        failure: StorageError | None = None
+        try:
+            self._store.write(batch)
+        except StorageError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001  (whatever it is, nobody may wait for ever)
+            failure = StorageError(f"Nothing was written down: {error!r}.")
+        self._seconds += 0.1 * (time.perf_counter() - began - self._seconds)
+        return failure
 
     def _write_on(self) -> None:
         while True:
@@ -60,13 +89,7 @@ class Journal:
             if self._handed is None:
                 return
             batch, waiting = self._handed
-            failure: StorageError | None = None
-            try:
-                self._store.write(batch)
-            except StorageError as error:
-                failure = error
-            except Exception as error:  # noqa: BLE001  (whatever it is, nobody may wait for ever)
-                failure = StorageError(f"Nothing was written down: {error!r}.")
+            failure = self._write(batch)
             try:
                 self._loop.call_soon_threadsafe(self._finish, batch, waiting, failure)
             except RuntimeError:  # the loop was closed: nobody waits any more

@@ -46,7 +46,15 @@ def make_server(
         raise
     app = make_app(engine, keys, largest_body)
     config = uvicorn.Config(
-        app, host, port, log_level="warning", access_log=False, server_header=False, backlog=2048, **options
+        app,
+        host,
+        port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        backlog=2048,
+        proxy_headers=False,
+        **options,
     )
     return Server(config, listening)
 

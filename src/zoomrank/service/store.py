@@ -109,6 +109,7 @@ class Store(ABC):
     """Two connections: one for the thread that writes, one for all that read."""
 
     mark: str  # how a parameter is written
+    nearby: bool  # whether it is on this machine, so that a write may be quick
     types: ClassVar[dict[str, str]]
     failures: tuple[type[Exception], ...]
 
@@ -137,6 +138,9 @@ class Store(ABC):
     def is_lost(self, connection: Any) -> bool:  # noqa: ARG002
         """Whether a connection can never be used again."""
         return False
+
+    def tidy(self) -> None:  # noqa: B027  (most have nothing to tidy)
+        """What has to be done now and then, in a thread of its own."""
 
     @abstractmethod
     def close(self) -> None:
