@@ -38,8 +38,9 @@ class Busy:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] == "http" and scope["method"] == "POST":
+            path = scope["path"]
             for route in self._routes:
-                found = route.path.fullmatch(scope["path"])
+                found = route.path.fullmatch(path)
                 if found is not None:
                     await _answer(route, found.groupdict(), receive, send)
                     return

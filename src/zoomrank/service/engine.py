@@ -368,6 +368,6 @@ def _slot_of(served: Served, shown: list[int], clicked: DocumentId | None) -> in
     if clicked is None:
         return ABANDONED
     try:
-        return served.tree.documents.at(shown).index(clicked)
+        return [served.document(position)["id"] for position in shown].index(clicked)
     except ValueError:
         raise UnusableError(f"Document {clicked!r} was not shown in this impression.") from None

@@ -27,8 +27,9 @@ _OPEN = re.compile(r"/|/page/[^/]*|/v1/health|/v1/ready")
 _LOCAL = re.compile(rb"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 _RANKING = re.compile(r"/v1/collections/[^/]+/rank|/v1/feedback(/batch)?")
 _POSTED = re.compile(rf"{_RANKING.pattern}|/v1/collections")
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
+_EVERYWHERE = [(b"x-content-type-options", b"nosniff")]
+_ON_PAGES = [
+    *_EVERYWHERE,
     (b"referrer-policy", b"no-referrer"),
     (
         b"content-security-policy",
@@ -126,7 +127,7 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"].extend(_HEADERS)
+                message["headers"].extend(_ON_PAGES if path == "/" or path.startswith("/page/") else _EVERYWHERE)
             await send(message)
 
         try:
@@ -152,8 +153,11 @@ class Gate:
                 self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # a name that somebody let point to this machine
             raise ForbiddenError("Without keys this service answers to localhost alone: see serve --keys.")
-        is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
-        if scope["method"] == "POST" and not is_json and _POSTED.fullmatch(scope["path"]):
+        if (
+            scope["method"] == "POST"
+            and not headers.get(b"content-type", b"").lower().startswith(b"application/json")
+            and _POSTED.fullmatch(scope["path"])
+        ):
             raise MediaError("Send JSON, and say so: Content-Type: application/json.")
 
 

@@ -18,6 +18,7 @@ from zoomrank.service.store import StoredCollection
 from zoomrank.spaces import DocumentId, Eligible
 from zoomrank.spaces.topology import Array
 
+_DESCRIBED = 10_000  # documents
 _REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again and again
 
 
@@ -31,6 +32,7 @@ class Served:
         self.tree = collection.tree
         self.bandit = self.settings.bandit(self.tree)
         self._eligible = lru_cache(_REMEMBERED)(self._find_eligible)
+        self.document = lru_cache(_DESCRIBED)(self._describe)  # what is shown is mostly what was shown before
 
     def eligible(self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None) -> Eligible | None:
         """The documents that a request allows; None if it allows all."""
@@ -53,16 +55,16 @@ class Served:
         return allowed
 
     def describe(self, positions: Array) -> list[dict[str, Any]]:
-        """Documents as a page shows them."""
+        """Documents as a page shows them; not to be changed, since others are shown the same."""
+        return [self.document(position) for position in positions.tolist()]
+
+    def _describe(self, position: int) -> dict[str, Any]:
         titles, urls = self.collection.titles, self.collection.urls
-        return [
-            {
-                "id": document,
-                "title": titles[at] if titles is not None else "",
-                "url": urls[at] if urls is not None else "",
-            }
-            for at, document in zip(positions.tolist(), self.tree.documents.at(positions), strict=True)
-        ]
+        return {
+            "id": self.tree.documents[position],
+            "title": titles[position] if titles is not None else "",
+            "url": urls[position] if urls is not None else "",
+        }
 
     def path(self, position: int) -> list[str]:
         """The categories of a document, from the root down; empty if they have no names."""

@@ -32,7 +32,7 @@ def about(engine: Engine, served: Served) -> dict[str, Any]:
 def documents(served: Served, offset: int, limit: int) -> dict[str, Any]:
     """Some documents, in the order of the tree."""
     positions = np.arange(min(offset, len(served.tree)), min(offset + limit, len(served.tree)))
-    rows = served.describe(positions)
+    rows = [dict(row) for row in served.describe(positions)]
     for at, row in zip(positions.tolist(), rows, strict=True):
         row["path"] = served.path(at)
     return {"documents": rows, "total": len(served.tree)}
@@ -63,7 +63,7 @@ async def query(engine: Engine, served: Served, query: str) -> dict[str, Any]:
     learner = await engine.known(served, query)
     ranking = learner.next_ranking(served.settings.slots)
     reasons = learner.ranker.reasons(ranking)
-    documents = served.describe(ranking.shown[0])
+    documents = [dict(row) for row in served.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
         label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
         document |= {
