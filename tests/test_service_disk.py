@@ -1,7 +1,9 @@
 """Stores that refuse: a full disk, a server that went away. Nothing is half done, and it goes on when it can."""
 
 import asyncio
+import contextlib
 import sqlite3
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -340,3 +342,23 @@ def test_settings_come_back_as_they_were(place: Place) -> None:
 
     run(scenario())
     assert sqlite3.sqlite_version_info >= (3, 24)  # upserts
+
+
+def test_a_store_can_be_closed_while_it_is_tidied_and_read(sqlite: Place) -> None:
+    store = sqlite.open()
+    closed = threading.Event()
+
+    def use() -> None:
+        while not closed.is_set():
+            store.tidy()
+            with contextlib.suppress(StorageError):
+                store.last("events")
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    store.close()
+    store.tidy()
+    closed.set()
+    for thread in threads:
+        thread.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +32,7 @@ class SQLiteStore(Store):
         self._lock = _locked(folder / "lock")
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # the secret that signs impressions is in it
         try:
+            self._tidying = threading.Lock()
             self._tidier = self.connect()
             super().__init__()
         except BaseException:
@@ -51,14 +53,15 @@ class SQLiteStore(Store):
 
     def tidy(self) -> None:
         """Move what is in the write-ahead log to where it belongs; requests go on meanwhile."""
-        with suppress(sqlite3.Error):  # a full disk, say: there will be another time
+        with self._tidying, suppress(sqlite3.Error):  # a full disk, say: there will be another time
             self._tidier.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
         """Let go of the file."""
-        self._tidier.close()
-        self.reader.close()
-        self.writer.close()
+        with self._tidying, self._reading, self._writing:  # a thread that nobody waits for any more may still be at it
+            self._tidier.close()
+            self.reader.close()
+            self.writer.close()
         self._lock.close()
 
 
@@ -121,8 +124,9 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         """Let go of the server."""
-        for connection in (self.reader, self.writer):
-            connection.close()
+        with self._reading, self._writing:
+            for connection in (self.reader, self.writer):
+                connection.close()
 
 
 def open_store(folder: Path, address: str | None) -> Store:
