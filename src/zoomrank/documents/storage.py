@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from zoomrank.documents.collection import Collection
 from zoomrank.documents.reading import PathLike
 from zoomrank.documents.strings import Strings
 from zoomrank.errors import FileFormatError, SourceError, ZoomrankError
+from zoomrank.files import whole_file
 from zoomrank.spaces.ids import DocumentIds
 from zoomrank.spaces.topology import Array, shape_from_breadth_first
 from zoomrank.spaces.tree import DocumentTree
@@ -67,18 +66,10 @@ def save(collection: Collection, path: PathLike) -> None:
         }
     ).encode()
     header += b" " * (-(_PREFIX.size + len(header)) % ALIGNMENT)  # so that the body begins at a multiple of 64
-    target = Path(path)
-    with tempfile.NamedTemporaryFile(dir=target.resolve().parent, delete=False) as file:
-        try:
-            file.write(_PREFIX.pack(MAGIC, VERSION, len(header), hashlib.sha256(header).digest()) + header)
-            for piece in _pieces(arrays):
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    with whole_file(path) as file:
+        file.write(_PREFIX.pack(MAGIC, VERSION, len(header), hashlib.sha256(header).digest()) + header)
+        for piece in _pieces(arrays):
+            file.write(piece)
 
 
 def load_collection(path: PathLike, verify: bool = False) -> Collection:

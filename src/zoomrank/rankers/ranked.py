@@ -314,6 +314,15 @@ class Ranked:
         """Give the state more room: kernels stop and ask for it."""
         self.state = self.bandit.larger(self.state)
 
+    @property
+    def learned(self) -> dict[str, Array]:
+        """What the ranker has learned: the arrays of its state, without the tree and without scratch space."""
+        return {
+            name: array
+            for name, array in self.state._asdict().items()
+            if isinstance(array, np.ndarray) and name not in self.bandit.not_saved
+        }
+
     def settle_room(self) -> None:
         """Have the room that the next round may need, and nothing that choosing left behind: the state then depends on
         what was learned alone.

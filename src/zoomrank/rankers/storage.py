@@ -19,7 +19,6 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ import numpy as np
 from zoomrank import bandits
 from zoomrank.bandits import Bandit
 from zoomrank.errors import FileFormatError
+from zoomrank.files import whole_file
 from zoomrank.rankers import named
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.spaces import DocumentTree
@@ -42,12 +42,9 @@ _EFFORT = 1  # of compression: most of what there is to gain, in a tenth of the 
 
 def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
     """Write a ranker to a file; the file appears whole or not at all."""
-    folder = Path(path).resolve().parent
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        file.write(to_bytes(ranker))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, path)
+    content = to_bytes(ranker)
+    with whole_file(path) as file:
+        file.write(content)
 
 
 def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Ranked:
@@ -111,14 +108,8 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
 
 
 def _arrays(ranker: Ranked) -> dict[str, Array]:
-    """What the ranker has learned: the arrays of its state, without the tree and without scratch space."""
-    kept = {
-        name: array
-        for name, array in ranker.state._asdict().items()
-        if isinstance(array, np.ndarray) and name not in ranker.bandit.not_saved
-    }
     moves = {f"move {edition}": move for edition, move in enumerate(ranker.moves)}
-    return {**kept, **moves, "answered": np.frombuffer(bytes(ranker.answered), dtype=np.uint8)}
+    return {**ranker.learned, **moves, "answered": np.frombuffer(bytes(ranker.answered), dtype=np.uint8)}
 
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:

@@ -7,14 +7,13 @@ to it all the same, so that they are documented, and both call the same function
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
 
 from zoomrank.service.errors import ServiceError
-from zoomrank.service.gate import App, Receive, Send
+from zoomrank.service.gate import App, Receive, Send, send_json
 from zoomrank.service.refusals import refusal
 
 Endpoint = Callable[..., Awaitable[Any]]
@@ -56,15 +55,10 @@ async def _answer(route: Route, names: dict[str, str], receive: Receive, send: S
             return
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    status: int = 200
-    answer: Mapping[str, Any]
-    headers = [(b"content-type", b"application/json")]
+    status = 200
+    headers: dict[str, str] = {}
     try:
         answer = await route.endpoint(route.body.validate_json(body), **names)
     except (ServiceError, ValidationError) as error:
-        status, answer, more_headers = refusal(error)
-        headers += [(name.lower().encode(), value.encode()) for name, value in more_headers.items()]
-    content = to_json(answer)
-    headers.append((b"content-length", str(len(content)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+        status, answer, headers = refusal(error)
+    await send_json(send, status, answer, headers)

@@ -181,7 +181,11 @@ def _counted(receive: Receive, limit: int) -> Receive:
 
 
 async def _refuse(error: ServiceError, send: Send) -> None:
-    status, answer, headers = refusal(error)
+    await send_json(send, *refusal(error))
+
+
+async def send_json(send: Send, status: int, answer: Any, headers: Mapping[str, str]) -> None:
+    """Answer without a framework."""
     body = to_json(answer)
     named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     named += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

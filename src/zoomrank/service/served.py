@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 from zoomrank.documents import Collection, load_collection
 from zoomrank.errors import ZoomrankError
+from zoomrank.files import whole_file
 from zoomrank.rankers import SlotExplanation
 from zoomrank.service.errors import UnusableError
 from zoomrank.service.store import StoredCollection
@@ -102,11 +101,8 @@ def write_content(folder: Path, digest: str, content: bytes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{digest}.zoomrank"
     if not path.exists():
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        with whole_file(path) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, path)
     return path
 
 
