@@ -32,9 +32,10 @@ _TIMEOUT = 30
 def main() -> None:
     """Fork servers."""
     from zoomrank.service import engine as engine_module
+    from zoomrank.service import learners as learners_module
     from zoomrank.service.serving import make_server
 
-    engine_module.SNAPSHOT_EVERY, engine_module.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
+    learners_module.SNAPSHOT_EVERY, engine_module.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
     _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children = []

@@ -148,7 +148,7 @@ async def audit(engine: Engine) -> Audit:
             _audit_event(found, activity, collection, event)
         replayed = Learner.restored(number, where.bandit, where.settings, None)
         replayed.replay(event for _, event in log)
-        live = await engine._learner(where, query, create=False)
+        live = await engine.learners.find(where, query)
         assert live is not None
         assert live.number == number
         assert live.counts == replayed.counts
@@ -157,7 +157,7 @@ async def audit(engine: Engine) -> Audit:
     assert len(places) == engine.store._read("SELECT COUNT(*) FROM events")[0][0], "events of unknown learners"
     assert {key: count for key, count in engine.store.totals().items() if count} == dict(activity)
     assert {key: count for key, count in engine.totals.items() if count} == dict(activity)
-    assert sum(engine.queries.values()) == found.learners
+    assert sum(engine.learners.queries.values()) == found.learners
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.service import Clock, Place, audit, run, served, started
-from zoomrank.service import engine as engine_module
+from zoomrank.service import learners as learners_module
 from zoomrank.service import views
 from zoomrank.service.events import pack, unpack
 from zoomrank.service.learner import Learner
@@ -44,7 +44,7 @@ async def _visit(engine: Any, shop: Any, clock: Clock, visits: int, seed: int) -
 def test_live_recovered_and_replayed_learners_are_the_same(
     sqlite: Place, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "SNAPSHOT_EVERY", 150)
+    monkeypatch.setattr(learners_module, "SNAPSHOT_EVERY", 150)
 
     async def scenario() -> None:
         clock = Clock()
@@ -52,11 +52,11 @@ def test_live_recovered_and_replayed_learners_are_the_same(
             async with started(sqlite, clock, crash=crash) as engine:
                 shop = await served(engine, algorithm=algorithm, answer_within=30, seed=round_)
                 await _visit(engine, shop, clock, 250, round_)
-                live = {learner.number: learner.snapshot() for learner in engine.learners.values()}
+                live = {learner.number: learner.snapshot() for _, learner in engine.learners}
                 await audit(engine)
             async with started(sqlite, clock, crash=True) as engine:
                 await audit(engine)
-                assert {learner.number: learner.snapshot() for learner in engine.learners.values()} == live
+                assert {learner.number: learner.snapshot() for _, learner in engine.learners} == live
 
     run(scenario())
 
@@ -91,7 +91,7 @@ def test_looking_changes_nothing(sqlite: Place, algorithm: str) -> None:
         async with started(sqlite, clock) as engine:
             shop = await served(engine, algorithm=algorithm)
             await _visit(engine, shop, clock, 30, 1)
-            learner = await engine._learner(shop, "owl", create=False)
+            learner = await engine.learners.find(shop, "owl")
             assert learner is not None
             before = learner.snapshot()
             shown = (await views.query(engine, shop, "owl"))["ranking"]
@@ -112,7 +112,7 @@ def test_what_is_written_down_of_a_ranking_is_all_of_it(sqlite: Place, algorithm
         async with started(sqlite, clock) as engine:
             shop = await served(engine, algorithm=algorithm)
             await _visit(engine, shop, clock, 60, 2)
-            learner = await engine._learner(shop, "owl", create=False)
+            learner = await engine.learners.find(shop, "owl")
             assert learner is not None
             for slots in (1, 2, 3):
                 ranking = learner.next_ranking(slots)

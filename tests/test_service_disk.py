@@ -14,6 +14,7 @@ from tests.service import Clock, Place, audit, client_of, key_of, run, served, s
 from zoomrank.service import views
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import StorageError
+from zoomrank.service.learner import Learner
 from zoomrank.service.settings import Settings
 from zoomrank.service.store import Batch, Store
 
@@ -327,6 +328,29 @@ def test_a_batch_is_written_whole_or_not_at_all(place: Place) -> None:
             assert engine.store.query_of(77) is None
             await audit(engine)
             await engine.rank(shop, "owl")
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_a_learner_that_missed_something_is_refused_and_read_again(place: Place) -> None:
+    """It should never be there; if it is, it shows and answers what the log has already."""
+
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            missed, documents = await engine.rank(shop, "owl")
+            learner = await engine.known(shop, "owl")
+            fresh = Learner(learner.number, shop.bandit, shop.settings)
+            engine.learners._here[shop.id, "owl"] = fresh
+            with pytest.raises(StorageError):
+                await engine.rank(shop, "owl")
+            assert await engine.feedback(missed, documents[0]["id"]) == "learned"
+            fresh.replay([event for _, event in engine.store.events(learner.number)][:1])
+            engine.learners._here[shop.id, "owl"] = fresh
+            with pytest.raises(StorageError):
+                await engine.feedback(missed, documents[1]["id"])
+            assert await engine.feedback(missed, documents[0]["id"]) == "repeated"
             await audit(engine)
 
     run(scenario())

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.service import Clock, Place, audit, run, served, started
-from zoomrank.service import engine as engine_module
+from zoomrank.service import learners as learners_module
 from zoomrank.service import views
 
 
@@ -25,7 +25,7 @@ def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 )
                 waiting += shown
                 await engine.sweep()
-                assert engine.size <= engine.budget
+                assert engine.learners.size <= engine.learners.budget
                 assert len(engine.learners) < many / 4
             assert views.about(engine, shop)["queries"] == many
             random_.shuffle(waiting)
@@ -38,7 +38,7 @@ def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 )
                 assert set(told) == {"learned"}
                 await engine.sweep()
-            assert engine.size <= engine.budget
+            assert engine.learners.size <= engine.learners.budget
             about = views.about(engine, shop)
             assert (about["impressions"], about["satisfied"], about["abandoned"]) == (many, many // 2, many // 2)
             assert (await views.queries(engine, shop, 0, 10))["total"] == many
@@ -76,8 +76,8 @@ def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqlite: Pl
             await large.sweep()
             assert small.totals == large.totals
             for number in range(7):
-                one = await small._learner(here, f"query {number}", create=False)
-                two = await large._learner(there, f"query {number}", create=False)
+                one = await small.learners.find(here, f"query {number}")
+                two = await large.learners.find(there, f"query {number}")
                 assert one is not None
                 assert two is not None
                 assert one.counts.waiting == 0
@@ -87,7 +87,7 @@ def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqlite: Pl
 
 
 def test_leaving_under_load_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(learners_module, "SNAPSHOT_EVERY", 20)
 
     async def scenario() -> None:
         async with started(place, budget=1) as engine:
@@ -134,6 +134,30 @@ def test_what_is_said_of_queries_is_right_after_a_start(place: Place, crash: boo
     run(scenario())
 
 
+@pytest.mark.parametrize("budget", [1, 2**30])
+def test_the_most_asked_queries_come_first(place: Place, budget: int) -> None:
+    asked = [3, 9, 1, 7, 5, 2, 8, 4, 6]
+
+    async def scenario() -> None:
+        async with started(place, budget=budget) as engine:
+            shop = await served(engine)
+            for number, times in enumerate(asked):
+                for _ in range(times):
+                    await engine.rank(shop, f"query {number}")
+                await engine.sweep()
+            pages = [(await views.queries(engine, shop, offset, 4))["queries"] for offset in range(0, len(asked), 4)]
+            rows = [row for page in pages for row in page]
+            assert [row["impressions"] for row in rows] == sorted(asked, reverse=True)
+            assert rows[0]["query"] == "query 1"
+            await engine.rank(shop, "query 1")
+            await engine.sweep()
+            writes = engine.journal.batches
+            await engine.sweep()
+            assert engine.journal.batches == writes  # nothing new
+
+    run(scenario())
+
+
 def test_answers_to_old_impressions_are_let_go_of(sqlite: Place) -> None:
     """A learner does not grow with every visitor it ever had."""
 
@@ -145,7 +169,7 @@ def test_answers_to_old_impressions_are_let_go_of(sqlite: Place) -> None:
                 clock.pass_by(0.1)
                 name, _ = await engine.rank(shop, "owl")
                 await engine.feedback(name, None)
-            learner = await engine._learner(shop, "owl", create=False)
+            learner = await engine.learners.find(shop, "owl")
             assert learner is not None
             assert len(learner.answers) < 300
             assert len(learner.marks) < 5

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 
 from zoomrank.service.errors import StorageError
+from zoomrank.service.events import Event
 from zoomrank.service.store import Batch, Store
 
 _QUICK = 0.003  # seconds
@@ -33,6 +34,7 @@ class Journal:
         self._store = store
         self._refused = refused
         self._loop = asyncio.get_running_loop()
+        self.place = store.last("events")  # of the last event in the log
         self._batch = Batch()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: Batch | None = None
@@ -47,6 +49,11 @@ class Journal:
     def batch(self) -> Batch:
         """What will be written next; add to it, then call `written`."""
         return self._batch
+
+    def append(self, event: Event) -> None:
+        """Add an event to the batch; then call `written`."""
+        self.place += 1
+        self._batch.events.append((self.place, event))
 
     def written(self) -> asyncio.Future[None]:
         """Done when all that is in the batch now is durable."""

@@ -64,7 +64,9 @@ class Learner:
         self.answers = bytearray()  # of the impressions from `first` on
         self.first = 0
         self.marks: deque[tuple[int, float]] = deque()  # when every 64th impression was shown
-        self.noted = 0  # events since the last snapshot
+        self.noted = 0  # events, since it is in memory
+        self.written = 0  # of them are in the last snapshot
+        self.listed = -1  # impressions, as lists of queries have it
 
     def show(self, time: float, slots: int, eligible: Eligible | None) -> tuple[Event, Impressions]:
         """Choose a ranking for the next visitor."""
@@ -165,11 +167,7 @@ class Learner:
     @property
     def size(self) -> int:
         """About how much memory this learner takes for itself."""
-        own = sum(
-            array.nbytes
-            for name, array in self.ranker.state._asdict().items()
-            if isinstance(array, np.ndarray) and name not in self.ranker.bandit.not_saved
-        )
+        own = sum(array.nbytes for array in self.ranker.learned.values())
         return own + len(self.answers) + 300 * len(self.waiting) + _OVERHEAD
 
     def snapshot(self) -> bytes:

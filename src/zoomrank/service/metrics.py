@@ -71,7 +71,7 @@ class Metrics:
         yield impressions
         for name, text, value in (
             ("zoomrank_learners", "Learners in memory.", len(engine.learners)),
-            ("zoomrank_learner_bytes", "Memory that they take, about.", engine.size),
+            ("zoomrank_learner_bytes", "Memory that they take, about.", engine.learners.size),
         ):
             yield GaugeMetricFamily(name, text, value=value)
         yield CounterMetricFamily("zoomrank_writes", "Durable writes of the log.", value=engine.journal.batches)

@@ -4,11 +4,13 @@
 |---|---|
 | about | the version of this layout, the secret that signs impressions |
 | collections | settings and the collection file |
-| learners | the query of each learner, and its newest snapshot |
+| learners | the query of each learner, and how often it was asked (as of late) |
+| snapshots | the newest of each learner |
 | events | the log: append-only, in the order in which learners noted it |
 | activity | what became of impressions, per collection and ten seconds |
 
-One thread writes (`journal`), others read. A batch is one transaction: all of it is durable, or none.
+One thread writes (`journal`), others read. A batch is one transaction: all of it is durable, or none. The log has room
+for one showing and one answer of each impression: what would apply a click twice is refused, whatever brought it about.
 """
 
 from __future__ import annotations
@@ -40,17 +42,25 @@ CREATE TABLE IF NOT EXISTS collections (
     digest TEXT NOT NULL, content {bytes} NOT NULL);
 CREATE TABLE IF NOT EXISTS learners (
     id {whole} PRIMARY KEY, collection {whole} NOT NULL, query TEXT NOT NULL, created {real} NOT NULL,
-    snapshot {bytes}, snapshot_event {whole} NOT NULL DEFAULT 0, snapshot_first {whole} NOT NULL DEFAULT 0,
-    counts TEXT, impressions {whole} NOT NULL DEFAULT 0);
+    impressions {whole} NOT NULL DEFAULT 0);
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
+CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
+CREATE TABLE IF NOT EXISTS snapshots (
+    learner {whole} PRIMARY KEY, event {whole} NOT NULL, first {whole} NOT NULL, counts TEXT NOT NULL,
+    content {bytes} NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
     id {whole} PRIMARY KEY, learner {whole} NOT NULL, number {whole} NOT NULL, time {real} NOT NULL,
     answer {whole}, shown {bytes});
-CREATE INDEX IF NOT EXISTS events_impression ON events (learner, number);
+CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (learner, number, (answer IS NULL));
 CREATE TABLE IF NOT EXISTS activity (
     collection {whole} NOT NULL, step {whole} NOT NULL, what {whole} NOT NULL, count {whole} NOT NULL,
     PRIMARY KEY (collection, step, what))
 """
+
+_NEWER_SNAPSHOT = (
+    "ON CONFLICT (learner) DO UPDATE SET "
+    "event = excluded.event, first = excluded.first, counts = excluded.counts, content = excluded.content"
+)
 
 
 class StoredCollection(NamedTuple):
@@ -63,24 +73,14 @@ class StoredCollection(NamedTuple):
     digest: str
 
 
-class StoredLearner(NamedTuple):
+class Snapshot(NamedTuple):
     """A learner as it was when it was last written down whole."""
 
-    id: int
-    snapshot: bytes | None
-    snapshot_event: int  # the last that it knows
-    snapshot_first: int  # the first impression that later events can be about
-
-
-class Snapshot(NamedTuple):
-    """A learner, whole."""
-
     learner: int
-    content: bytes
-    event: int
-    first: int
-    counts: str
-    impressions: int
+    event: int  # the last that it knows
+    first: int  # the first impression that later events can be about
+    counts: str | None
+    content: bytes | None  # None: it never was
 
 
 class QueryRow(NamedTuple):
@@ -99,10 +99,11 @@ class Batch:
     learners: list[tuple[int, int, str, float]] = field(default_factory=list)  # id, collection, query, created
     events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
     snapshots: list[Snapshot] = field(default_factory=list)
+    impressions: dict[int, int] = field(default_factory=dict)  # of a learner
     activity: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
-        return bool(self.learners or self.events or self.snapshots)
+        return bool(self.learners or self.events or self.snapshots or self.impressions)
 
 
 class Store(ABC):
@@ -195,13 +196,12 @@ class Store(ABC):
                 [(*key, count) for key, count in sorted(batch.activity.items())],
                 "ON CONFLICT (collection, step, what) DO UPDATE SET count = activity.count + excluded.count",
             )
-            for learner, *columns in batch.snapshots:
-                cursor.execute(
-                    self._sql(
-                        "UPDATE learners SET snapshot = ?, snapshot_event = ?, snapshot_first = ?, counts = ?, "
-                        "impressions = ? WHERE id = ?"
-                    ),
-                    (*columns, learner),
+            for snapshot in batch.snapshots:
+                self._insert(cursor, "snapshots", [snapshot], _NEWER_SNAPSHOT)
+            if batch.impressions:
+                cursor.executemany(
+                    self._sql("UPDATE learners SET impressions = ? WHERE id = ?"),
+                    [(count, learner) for learner, count in batch.impressions.items()],
                 )
             cursor.execute("COMMIT")
         except BaseException:
@@ -254,13 +254,17 @@ class Store(ABC):
         """The largest id in use."""
         return int(self._read(f"SELECT COALESCE(MAX(id), 0) FROM {table}")[0][0])  # noqa: S608  (not from outside)
 
-    def find(self, collection: int, query: str) -> StoredLearner | None:
+    def find(self, collection: int, query: str) -> Snapshot | None:
         """The learner of a query."""
         rows = self._read(
-            "SELECT id, snapshot, snapshot_event, snapshot_first FROM learners WHERE collection = ? AND query = ?",
+            "SELECT l.id, COALESCE(s.event, 0), COALESCE(s.first, 0), s.counts, s.content "
+            "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE l.collection = ? AND l.query = ?",
             (collection, query),
         )
-        return _stored(rows[0]) if rows else None
+        if not rows:
+            return None
+        learner, event, first, counts, content = rows[0]
+        return Snapshot(learner, event, first, counts, None if content is None else bytes(content))
 
     def query_of(self, learner: int) -> tuple[int, str] | None:
         """The collection and the query of a learner."""
@@ -282,12 +286,12 @@ class Store(ABC):
         """
         newer = (
             "EXISTS (SELECT 1 FROM events e "
-            "WHERE e.learner = l.id AND e.number >= l.snapshot_first AND e.id > l.snapshot_event)"
+            "WHERE e.learner = l.id AND e.number >= COALESCE(s.first, 0) AND e.id > COALESCE(s.event, 0))"
         )
         rows = self._read(
             f"SELECT l.collection, l.query, CASE WHEN {newer} THEN 0 ELSE (SELECT e.time FROM events e "  # noqa: S608
-            "WHERE e.learner = l.id AND e.number = l.snapshot_first AND e.answer IS NULL) END "
-            f"FROM learners l WHERE l.snapshot_first < l.impressions OR {newer}"
+            "WHERE e.learner = l.id AND e.number = s.first AND e.answer IS NULL) END "
+            f"FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE s.first < l.impressions OR {newer}"
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
 
@@ -301,8 +305,8 @@ class Store(ABC):
     def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
         """The queries of a collection, those with most impressions first, and how many there are."""
         rows = self._read(
-            "SELECT id, query, created, counts FROM learners WHERE collection = ? "
-            "ORDER BY impressions DESC, id LIMIT ? OFFSET ?",
+            "SELECT l.id, l.query, l.created, s.counts FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
+            "WHERE l.collection = ? ORDER BY l.impressions DESC, l.id DESC LIMIT ? OFFSET ?",
             (collection, limit, offset),
         )
         total = self._read("SELECT COUNT(*) FROM learners WHERE collection = ?", (collection,))[0][0]
@@ -317,8 +321,9 @@ class Store(ABC):
             "SELECT e.learner, SUM(CASE WHEN e.answer IS NULL THEN 1 ELSE 0 END), "
             "SUM(CASE WHEN e.answer < ? THEN 1 ELSE 0 END), SUM(CASE WHEN e.answer IN (?, ?) THEN 1 ELSE 0 END), "
             "MAX(CASE WHEN e.answer IS NULL THEN e.time ELSE 0 END) "
-            "FROM learners l JOIN events e ON e.learner = l.id AND e.number >= l.snapshot_first "
-            "WHERE " + among + " AND e.id > l.snapshot_event GROUP BY e.learner",
+            "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
+            "JOIN events e ON e.learner = l.id AND e.number >= COALESCE(s.first, 0) "
+            "WHERE " + among + " AND e.id > COALESCE(s.event, 0) GROUP BY e.learner",
             (LEFT, LEFT, TIMED_OUT, *learners),
         )
         return {int(row[0]): (int(row[1]), int(row[2]), int(row[3]), float(row[4])) for row in rows}
@@ -341,10 +346,6 @@ class Store(ABC):
             (start,) if collection is None else (start, collection),
         )
         return [(int(step), int(what), int(count)) for step, what, count in rows]
-
-
-def _stored(row: Sequence[Any]) -> StoredLearner:
-    return StoredLearner(int(row[0]), None if row[1] is None else bytes(row[1]), int(row[2]), int(row[3]))
 
 
 def _event(row: Sequence[Any]) -> Event:

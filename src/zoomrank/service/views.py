@@ -20,7 +20,7 @@ def about(engine: Engine, served: Served) -> dict[str, Any]:
         "name": served.name,
         "documents": len(served.tree),
         "depth": served.tree.depth,
-        "queries": engine.queries.get(served.id, 0),
+        "queries": engine.learners.queries.get(served.id, 0),
         "settings": served.settings.model_dump(),
         "impressions": engine.totals.get((served.id, stored_as.SHOWN), 0),
         "satisfied": engine.totals.get((served.id, stored_as.SATISFIED), 0),
@@ -41,7 +41,7 @@ def documents(served: Served, offset: int, limit: int) -> dict[str, Any]:
 async def queries(engine: Engine, served: Served, offset: int, limit: int) -> dict[str, Any]:
     """The queries of a collection with what became of their impressions."""
     rows, total = await asyncio.to_thread(engine.store.queries, served.id, offset, limit)
-    away = [row.id for row in rows if (served.id, row.query) not in engine.learners]
+    away = [row.id for row in rows if engine.learners.get((served.id, row.query)) is None]
     since = await asyncio.to_thread(engine.store.since_snapshots, away)
     listed = []
     for row in rows:
@@ -107,7 +107,8 @@ async def activity(engine: Engine, served: Served | None, seconds: int, points: 
     slots = max((each.settings.slots for each in engine.served.values()), default=0)
     if served is not None:
         slots = served.settings.slots
-    series: dict[int, list[int]] = {what: [0] * count for what in (-1, -2, -3, *range(slots))}
+    outcomes = (stored_as.SHOWN, stored_as.SATISFIED, stored_as.ABANDONED)
+    series: dict[int, list[int]] = {what: [0] * count for what in (*outcomes, *range(slots))}
     for at, what, number in rows:
         place = (at * stored_as.STEP - start) // step
         if 0 <= place < count and what in series:
