@@ -193,11 +193,18 @@ def steady(pairs: int = 1_000_000) -> Iterator[Row]:
 
             await asyncio.gather(*(visitors(connection) for connection in connections))
 
+    async def learned(port: int) -> float:
+        async with connected(port, 1) as (connection,):
+            lines = (await connection.ask("GET", "/v1/metrics")).decode().splitlines()
+            return float(next(line for line in lines if line.startswith("zoomrank_learner_bytes ")).split()[1]) / 2**20
+
     with served(10_000) as server:
-        uvloop.run(some(server.port, pairs // 10))
-        early = server.memory
-        uvloop.run(some(server.port, pairs - pairs // 10))
-        yield Row(f"memory after {pairs // 10:,} pairs and after {pairs:,}", f"{early:.0f} MB, {server.memory:.0f} MB")
+        done = 0
+        for until in (pairs // 10, pairs // 2, pairs):
+            uvloop.run(some(server.port, until - done))
+            done = until
+            of_learners = uvloop.run(learned(server.port))
+            yield Row(f"memory after {done:,} pairs", f"{server.memory:.0f} MB, of which learners {of_learners:.0f}")
 
 
 def learners() -> Iterator[Row]:

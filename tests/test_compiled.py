@@ -1,12 +1,22 @@
 """Kernels are the same with and without compilation, are kept on disk, and never outlive their sources."""
 
+import copy
+import gc
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 
 import zoomrank
+from zoomrank.compiled import compiled
+from zoomrank.dice import Dice, rolled
 
 SCRIPT = """
 import numpy as np, zoomrank as zr
@@ -16,6 +26,12 @@ print(users.clicks([0, 9, 17], 40, seed=3).tolist())
 print(users.sample(3, seed=4).astype(int).tolist())
 print(users.conditional_mean([4, 5]).round(12).tolist())
 print(zr.users.two_peaks(tree, seed=1, reading="mutations").greedy(3))
+for kind in zr.ZoomRank, zr.RankThompson:
+    ranker = kind(tree, slots=3, seed=5)
+    for visit in range(15):
+        ranking = ranker.rank()
+        print(ranking.documents)
+        ranker.learn(ranking, visit % 3)
 """
 
 
@@ -71,3 +87,27 @@ def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
         "import zoomrank; print(len(zoomrank.DocumentTree.exponential(3)))", NUMBA_CACHE_DIR=str(blocked / "x")
     )
     assert result.stdout == "8\n"
+
+
+@compiled
+def _throws(handle: Any) -> Any:
+    rng = rolled(handle)
+    return rng.random(), rng.beta(2.0, 3.0), rng.integers(0, 1000)
+
+
+def test_dice_are_the_generator_they_were_made_of() -> None:
+    generator, same = np.random.default_rng(5), np.random.default_rng(5)
+    dice = Dice(generator)
+    for _ in range(100):
+        assert _throws(dice.handle) == (same.random(), same.beta(2.0, 3.0), same.integers(0, 1000))
+        assert generator.random() == same.random()  # both move the same one on
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda dice: pickle.loads(pickle.dumps(dice))])  # noqa: S301
+def test_copied_dice_go_their_own_way(copied: Callable[[Dice], Dice]) -> None:
+    dice = Dice(np.random.default_rng(5))
+    other = copied(dice)
+    first = [_throws(dice.handle) for _ in range(3)]
+    del dice
+    gc.collect()
+    assert [_throws(other.handle) for _ in range(3)] == first

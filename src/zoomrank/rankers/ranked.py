@@ -25,6 +25,7 @@ import numpy as np
 from zoomrank.bandits.interface import Bandit, Feedback, Seed, is_roomy, learn_from, roomy, select, subtree
 from zoomrank.bandits.subtree import draw_document
 from zoomrank.compiled import Scalar, compiled, inlined
+from zoomrank.dice import Dice, rolled
 from zoomrank.errors import (
     FeedbackError,
     ParameterError,
@@ -82,8 +83,9 @@ def absorb(state: Any, seen: Impressions, row: Scalar, click: Scalar) -> None:
 
 
 @compiled
-def rank_rows(state: Any, out: Impressions, start: Scalar, duplicates: Scalar, rng: np.random.Generator) -> Scalar:
+def rank_rows(state: Any, out: Impressions, start: Scalar, duplicates: Scalar, dice: Any) -> Scalar:
     """Rank row after row; stops where there is no room, and says where."""
+    rng = rolled(dice)
     for row in range(start, len(out.shown)):
         if not roomy(state):
             return row
@@ -156,13 +158,18 @@ class Ranked:
         self.bandit = bandit
         self.tree: DocumentTree = bandit.tree
         self.duplicates = bool(duplicates)
-        self.rng = np.random.default_rng(seed)
+        self._dice = Dice(np.random.default_rng(seed))
         self.name = uuid.uuid4().hex  # rankings of other rankers are told apart by it
         self.state = bandit.fresh_state(self.slots)
         self.made = 0  # rankings
         self.answered = bytearray()  # a bit for each of them
         self.present: Eligible | None = None  # all documents but those that were removed, once some were
         self.moves: list[Array] = []  # where the documents of each earlier edition of the collection stand now
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Where all chance comes from."""
+        return self._dice.generator
 
     def rank(self, eligible: Eligible | Iterable[DocumentId] | None = None) -> Ranking:
         """Choose a ranking to show to one visitor; of eligible documents only, if some are named."""
@@ -190,7 +197,7 @@ class Ranked:
         row = 0
         while row < count:
             state = self.state if allowed is None else self.state._replace(eligible=allowed.counts)
-            row = rank_rows(state, out, row, self.duplicates, self.rng)
+            row = rank_rows(state, out, row, self.duplicates, self._dice.handle)
             if row < count:
                 self.make_room()
         return out

@@ -1,7 +1,8 @@
 """`Journal`: many events in one durable write. Whoever appends waits until the write that holds the event is done.
 
 Events are appended in the order in which learners noted them, by the one thread that owns the learners. What all
-requests of one turn of its loop append shares one write: the busier the service, the more. If a write fails, nothing
+requests of one turn of its loop append shares one write: the busier the service, the more. Stragglers, who come when
+many have just been, wait a moment for others, since a write of few takes about as long. If a write fails, nothing
 that was appended since the last good one counts: all of it is refused, and the owner is told to forget the learners
 that had noted it.
 
@@ -22,7 +23,9 @@ from zoomrank.service.events import Event
 from zoomrank.service.store import Batch, Store
 
 _QUICK = 0.003  # seconds
-_TRY_AGAIN = 100  # writes after which one is tried again that has been slow
+_TRY_AGAIN = 100  # writes after which it is tried again whether they are quick
+_MANY = 16  # events of a write
+_MOMENT = 0.001  # seconds
 
 Refused = Callable[[Batch], None]
 
@@ -40,7 +43,9 @@ class Journal:
         self._writing: Batch | None = None
         self._work = threading.Semaphore(0)
         self._handed: tuple[Batch, list[asyncio.Future[None]]] | None = None
-        self._seconds = 0.0  # that a write took of late
+        self._seconds = 0.0  # that a write took of late that was waited for
+        self._wrote = 0  # events, last time
+        self._held_back = False
         self.batches = self.failures = 0
         self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
         self._thread.start()
@@ -64,14 +69,28 @@ class Journal:
         return future
 
     def _hand_over(self) -> None:
-        if self._writing is None and self._waiting:
+        if self._writing is None and self._waiting and not self._hold_back():
             self._writing, waiting = self._batch, self._waiting
             self._batch, self._waiting = Batch(), []
             if self._is_quick():
-                self._finish(self._writing, waiting, self._write(self._writing))
+                began = time.perf_counter()
+                failure = self._write(self._writing)
+                weight = 0.1 if self._seconds < _QUICK else 0.5
+                self._seconds += weight * (time.perf_counter() - began - self._seconds)
+                self._finish(self._writing, waiting, failure)
             else:
                 self._handed = (self._writing, waiting)
                 self._work.release()
+
+    def _hold_back(self) -> bool:
+        """Whether few wait, who may get company in a moment; they wait once."""
+        few = _MANY <= self._wrote > 2 * len(self._batch.events)
+        self._held_back = few and not self._held_back
+        if self._held_back:
+            self._loop.call_later(_MOMENT, self._hand_over)
+        else:
+            self._wrote = len(self._batch.events)
+        return self._held_back
 
     def _is_quick(self) -> bool:
         """Whether the next write is likely to be done before another thread would have begun it."""
@@ -79,16 +98,13 @@ class Journal:
 
     def _write(self, batch: Batch) -> StorageError | None:
         """Write a batch; says what went wrong."""
-        began = time.perf_counter()
-        failure: StorageError | None = None
         try:
             self._store.write(batch)
         except StorageError as error:
-            failure = error
+            return error
         except Exception as error:  # noqa: BLE001  (whatever it is, nobody may wait for ever)
-            failure = StorageError(f"Nothing was written down: {error!r}.")
-        self._seconds += 0.1 * (time.perf_counter() - began - self._seconds)
-        return failure
+            return StorageError(f"Nothing was written down: {error!r}.")
+        return None
 
     def _write_on(self) -> None:
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import signal
 import socket
@@ -100,6 +101,8 @@ class Server(uvicorn.Server):
         """Start to listen."""
         await super().startup(sockets)
         if self.started:
+            gc.collect()
+            gc.freeze()  # to look through all that was imported takes a tenth of a second, in which nobody is answered
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 

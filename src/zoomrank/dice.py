@@ -1,0 +1,65 @@
+"""`Dice`: a random generator that kernels can be handed at little cost.
+
+Numba takes a NumPy generator apart at every call, through Python: longer than it takes to choose a whole ranking. All
+that a kernel needs of it are five addresses. So those are looked up once, handed over as an array, and `rolled` makes
+the generator of them again inside the kernel: the same one, with the same numbers to come.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic, overload
+
+Array = np.ndarray[Any, Any]
+
+_settings: Any = numba.config
+
+
+class Dice:
+    """A generator, and where it is."""
+
+    __slots__ = ("generator", "handle")
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.generator = generator  # lives as long as anybody may have the handle
+        self.handle: Any = generator if _settings.DISABLE_JIT else _addresses(generator)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dice, (self.generator,)  # a copy is somewhere else
+
+
+def _addresses(generator: np.random.Generator) -> Array:
+    there: Any = generator.bit_generator.ctypes
+    functions = (there.next_uint64, there.next_uint32, there.next_double)
+    at = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+    return np.array([there.state_address, there.state.value, *at], dtype=np.uintp)
+
+
+def rolled(handle: Any) -> Any:
+    """The generator of a handle, inside a kernel."""
+    return handle
+
+
+@overload(rolled, strict=False)  # strict would demand annotations of the lambda
+def _rolled(handle: Any) -> Callable[[Any], Any]:  # noqa: ARG001  (its type is known by its name)
+    return lambda handle: _generator_at((handle[0], handle[1], handle[2], handle[3], handle[4]))
+
+
+def _build(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+    """Nobody counts references to it: `Dice` keeps it."""
+    struct: Any = cgutils.create_struct_proxy
+    unpack: Any = cgutils.unpack_tuple
+    bits = struct(_BITS)(context, builder)
+    bits.state_address, bits.state, *functions = unpack(builder, arguments[0])
+    bits.fnptr_next_uint64, bits.fnptr_next_uint32, bits.fnptr_next_double = functions
+    generator = struct(types.npy_rng)(context, builder)
+    generator.bit_generator = bits._getvalue()
+    return generator._getvalue()
+
+
+_BITS = types.NumPyRandomBitGeneratorType("bit_generator")
+_generator_at: Any = intrinsic(lambda _, addresses: (types.npy_rng(addresses), _build))
