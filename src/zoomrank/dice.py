@@ -7,7 +7,7 @@ the generator of them again inside the kernel: the same one, with the same numbe
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -16,24 +16,25 @@ from numba.extending import intrinsic, overload
 
 Array = np.ndarray[Any, Any]
 
-_settings: Any = numba.config
+_COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
 
 class Dice:
     """A generator, and where it is."""
 
-    __slots__ = ("generator", "handle")
+    __slots__ = ("_bits", "generator", "handle")
 
     def __init__(self, generator: np.random.Generator) -> None:
-        self.generator = generator  # lives as long as anybody may have the handle
-        self.handle: Any = generator if _settings.DISABLE_JIT else _addresses(generator)
+        self.generator = generator
+        self._bits = generator.bit_generator  # lives as long as anybody may have the handle
+        self.handle: Any = _addresses(self._bits) if _COMPILED else generator
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dice, (self.generator,)  # a copy is somewhere else
 
 
-def _addresses(generator: np.random.Generator) -> Array:
-    there: Any = generator.bit_generator.ctypes
+def _addresses(bits: np.random.BitGenerator) -> Array:
+    there: Any = bits.ctypes
     functions = (there.next_uint64, there.next_uint32, there.next_double)
     at = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
     return np.array([there.state_address, there.state.value, *at], dtype=np.uintp)

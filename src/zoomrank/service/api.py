@@ -28,6 +28,7 @@ from zoomrank.service.refusals import malformed, refusal
 from zoomrank.service.settings import LONGEST_NAME, LONGEST_QUERY, Settings
 
 LARGEST_BODY = 256 * 2**20
+_AT_ONCE = 256  # reports of a batch
 
 CollectionName = Annotated[str, Path(max_length=LONGEST_NAME, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 QueryName = Annotated[str, Query(min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$")]
@@ -111,7 +112,11 @@ def _add_ranking(api: FastAPI, engine: Engine) -> list[Route]:
 
     async def feedback_batch(asked: models.BatchRequest) -> Any:
         """Report many at once; each is taken or refused by itself."""
-        return {"results": await asyncio.gather(*(_told(engine, one) for one in asked.feedback))}
+        results: list[dict[str, Any]] = []
+        for start in range(0, len(asked.feedback), _AT_ONCE):  # others are answered in between
+            some = asked.feedback[start : start + _AT_ONCE]
+            results += await asyncio.gather(*(_told(engine, one) for one in some))
+        return {"results": results}
 
     refusals: dict[int | str, dict[str, Any]] = {409: {"model": models.ErrorAnswer}, 410: {"model": models.ErrorAnswer}}
     api.post("/v1/collections/{name}/rank", response_model=models.RankAnswer)(rank)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time as clock
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,16 @@ from zoomrank.service.events import ABANDONED, TIMED_OUT, UNSEEN, WAITING, Event
 from zoomrank.service.impressions import Signer
 from zoomrank.service.journal import Journal
 from zoomrank.service.learner import Learner
-from zoomrank.service.learners import Learners
+from zoomrank.service.learners import Key, Learners
 from zoomrank.service.served import Served, read_content, write_content
 from zoomrank.service.settings import Settings
 from zoomrank.service.store import Batch, Store, StoredCollection
 from zoomrank.spaces import DocumentId, DocumentTree
 
 SWEEP_EVERY = 1.0  # seconds
+_CLOSE_AT_ONCE = 256  # impressions
+
+_log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -46,6 +51,8 @@ class Engine:
         self._budget = budget  # bytes of learners in memory
         self._by_id: dict[int, Served] = {}
         self._coming: set[str] = set()  # names of collections that are being made
+        self._makers = ThreadPoolExecutor(2, "zoomrank-maker")  # others need not wait for them
+        self._renewals = store.renewals
         self._signer = Signer(store.about("secret"))
 
     async def start(self) -> None:
@@ -67,29 +74,52 @@ class Engine:
         """Write every learner down, so that the next start is quick."""
         self.ready = False
         self._sweeper.cancel()
+        self._makers.shutdown(wait=False, cancel_futures=True)
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeper
-        with contextlib.suppress(StorageError):  # the log has everything anyway
-            await self.learners.write_all()
-        with contextlib.suppress(StorageError):
-            await self.journal.close()
-        self.store.close()
+        try:
+            with contextlib.suppress(StorageError):  # the log has everything anyway
+                await self.learners.write_all()
+            with contextlib.suppress(StorageError):
+                await self.journal.close()
+        finally:
+            self.store.close()
 
     # Collections.
 
     async def add_collection(self, name: str, make: Callable[[], Collection | bytes], settings: Settings) -> Served:
         """Keep a collection and serve it."""
         if name in self.served or name in self._coming:
-            raise ExistsError(f"There is a collection “{name}” already: take another name.")
+            raise _exists(name)
         self._coming.add(name)
         self._last_collection += 1
-        number = self._last_collection
+        coming = asyncio.create_task(self._add(self._last_collection, name, make, settings))
+        return await asyncio.shield(coming)  # once begun it is ended, whether or not somebody still waits
+
+    async def _add(self, number: int, name: str, make: Callable[[], Collection | bytes], settings: Settings) -> Served:
         try:
-            served, content = await asyncio.to_thread(self._make, number, name, make, settings)
-            await asyncio.to_thread(self.store.add_collection, served.stored, content)
+            loop = asyncio.get_running_loop()
+            served = await loop.run_in_executor(self._makers, self._make_and_keep, number, name, make, settings)
         finally:
             self._coming.discard(name)
-        self.served[name] = self._by_id[number] = served  # nobody may use it before it is durable
+        self.served[name] = self._by_id[served.id] = served  # nobody may use it before it is durable
+        if served.stored.settings != settings:
+            raise _exists(name)
+        return served
+
+    def _make_and_keep(
+        self, number: int, name: str, make: Callable[[], Collection | bytes], settings: Settings
+    ) -> Served:
+        served, content = self._make(number, name, make, settings)
+        try:
+            self.store.add_collection(served.stored, content)
+        except StorageError:  # which may have come true all the same, now or when this was tried before
+            found = next((one for one in self.store.collections() if one.name == name), None)
+            if found is None:
+                raise
+            if found.digest != served.stored.digest:
+                raise _exists(name) from None
+            return Served(found, served.collection)
         return served
 
     def _make(
@@ -141,7 +171,8 @@ class Engine:
             event, ranking = learner.show(time, wanted, allowed)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
-        await self._append(served, learner, event)
+        self._append(served, learner, event)
+        await self.journal.written()
         return self._signer.name(learner.number, event.number, time), served.describe(ranking.shown[0])
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
@@ -162,7 +193,8 @@ class Engine:
             return await self._repeated(served, learner, impression.number, before, clicked)
         ranking = learner.shown_at(impression.number)
         answer = _slot_of(served, ranking.shown[0].tolist(), clicked)
-        await self._append(served, learner, learner.answer(impression.number, answer, now, ranking))
+        self._append(served, learner, learner.answer(impression.number, answer, now, ranking))
+        await self.journal.written()
         return "learned"
 
     async def _repeated(
@@ -186,15 +218,14 @@ class Engine:
             raise UnknownError(f"Nobody has asked “{query}” in “{served.name}” yet.")
         return learner
 
-    def _append(self, served: Served, learner: Learner, event: Event) -> asyncio.Future[None]:
-        """Write an event down that its learner has noted; done when it is durable."""
+    def _append(self, served: Served, learner: Learner, event: Event) -> None:
+        """Have an event written down that its learner has noted."""
         self.journal.append(event)
         step = int(event.time) // stored_as.STEP
         for what in _what_happened(event):
             self.journal.batch.activity[served.id, step, what] += 1
             self.totals[served.id, what] = self.totals.get((served.id, what), 0) + 1
         self.learners.noted(learner)
-        return self.journal.written()
 
     def _refused(self, batch: Batch) -> None:
         """Forget what could not be written down."""
@@ -207,23 +238,53 @@ class Engine:
     async def _sweep_on(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_EVERY)
-            with contextlib.suppress(StorageError):  # refused: it will be tried again
-                await self.sweep()
-            await asyncio.to_thread(self.store.tidy)
+            try:
+                with contextlib.suppress(StorageError):  # refused: it will be tried again
+                    await self.sweep()
+                await asyncio.to_thread(self.store.tidy)
+            except Exception:  # noqa: BLE001  (whatever it is, others wait for the next sweep)
+                _log.exception("A sweep was broken off.")
 
     async def sweep(self) -> None:
         """Close impressions that nobody answered in time, and make room."""
+        self._count_again()
         await self.learners.fetch_overdue()
-        now = self.now()
-        for (collection, _), learner in self.learners:
-            served = self._by_id[collection]
-            answer = TIMED_OUT if served.settings.unanswered == "abandoned" else UNSEEN
-            for number in learner.overdue(now - served.settings.answer_within):
-                self._append(served, learner, learner.answer(number, answer, now))
+        closed = 0
+        for key, _ in self.learners:
+            while count := self._close_overdue(key):
+                closed += count
+                if closed >= _CLOSE_AT_ONCE:  # others are answered in between
+                    await self.journal.written()
+                    closed = 0
         self.learners.list_all()
         if self.journal.batch:
             await self.journal.written()
         await self.learners.make_room()
+
+    def _close_overdue(self, key: Key) -> int:
+        """Close some impressions of a learner that nobody answered in time; says how many."""
+        learner = self.learners.get(key)
+        if learner is None:
+            return 0
+        now, served = self.now(), self._by_id[key[0]]
+        answer = TIMED_OUT if served.settings.unanswered == "abandoned" else UNSEEN
+        overdue = learner.overdue(now - served.settings.answer_within, now)[:_CLOSE_AT_ONCE]
+        for number in overdue:
+            self._append(served, learner, learner.answer(number, answer, now))
+        return len(overdue)
+
+    def _count_again(self) -> None:
+        """After the store lost its connection nobody knows what came true of what it wrote last: look it up."""
+        if self._renewals != self.store.renewals and self.journal.is_idle:
+            self._renewals = self.store.renewals
+            self.totals = self.store.totals()
+            for (collection, _, what), count in self.journal.batch.activity.items():
+                self.totals[collection, what] = self.totals.get((collection, what), 0) + count
+            self.learners.count_again()
+
+
+def _exists(name: str) -> ExistsError:
+    return ExistsError(f"There is a collection “{name}” already: take another name.")
 
 
 def _what_happened(event: Event) -> Iterable[int]:

@@ -46,6 +46,7 @@ class Journal:
         self._seconds = 0.0  # that a write took of late that was waited for
         self._wrote = 0  # events, last time
         self._held_back = False
+        self._closed = False
         self.batches = self.failures = 0
         self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
         self._thread.start()
@@ -55,6 +56,11 @@ class Journal:
         """What will be written next; add to it, then call `written`."""
         return self._batch
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being written, so that the store has all that is not in the batch."""
+        return self._writing is None
+
     def append(self, event: Event) -> None:
         """Add an event to the batch; then call `written`."""
         self.place += 1
@@ -63,6 +69,9 @@ class Journal:
     def written(self) -> asyncio.Future[None]:
         """Done when all that is in the batch now is durable."""
         future: asyncio.Future[None] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(StorageError("The service is stopping."))
+            return future
         self._waiting.append(future)
         if len(self._waiting) == 1:
             self._loop.call_soon(self._hand_over)
@@ -94,7 +103,8 @@ class Journal:
 
     def _is_quick(self) -> bool:
         """Whether the next write is likely to be done before another thread would have begun it."""
-        return self._store.nearby and (self._seconds < _QUICK or self.batches % _TRY_AGAIN == 0)
+        quick = self._seconds < _QUICK or self.batches % _TRY_AGAIN == 0
+        return quick and self._store.nearby and not self._store.is_busy
 
     def _write(self, batch: Batch) -> StorageError | None:
         """Write a batch; says what went wrong."""
@@ -142,6 +152,7 @@ class Journal:
             if self._batch:
                 await self.written()
         finally:
+            self._closed = True
             while self._writing is not None:
                 await asyncio.sleep(0.001)
             self._handed = None

@@ -107,13 +107,14 @@ class Learner:
         self.note(event, ranking)
         return event
 
-    def overdue(self, before: float) -> list[int]:
+    def overdue(self, before: float, now: float) -> list[int]:
         """The impressions that were shown before a time and still wait, oldest first."""
         late = []
         for number, (time, _) in self.waiting.items():
-            if time >= before:
+            if time < before:
+                late.append(number)
+            elif time <= now:  # a clock that was ahead may have left some from the future; later ones count still
                 break
-            late.append(number)
         return late
 
     def note(self, event: Event, ranking: Impressions | None = None) -> None:
@@ -136,18 +137,18 @@ class Learner:
             self._forget(time - self.settings.answer_within)
 
     def _note_answer(self, number: int, answer: int, ranking: Impressions | None) -> None:
-        _, shown = self.waiting.pop(number)
-        counts = self.counts
-        self.answers[number - self.first] = answer
         if answer == UNSEEN:
-            counts.unseen += 1
-            return
-        if ranking is None:
-            ranking = unpack(shown)
-        slots = ranking.shown.shape[1]
+            self.counts.unseen += 1
+        else:
+            self._learn(answer, self.shown_at(number) if ranking is None else ranking)
+        del self.waiting[number]
+        self.answers[number - self.first] = answer
+
+    def _learn(self, answer: int, ranking: Impressions) -> None:
         click = answer if is_satisfied(answer) else None
         self.ranker.absorb(ranking, np.array([self.ranker.slots if click is None else click]))
-        for slot in range(slots if click is None else click + 1):
+        counts = self.counts  # nothing is counted before all that can fail is done
+        for slot in range(ranking.shown.shape[1] if click is None else click + 1):
             counts.examined[slot] += 1
         if click is None:
             counts.abandoned += 1

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 
+from zoomrank.service.errors import StorageError
 from zoomrank.service.journal import Journal
 from zoomrank.service.learner import Learner
 from zoomrank.service.served import Served
@@ -25,6 +27,8 @@ SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read
 _MEASURE_EVERY = 64  # events after which a learner's size is looked at again
 _EVICT_AT_ONCE = 32
 _FETCH_AT_ONCE = 256
+
+_log = logging.getLogger(__name__)
 
 Key = tuple[int, str]  # a collection and a query
 
@@ -51,6 +55,7 @@ class Learners:
         self._keys: dict[int, Key] = {}  # of those that are here
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
+        self._wanted: set[Key] = set()  # of those, whoever asked wants one even if it has to be made
         self._away = store.unfinished()  # those not here of which an impression may wait, and since when
         self._last = store.last("learners")
 
@@ -79,25 +84,25 @@ class Learners:
             if learner is not None:
                 self._here.move_to_end(key)
                 return learner
-            coming = self._coming.get(key)
-            asked = coming is None
-            if coming is None:
-                coming = self._coming[key] = asyncio.create_task(self._bring(served, query, create))
-            there_is = await asyncio.shield(coming)
-            if not there_is and (asked or not create):
+            if create:
+                self._wanted.add(key)
+            if key not in self._coming:
+                self._coming[key] = asyncio.create_task(self._bring(served, query))
+            if not await asyncio.shield(self._coming[key]):
                 return None
 
-    async def _bring(self, served: Served, query: str, create: bool) -> bool:
-        """Bring a learner, or make it; says whether there is one."""
+    async def _bring(self, served: Served, query: str) -> bool:
+        """Bring a learner, or make one that is wanted; says whether there is one."""
         key = (served.id, query)
         try:
             learner = await asyncio.to_thread(self._restored, served, query)
-            if learner is None and create:
+            if learner is None and key in self._wanted:
                 learner = self._made(served, query)
             if learner is not None:
                 self._keep(key, learner)
             return learner is not None
         finally:
+            self._wanted.discard(key)
             del self._coming[key]  # in the same turn of the loop in which it is here
 
     def _restored(self, served: Served, query: str) -> Learner | None:
@@ -159,15 +164,23 @@ class Learners:
 
     def refused(self, batch: Batch) -> None:
         """Forget what could not be written down: the learners that noted it are read again when they are needed."""
-        for _, collection, _, _ in batch.learners:
+        for number, collection, _, _ in batch.learners:
             self.queries[collection] -= 1
-        numbers = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}
-        for number in numbers | {row[0] for row in batch.learners}:
+            if number in self._keys:
+                self._drop(self._here[self._keys[number]], None)
+        for number in {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}:
             if number in self._keys:
                 self._drop(self._here[self._keys[number]], waits_since=0.0)
         for number in batch.impressions:
             if number in self._keys:
                 self._here[self._keys[number]].listed = -1
+
+    def count_again(self) -> None:
+        """Look up what the store has, while nothing is being written: what was refused may have come true after all."""
+        self.queries = self._store.count_queries()
+        for _, collection, _, _ in self._journal.batch.learners:
+            self.queries[collection] = self.queries.get(collection, 0) + 1
+        self._away |= {key: since for key, since in self._store.unfinished().items() if key not in self._here}
 
     async def fetch_overdue(self) -> None:
         """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""
@@ -176,15 +189,23 @@ class Learners:
             key for key, since in self._away.items() if since < now - self._collections[key[0]].settings.answer_within
         )
         for key in list(islice(overdue, _FETCH_AT_ONCE)):
-            if await self.find(self._collections[key[0]], key[1]) is None:
-                self._away.pop(key, None)
-            else:
-                self._here.move_to_end(key, last=False)
+            try:
+                if await self.find(self._collections[key[0]], key[1]) is not None:
+                    self._here.move_to_end(key, last=False)
+                    continue
+            except StorageError:
+                raise
+            except Exception:  # noqa: BLE001  (a snapshot that cannot be read: whoever asks is told, others go on)
+                _log.exception("The learner of %r in collection %d cannot be brought back.", key[1], key[0])
+            self._away.pop(key, None)
 
     async def make_room(self) -> None:
         """Write the learners down that were idle longest, and let go of those that stay idle meanwhile."""
-        while self.size > self.budget and len(self) > 1:
-            oldest = list(islice(self._here.values(), min(_EVICT_AT_ONCE, len(self) - 1)))
+        candidates = list(self._here.values())[:-1]  # each once: those that are busy stay
+        for start in range(0, len(candidates), _EVICT_AT_ONCE):
+            if self.size <= self.budget:
+                break
+            oldest = [one for one in candidates[start : start + _EVICT_AT_ONCE] if one.number in self._keys]
             for learner in oldest:
                 if learner.written < learner.noted:
                     self._write(learner)

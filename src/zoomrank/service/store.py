@@ -115,10 +115,12 @@ class Store(ABC):
     failures: tuple[type[Exception], ...]
 
     def __init__(self) -> None:
-        self.writer = self.connect_writer()
-        self.reader = self.connect()
+        self.renewals = 0  # of a writer that was lost: nobody knows whether what it wrote last came true
+        self._closed = False
         self._reading = threading.Lock()
         self._writing = threading.Lock()
+        self.writer = self.connect_writer()
+        self.reader = self.connect()
         try:
             self._create()
         except self.failures as error:
@@ -143,9 +145,17 @@ class Store(ABC):
     def tidy(self) -> None:  # noqa: B027  (most have nothing to tidy)
         """What has to be done now and then, in a thread of its own."""
 
-    @abstractmethod
+    @property
+    def is_busy(self) -> bool:
+        """Whether a write would have to wait for another."""
+        return self._writing.locked()
+
     def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything, as soon as nobody is at it any more."""
+        with self._reading, self._writing:
+            self._closed = True
+            self.reader.close()
+            self.writer.close()
 
     def _create(self) -> None:
         cursor = self.writer.cursor()
@@ -162,6 +172,7 @@ class Store(ABC):
 
     def _read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._reading:
+            self._check_open()
             try:
                 if self.is_lost(self.reader):
                     self.reader = self.connect()
@@ -226,8 +237,14 @@ class Store(ABC):
             self.writer.cursor().execute("ROLLBACK")
 
     def _renew_writer(self) -> None:
+        self._check_open()
         if self.is_lost(self.writer):
             self.writer = self.connect_writer()
+            self.renewals += 1
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageError("The store is closed.")
 
     def add_collection(self, stored: StoredCollection, content: bytes) -> None:
         """Keep a new collection."""
@@ -256,6 +273,9 @@ class Store(ABC):
 
     def find(self, collection: int, query: str) -> Snapshot | None:
         """The learner of a query."""
+        if self.is_lost(self.writer):  # what it was about to commit may still come true; not once there is another
+            with self._writing:
+                self._renew_writer()
         rows = self._read(
             "SELECT l.id, COALESCE(s.event, 0), COALESCE(s.first, 0), s.counts, s.content "
             "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE l.collection = ? AND l.query = ?",

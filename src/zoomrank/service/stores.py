@@ -16,6 +16,14 @@ from zoomrank.service.errors import StorageError
 from zoomrank.service.store import Store
 
 _PATIENCE = 5.0  # seconds until the server has noticed that a service was killed
+_LONG_LOG = 4096  # pages
+# Nobody waits for ever: not for a server that cannot be reached, for an answer that never comes, or for a lock.
+_LIMITS: dict[str, Any] = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 30,
+    "tcp_user_timeout": 30_000,  # milliseconds
+    "options": "-c lock_timeout=10s -c statement_timeout=120s",
+}
 
 
 class SQLiteStore(Store):
@@ -52,16 +60,22 @@ class SQLiteStore(Store):
         return connection
 
     def tidy(self) -> None:
-        """Move what is in the write-ahead log to where it belongs; requests go on meanwhile."""
+        """Move what is in the write-ahead log to where it belongs; requests go on meanwhile.
+
+        What is written meanwhile stays in it, so under load it would never be empty, and never begin anew. When it has
+        become long, writers wait until it is: most of the work was done before.
+        """
         with self._tidying, suppress(sqlite3.Error):  # a full disk, say: there will be another time
-            self._tidier.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            _, length, _ = self._tidier.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if length > _LONG_LOG:
+                with self._writing:
+                    self._tidier.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._tidying, self._reading, self._writing:  # a thread that nobody waits for any more may still be at it
+        with self._tidying:
             self._tidier.close()
-            self.reader.close()
-            self.writer.close()
+            super().close()
         self._lock.close()
 
 
@@ -75,11 +89,17 @@ class PostgresStore(Store):
     def __init__(self, address: str) -> None:
         try:
             import psycopg
+            from psycopg import conninfo
         except ModuleNotFoundError as error:
             raise ParameterError("PostgreSQL needs the extra: pip install 'zoomrank[postgres]'.") from error
         self._connect = psycopg.connect
         self.failures = (psycopg.Error,)
-        self._address = address
+        try:
+            given = conninfo.conninfo_to_dict(address)
+        except psycopg.Error as error:
+            raise ParameterError(f"This is no address of a PostgreSQL server: {error}.") from error
+        limits = {name: limit for name, limit in _LIMITS.items() if name not in given}
+        self._address = conninfo.make_conninfo(address, **limits)
         self._owner = ""
         super().__init__()
         self._owner = secrets.token_hex(8)
@@ -121,12 +141,6 @@ class PostgresStore(Store):
     def is_lost(self, connection: Any) -> bool:
         """Whether the server has gone, or had."""
         return bool(connection.closed)
-
-    def close(self) -> None:
-        """Let go of the server."""
-        with self._reading, self._writing:
-            for connection in (self.reader, self.writer):
-                connection.close()
 
 
 def open_store(folder: Path, address: str | None) -> Store:

@@ -41,11 +41,12 @@ def documents(served: Served, offset: int, limit: int) -> dict[str, Any]:
 async def queries(engine: Engine, served: Served, offset: int, limit: int) -> dict[str, Any]:
     """The queries of a collection with what became of their impressions."""
     rows, total = await asyncio.to_thread(engine.store.queries, served.id, offset, limit)
-    away = [row.id for row in rows if engine.learners.get((served.id, row.query)) is None]
+    here = {row.id: engine.learners.get((served.id, row.query)) for row in rows}  # though they may leave meanwhile
+    away = [number for number, learner in here.items() if learner is None]
     since = await asyncio.to_thread(engine.store.since_snapshots, away)
     listed = []
     for row in rows:
-        live = engine.learners.get((served.id, row.query))
+        live = here[row.id]
         counts = live.counts if live is not None else Counts(**row.counts) if row.counts else Counts()
         if live is None and row.id in since:
             shown, satisfied, abandoned, last = since[row.id]
