@@ -30,6 +30,10 @@ def _write_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module.Journal, "_is_quick", lambda _: False)
 
 
+def _refuse(_: Batch) -> None:
+    raise StorageError("no")
+
+
 # Sweeping.
 
 
@@ -115,9 +119,6 @@ def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
 ) -> None:
     said: list[str] = []
 
-    def refuse(_: Batch) -> None:
-        raise StorageError("no")
-
     async def scenario() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, about: said.append(about["message"]))
         clock = Clock()
@@ -127,7 +128,7 @@ def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
                 await engine.rank(shop, "owl")
             clock.pass_by(61)
             with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", refuse)
+                patched.setattr(engine.store, "write", _refuse)
                 with pytest.raises(StorageError):
                     await engine.sweep()
             gc.collect()
@@ -138,14 +139,11 @@ def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
 
 
 def test_new_queries_that_are_refused_leave_nothing_behind(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Batch) -> None:
-        raise StorageError("no")
-
     async def scenario() -> None:
         async with started(sqlite) as engine:
             shop = await served(engine)
             with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", refuse)
+                patched.setattr(engine.store, "write", _refuse)
                 asked = (engine.rank(shop, f"query {number}") for number in range(500))
                 assert all(
                     isinstance(one, StorageError) for one in await asyncio.gather(*asked, return_exceptions=True)
