@@ -50,6 +50,7 @@ class Connection:
         self._writer.close()
 
 
+Times = tuple[float, float]  # the median and 99 of 100, in ms
 Visit = Callable[[Connection, int, list[float] | None], Awaitable[None]]
 
 
@@ -179,10 +180,8 @@ class Load:
 
     constants: list[float] = field(default_factory=list)  # a second
     pairs: list[float] = field(default_factory=list)
-    constant_times: list[tuple[float, float]] = field(
-        default_factory=list
-    )  # median and 99 of 100, at half the load, in ms
-    pair_times: list[tuple[float, float]] = field(default_factory=list)
+    constant_times: list[Times] = field(default_factory=list)  # at half the load
+    pair_times: list[Times] = field(default_factory=list)
 
     @classmethod
     async def measured(cls, port: int) -> Load:
@@ -221,18 +220,20 @@ def load() -> Iterator[Row]:
         yield Row(what, f"median {middle:.1f} ms, {tail}", aim)
 
 
+async def visited(port: int, count: int, queries: int) -> None:
+    """So many visitors, as fast as they are answered."""
+    async with connected(port) as connections:
+        numbers = iter(range(count))
+
+        async def visitors(connection: Connection) -> None:
+            for number in numbers:
+                await pair(connection, number, None, queries)
+
+        await asyncio.gather(*(visitors(connection) for connection in connections))
+
+
 def steady(pairs: int = 1_000_000) -> Iterator[Row]:
     """Memory over many pairs."""
-
-    async def some(port: int, count: int) -> None:
-        async with connected(port) as connections:
-            numbers = iter(range(count))
-
-            async def visitors(connection: Connection) -> None:
-                for number in numbers:
-                    await pair(connection, number)
-
-            await asyncio.gather(*(visitors(connection) for connection in connections))
 
     async def learned(port: int) -> float:
         async with connected(port, 1) as (connection,):
@@ -242,7 +243,7 @@ def steady(pairs: int = 1_000_000) -> Iterator[Row]:
     with served(10_000) as server:
         done = 0
         for until in (pairs // 10, pairs // 2, pairs):
-            uvloop.run(some(server.port, until - done))
+            uvloop.run(visited(server.port, until - done, QUERIES))
             done = until
             of_learners = uvloop.run(learned(server.port))
             yield Row(f"memory after {done:,} pairs", f"{server.memory:.0f} MB, of which learners {of_learners:.0f}")
@@ -250,20 +251,9 @@ def steady(pairs: int = 1_000_000) -> Iterator[Row]:
 
 def learners() -> Iterator[Row]:
     """Memory of many queries."""
-
-    async def ask(port: int) -> None:
-        async with connected(port) as connections:
-            numbers = iter(range(30_000))
-
-            async def visitors(connection: Connection) -> None:
-                for number in numbers:
-                    await pair(connection, number, None, 10_000)
-
-            await asyncio.gather(*(visitors(connection) for connection in connections))
-
     with served(100_000) as server:
         before = server.memory
-        uvloop.run(ask(server.port))
+        uvloop.run(visited(server.port, 30_000, 10_000))
         what = "memory with 10,000 queries (3 visitors each) over 100,000 documents"
         yield Row(what, f"{server.memory:,.0f} MB ({before:,.0f} before)", "2 GB")
 

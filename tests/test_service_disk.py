@@ -113,7 +113,7 @@ def test_a_full_disk_refuses_collections(sqlite: Place) -> None:
 
 
 class Moody:
-    """Lets a store fail as often as a test wants, before or after it has written."""
+    """Lets a store fail as often as a test wants, as stores do or in a way that nobody expects."""
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fail = ""

@@ -14,8 +14,6 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-Array = np.ndarray[Any, Any]
-
 _COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
 
@@ -33,7 +31,7 @@ class Dice:
         return Dice, (self.generator,)  # a copy is somewhere else
 
 
-def _addresses(bits: np.random.BitGenerator) -> Array:
+def _addresses(bits: np.random.BitGenerator) -> np.ndarray[Any, Any]:
     there: Any = bits.ctypes
     functions = (there.next_uint64, there.next_uint32, there.next_double)
     at = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]

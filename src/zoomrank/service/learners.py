@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 
@@ -145,6 +145,9 @@ class Learners:
             self._write(learner)
 
     def _write(self, learner: Learner) -> None:
+        """Have a learner written down, if the last snapshot lacks something."""
+        if learner.written >= learner.noted:
+            return
         first = next(iter(learner.waiting), learner.ranker.made)
         content = learner.snapshot()
         self._journal.batch.snapshots.append(
@@ -166,14 +169,17 @@ class Learners:
         """Forget what could not be written down: the learners that noted it are read again when they are needed."""
         for number, collection, _, _ in batch.learners:
             self.queries[collection] -= 1
-            if number in self._keys:
-                self._drop(self._here[self._keys[number]], None)
-        for number in {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}:
-            if number in self._keys:
-                self._drop(self._here[self._keys[number]], waits_since=0.0)
-        for number in batch.impressions:
-            if number in self._keys:
-                self._here[self._keys[number]].listed = -1
+            for learner in self._numbered({number}):
+                self._drop(learner, waits_since=None)
+        noted = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}
+        for learner in self._numbered(noted):
+            self._drop(learner, waits_since=0.0)
+        for learner in self._numbered(batch.impressions):
+            learner.listed = -1
+
+    def _numbered(self, numbers: Iterable[int]) -> list[Learner]:
+        """Those of some learners that are here."""
+        return [self._here[self._keys[number]] for number in numbers if number in self._keys]
 
     def count_again(self) -> None:
         """Look up what the store has, while nothing is being written: what was refused may have come true after all."""
@@ -207,8 +213,7 @@ class Learners:
                 break
             oldest = [one for one in candidates[start : start + _EVICT_AT_ONCE] if one.number in self._keys]
             for learner in oldest:
-                if learner.written < learner.noted:
-                    self._write(learner)
+                self._write(learner)
             known = [learner.noted for learner in oldest]
             await self._journal.written()
             for learner, noted in zip(oldest, known, strict=True):
@@ -220,7 +225,6 @@ class Learners:
     async def write_all(self) -> None:
         """Write every learner down."""
         for _, learner in self:
-            if learner.written < learner.noted:
-                self._write(learner)
-                if len(self._journal.batch.snapshots) >= _EVICT_AT_ONCE:
-                    await self._journal.written()
+            self._write(learner)
+            if len(self._journal.batch.snapshots) >= _EVICT_AT_ONCE:
+                await self._journal.written()

@@ -30,7 +30,7 @@ from zoomrank.service.events import ABANDONED as LEFT
 from zoomrank.service.events import TIMED_OUT, Event
 from zoomrank.service.settings import Settings
 
-LAYOUT = 1
+LAYOUT = 2
 STEP = 10  # seconds of one row of `activity`
 SHOWN, SATISFIED, ABANDONED, UNSEEN = -1, -2, -3, -4  # rows of `activity`; those of clicks are their slots
 _MOST_ROWS = 256  # of one statement
