@@ -14,7 +14,7 @@ import numpy as np
 import zoomrank as zr
 from bench.measure import Row, seconds
 from zoomrank.spaces import Eligible
-from zoomrank.users.clicks import count_clicks
+from zoomrank.users.first_click import count_clicks
 
 ROUNDS = 300_000
 SLOTS = 5

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.service import Place
+from tests.support.services import Place
 
 # Machines are noisy and the first call of a kernel compiles it: nothing here is ever timed.
 settings.register_profile("zoomrank", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])

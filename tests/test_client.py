@@ -16,11 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.running import serving
-from zoomrank.cli import main, sample
+from tests.support.serving import serving
+from zoomrank.cli import main
+from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client, ClientError
 from zoomrank.documents import Collection, Document
-from zoomrank.service.gate import Keys
+from zoomrank.service.http.access import Keys
 
 ROOT = Path(__file__).parent.parent
 OWLS: list[dict[str, Any]] = [

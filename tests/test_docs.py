@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zoomrank.lab.claims import CLAIMS
+from zoomrank.lab.paper.claims import CLAIMS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [

@@ -13,6 +13,7 @@ import collections
 import functools
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -36,17 +37,32 @@ if _settings.DISABLE_JIT:
 _PACKAGE = Path(__file__).parent
 _HASH_DIGITS = 16
 _FORGET_AFTER_DAYS = 14
-_WITHOUT_KERNELS = ("cli", "client.py", "lab", "service")  # unless a file there asks for them
+_IMPORTS = re.compile(rb"^ *from zoomrank\.([a-z0-9_.]+) import", re.MULTILINE)
 
 
-def source_hash() -> str:
-    """Name the sources that numbers come from. What only reports or serves does not count unless it has kernels."""
+def sources(*roots: str) -> dict[str, bytes]:
+    """The sources that numbers come from: modules that have kernels and those named, and all that these import.
+
+    `roots` are files such as "lab/run.py".
+    """
+    texts = {file.relative_to(_PACKAGE).as_posix(): file.read_bytes() for file in _PACKAGE.rglob("*.py")}
+    wanted = {name for name, text in texts.items() if b"from zoomrank.compiled import" in text} | {*roots}
+    todo = list(wanted)
+    while todo:
+        for module in _IMPORTS.findall(texts[todo.pop()]):
+            path = module.decode().replace(".", "/")
+            found = {f"{path}.py", f"{path}/__init__.py"} & texts.keys() - wanted
+            wanted |= found
+            todo += found
+    return {name: texts[name] for name in sorted(wanted)}
+
+
+def source_hash(*roots: str) -> str:
+    """Name these sources: other sources, another name."""
     digest = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
-        name, text = file.relative_to(_PACKAGE), file.read_bytes()
-        if name.parts[0] not in _WITHOUT_KERNELS or b"zoomrank.compiled" in text:
-            digest.update(name.as_posix().encode())
-            digest.update(text)
+    for name, text in sources(*roots).items():
+        digest.update(name.encode())
+        digest.update(text)
     return digest.hexdigest()[:_HASH_DIGITS]
 
 

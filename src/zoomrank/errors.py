@@ -3,9 +3,6 @@
 All of them are `ZoomrankError`s and `ValueError`s; the sentence says what is wrong and where.
 """
 
-import operator
-from typing import Any
-
 
 class ZoomrankError(ValueError):
     """Anything that zoomrank refuses."""
@@ -124,11 +121,3 @@ class VectorError(ZoomrankError):
 
 class TextError(ZoomrankError):
     """Texts that cannot place documents: not strings, or all of them empty."""
-
-
-def whole_number(value: Any, name: str) -> int:
-    """The value as an integer; 2.5 is refused, not cut to 2."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ParameterError(f"{name} must be a whole number, not {value!r}.") from None

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from zoomrank.bandits.exp3 import EXP3
-from zoomrank.bandits.interface import Bandit, Seed, Strategy
+from zoomrank.bandits.interface import Bandit, Strategy
 from zoomrank.errors import ParameterError
-from zoomrank.spaces.topology import Array
+from zoomrank.numbers import Array, Seed
 
 
 class Anytime(Bandit):

@@ -11,7 +11,6 @@ from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -20,11 +19,11 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.state.tree_view import Grove
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentId, DocumentTree
-from zoomrank.spaces.topology import Array
 
 
 class Pinned(NamedTuple):

@@ -30,7 +30,6 @@ from zoomrank.bandits.interface import (
     Choice,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -39,7 +38,7 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.state.tree_view import Grove
 from zoomrank.bandits.zooming import (
     Paths,
     Pool,
@@ -62,9 +61,9 @@ from zoomrank.bandits.zooming import (
 )
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.naming import scramble
-from zoomrank.spaces.topology import Array
 
 
 class Pairs(NamedTuple):

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.arms import FAN, Arms, fresh_arms, lay_out
 from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -26,11 +24,12 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
+from zoomrank.bandits.state.tree_view import Grove
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import HorizonError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import Array
 
 LARGEST_TOTAL = 1e200  # weights are scaled down before their sum could overflow
 

@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.arms import Arms
 from zoomrank.bandits.exp3 import EXP3, Weights, arm_weight, fresh_weights, random_arm, reinforce_arm
 from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -28,12 +26,14 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.state.arms import Arms
+from zoomrank.bandits.state.tree_view import Grove
 from zoomrank.bandits.ucb1 import UCB1, Bounds, arm_bounds, best_arm, fresh_bounds, reward_arm
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import Array, node_depths
+from zoomrank.spaces.topology import node_depths
 
 
 class Phases(NamedTuple):

@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.subtree import Grove, draw_document, grove
+from zoomrank.bandits.state.tree_view import Grove, draw_document, grove
 from zoomrank.compiled import Function, Scalar, compiled, generic, inlined
 from zoomrank.errors import FeedbackError, ParameterError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentId, DocumentTree
-from zoomrank.spaces.topology import Array
 
-Seed = int | np.random.Generator | None
 LARGEST_CONTEXT = 62  # documents above a slot: they are the bits of a mask
 
 

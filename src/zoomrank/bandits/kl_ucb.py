@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.arms import Arms, fresh_arms
 from zoomrank.bandits.interface import (
     LARGEST_CONTEXT,
     Bandit,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -30,12 +28,13 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.state.arms import Arms, fresh_arms
+from zoomrank.bandits.state.tree_view import Grove
 from zoomrank.bandits.ucb1 import best_arm, fresh_indices, set_index, sum_up
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import Array
 
 _HALVINGS = 40  # of the interval in which a bound is sought
 

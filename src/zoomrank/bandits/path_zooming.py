@@ -34,7 +34,6 @@ from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -43,8 +42,8 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove, size_of
-from zoomrank.bandits.visited import (
+from zoomrank.bandits.state.tree_view import Grove, size_of
+from zoomrank.bandits.state.visited import (
     Visited,
     count_visit,
     entry_of,
@@ -67,9 +66,9 @@ from zoomrank.bandits.zooming import (
     share_out,
 )
 from zoomrank.compiled import Scalar, compiled, flat, inlined, separate
-from zoomrank.errors import ParameterError, whole_number
+from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import Array
 
 LONGEST_PATIENCE = 15  # visits without a click before a subtree's children are told apart, in a large collection
 TABLE = 4096  # logarithms that are looked up

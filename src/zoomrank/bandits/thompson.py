@@ -16,7 +16,6 @@ from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -25,8 +24,8 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove, size_of
-from zoomrank.bandits.visited import (
+from zoomrank.bandits.state.tree_view import Grove, size_of
+from zoomrank.bandits.state.visited import (
     Visited,
     count_visit,
     entry_of,
@@ -48,8 +47,8 @@ from zoomrank.bandits.zooming import (
 )
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import Array
 
 PATIENCE = 1  # visits without a click before a subtree's children are told apart
 

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.arms import FAN, Arms, fresh_arms, lay_out
 from zoomrank.bandits.exploration import Exploration, exploration_constant
 from zoomrank.bandits.interface import (
     Bandit,
     Clock,
     Feedback,
-    Seed,
     Strategy,
     endless,
     on_reset,
@@ -27,10 +25,11 @@ from zoomrank.bandits.interface import (
     on_subtree,
     on_update,
 )
-from zoomrank.bandits.subtree import Grove
+from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
+from zoomrank.bandits.state.tree_view import Grove
 from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import Array
 
 
 class Bounds(NamedTuple):

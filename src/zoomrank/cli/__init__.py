@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from zoomrank import __version__
-from zoomrank.cli import demo, demo_service, evaluate, inspect, report, reproduce, serve, simulate, study
+from zoomrank.cli.commands import demo, demo_service, evaluate, inspect, report, reproduce, serve, simulate, study
 from zoomrank.errors import ZoomrankError
 
 _COMMANDS = (demo, simulate, reproduce, report, study, inspect, evaluate, serve, demo_service)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from zoomrank.lab.settings import SEED
+from zoomrank.lab.recipes import SEED
 
 Commands = Any  # what argparse calls _SubParsersAction
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from zoomrank.spaces.topology import Array
+from zoomrank.numbers import Array
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _MARKS = "●○▲△■□"

@@ -11,9 +11,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from zoomrank.lab.engines import Finished, engine
-from zoomrank.lab.settings import Setting
-from zoomrank.lab.store import Store, about_sweep
+from zoomrank.lab.recipes import Setting
+from zoomrank.lab.results_folder import Store, about_sweep
+from zoomrank.lab.runners import Finished, engine
 from zoomrank.lab.sweep import sweep
 
 

@@ -16,8 +16,9 @@ from zoomrank.errors import (
     TaxonomyError,
     UnknownDocumentError,
 )
+from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.topology import Array, shape_from_breadth_first
+from zoomrank.spaces.topology import shape_from_breadth_first
 from zoomrank.spaces.tree import DocumentTree
 
 Column = Sequence[str] | Mapping[Any, str] | None  # in the order of the documents, or by id

@@ -24,9 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.documents.clicks import ClickLog, Counts
-from zoomrank.errors import ParameterError, whole_number
-from zoomrank.spaces.topology import Array, node_depths
+from zoomrank.documents.click_log import ClickLog, Counts
+from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array, whole_number
+from zoomrank.spaces.topology import node_depths
 from zoomrank.spaces.tree import DocumentTree
 
 VISITS = 30  # from so many on, a rate says something

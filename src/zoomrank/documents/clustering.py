@@ -21,9 +21,10 @@ from scipy.spatial.distance import pdist
 
 from zoomrank.documents.linkage import linked
 from zoomrank.documents.vectors import Rows
-from zoomrank.errors import MissingExtraError, ParameterError, whole_number
+from zoomrank.errors import MissingExtraError, ParameterError
+from zoomrank.numbers import Array, whole_number
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.topology import Array, breadth_first_shape
+from zoomrank.spaces.topology import breadth_first_shape
 from zoomrank.spaces.tree import DocumentTree
 
 LINKED_WHOLE = 2000  # collections up to this size are linked exactly

@@ -32,9 +32,9 @@ from zoomrank.documents.reading import PathLike, Table, is_text, read_table, rea
 from zoomrank.documents.texts import text_vectors
 from zoomrank.documents.vectors import Rows
 from zoomrank.errors import EmptyCollectionError, UnknownDocumentError, VectorError
+from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.taxonomy import Path
-from zoomrank.spaces.topology import Array
 from zoomrank.spaces.tree import DocumentTree
 
 
@@ -318,7 +318,7 @@ class Collection:
 
     def save(self, path: PathLike) -> None:
         """Write the collection to one file; it appears whole or not at all."""
-        from zoomrank.documents.storage import save
+        from zoomrank.documents.collection_file import save
 
         save(self, path)
 

@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from zoomrank.compiled import compiled
-from zoomrank.spaces.topology import Array
+from zoomrank.numbers import Array
 
 CLEARLY_NARROWER = 0.95  # of the width above
 DISSOLVED = -2

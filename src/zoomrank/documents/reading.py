@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.errors import DuplicateDocumentError, MissingExtraError, SourceError
-from zoomrank.spaces.topology import Array
+from zoomrank.numbers import Array
 
 PathLike = str | os.PathLike[str]
 Table = dict[str, list[Any]]  # from what a column means (id, title, url, text, path, vector) to its values

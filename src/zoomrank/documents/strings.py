@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.errors import FileFormatError
-from zoomrank.spaces.topology import Array
+from zoomrank.numbers import Array
 
 _PIECE = 1 << 16
 

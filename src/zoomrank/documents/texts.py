@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.errors import EmptyCollectionError, MissingExtraError, ParameterError, TextError, whole_number
-from zoomrank.spaces.topology import Array
+from zoomrank.errors import EmptyCollectionError, MissingExtraError, ParameterError, TextError
+from zoomrank.numbers import Array, whole_number
 
 LARGEST_VOCABULARY = 1 << 18
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from zoomrank.errors import EmptyCollectionError, VectorError
-from zoomrank.spaces.topology import Array
+from zoomrank.numbers import Array
 
 PIECE = 1 << 24  # numbers in memory at a time: 64 megabytes of float32
 

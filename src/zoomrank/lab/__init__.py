@@ -3,11 +3,11 @@
 Running needs nothing but the library; `engines`, `store` and `report` need the extra `zoomrank[lab]` where they write.
 """
 
-from zoomrank.lab.engines import Local, Ray
+from zoomrank.lab.recipes import Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.results import Estimate, Results, estimate
 from zoomrank.lab.run import Rows, run
-from zoomrank.lab.settings import Curve, Experiment, Recipe, Setting, recipe
-from zoomrank.lab.simulate import Ranker, Trace, simulate
+from zoomrank.lab.runners import Local, Ray
+from zoomrank.lab.simulator import Ranker, Trace, simulate
 
 __all__ = [
     "Curve",

@@ -17,8 +17,8 @@ import numpy as np
 
 from zoomrank import rankers
 from zoomrank.errors import CatalogueError, ParameterError, SourceError, TaxonomyError
-from zoomrank.lab.settings import Recipe, Setting
-from zoomrank.lab.simulate import Ranker
+from zoomrank.lab.recipes import Recipe, Setting
+from zoomrank.lab.simulator import Ranker
 from zoomrank.spaces import DocumentTree
 from zoomrank.users import (
     Mixture,

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.special import stdtrit
 
 from zoomrank.errors import ResultsError
-from zoomrank.lab.experiments import EXPERIMENTS
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.recipes import Setting
 from zoomrank.lab.run import Rows
-from zoomrank.lab.settings import Setting
-from zoomrank.lab.simulate import WINDOWS, window_ends
-from zoomrank.spaces.topology import Array
+from zoomrank.lab.simulator import WINDOWS, window_ends
+from zoomrank.numbers import Array
 
 CONFIDENCE = 0.95
 

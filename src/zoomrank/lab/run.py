@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from zoomrank.lab import catalogue
-from zoomrank.lab.settings import Setting
-from zoomrank.lab.simulate import simulate, window_ends
-from zoomrank.spaces.topology import Array
+from zoomrank.lab.recipes import Setting
+from zoomrank.lab.simulator import simulate, window_ends
+from zoomrank.numbers import Array
 
 FIRST_LOOK = 10
 LOOKS_PER_DECADE = 20

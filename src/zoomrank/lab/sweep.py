@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Protocol
 
-from zoomrank.lab.engines import Engine, Finished
-from zoomrank.lab.settings import Setting
-from zoomrank.lab.store import Store
+from zoomrank.lab.recipes import Setting
+from zoomrank.lab.results_folder import Store
+from zoomrank.lab.runners import Engine, Finished
 
 
 class Watcher(Protocol):

@@ -17,7 +17,7 @@ from zoomrank.rankers.named import (
     ZoomRank,
 )
 from zoomrank.rankers.ranked import Ranked, Ranking, Rankings
-from zoomrank.rankers.storage import load
+from zoomrank.rankers.ranker_file import load
 
 __all__ = [
     "CascadeKLUCB",

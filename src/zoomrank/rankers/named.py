@@ -33,7 +33,7 @@ from zoomrank.bandits import (
     Zooming,
 )
 from zoomrank.bandits.exploration import Exploration
-from zoomrank.bandits.interface import Seed
+from zoomrank.numbers import Seed
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.spaces import DocumentId, DocumentTree
 

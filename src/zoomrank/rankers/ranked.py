@@ -22,21 +22,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.interface import Bandit, Feedback, Seed, is_roomy, learn_from, roomy, select, subtree
-from zoomrank.bandits.subtree import draw_document
+from zoomrank.bandits.interface import Bandit, Feedback, is_roomy, learn_from, roomy, select, subtree
+from zoomrank.bandits.state.tree_view import draw_document
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.dice import Dice, rolled
-from zoomrank.errors import (
-    FeedbackError,
-    ParameterError,
-    RepeatedFeedbackError,
-    SlotsError,
-    UnknownDocumentError,
-    whole_number,
-)
+from zoomrank.errors import FeedbackError, ParameterError, RepeatedFeedbackError, SlotsError, UnknownDocumentError
+from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree, Eligible
-from zoomrank.spaces.topology import Array
 
 MOST_SLOTS = 60
 
@@ -312,8 +305,8 @@ class Ranked:
         return rows
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ranker to a file that `zoomrank.load` reads; the format is described in `storage.py`."""
-        from zoomrank.rankers.storage import save  # the file knows all rankers, so it cannot be imported above them
+        """Write the ranker to a file that `zoomrank.load` reads; the format is described in `ranker_file.py`."""
+        from zoomrank.rankers.ranker_file import save  # the file knows all rankers, so it cannot be imported above them
 
         save(self, path)
 

@@ -13,8 +13,10 @@ from typing import Any
 
 from zoomrank.documents import Collection, load_collection
 from zoomrank.errors import ZoomrankError
-from zoomrank.service import store as stored_as
-from zoomrank.service.errors import (
+from zoomrank.service.impression_names import Signer
+from zoomrank.service.learner_cache import Key, Learners
+from zoomrank.service.query_learner import Learner
+from zoomrank.service.refusals import (
     ContradictionError,
     ExistsError,
     ExpiredError,
@@ -22,14 +24,12 @@ from zoomrank.service.errors import (
     UnknownError,
     UnusableError,
 )
-from zoomrank.service.events import ABANDONED, TIMED_OUT, UNSEEN, WAITING, Event, is_satisfied, unpack
-from zoomrank.service.impressions import Signer
-from zoomrank.service.journal import Journal
-from zoomrank.service.learner import Learner
-from zoomrank.service.learners import Key, Learners
-from zoomrank.service.served import Served, read_content, write_content
+from zoomrank.service.served_collection import Served, read_content, write_content
 from zoomrank.service.settings import Settings
-from zoomrank.service.store import Batch, Store, StoredCollection
+from zoomrank.service.storage import store as stored_as
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN, WAITING, Event, is_satisfied, unpack
+from zoomrank.service.storage.journal import Journal
+from zoomrank.service.storage.store import Batch, Store, StoredCollection
 from zoomrank.spaces import DocumentId, DocumentTree
 
 SWEEP_EVERY = 1.0  # seconds

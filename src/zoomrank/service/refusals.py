@@ -1,26 +1,82 @@
-"""How a refusal is put: a status, a word for programs, a sentence for people."""
+"""What the service refuses: each with the HTTP status that says so and a word that programs can read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from pydantic import ValidationError
-
-from zoomrank.service.errors import ServiceError
+from zoomrank.errors import ZoomrankError
 
 
-def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str], dict[str, str]]:
-    """The status, the body and the headers that say what was wrong."""
-    if isinstance(error, ValidationError):
-        return malformed(error.errors(include_url=False, include_input=False))
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(error.status, {})
-    return error.status, {"error": error.code, "message": str(error)}, headers
+class ServiceError(ZoomrankError):
+    """A request that is refused."""
+
+    status = 400
+    code = "bad_request"
 
 
-def malformed(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
-    """The refusal of something that is not formed as it should be."""
-    first = errors[0]
-    where = ".".join(str(step) for step in first["loc"]) or "the body"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return 422, {"error": "malformed", "message": f"{where}: {first['msg']}{more}."}, {}
+class UnknownError(ServiceError):
+    """No such collection, query or impression."""
+
+    status = 404
+    code = "unknown"
+
+
+class ExistsError(ServiceError):
+    """A collection of this name exists already."""
+
+    status = 409
+    code = "exists"
+
+
+class ContradictionError(ServiceError):
+    """The impression was answered before, and otherwise."""
+
+    status = 409
+    code = "contradiction"
+
+
+class ExpiredError(ServiceError):
+    """The answer comes too late."""
+
+    status = 410
+    code = "expired"
+
+
+class UnusableError(ServiceError):
+    """What was sent is well formed and cannot be done."""
+
+    status = 422
+    code = "unusable"
+
+
+class MissingKeyError(ServiceError):
+    """No key, or one that nobody has."""
+
+    status = 401
+    code = "missing_key"
+
+
+class ForbiddenError(ServiceError):
+    """A key that may not do this."""
+
+    status = 403
+    code = "forbidden"
+
+
+class TooLargeError(ServiceError):
+    """More bytes than the service takes."""
+
+    status = 413
+    code = "too_large"
+
+
+class MediaError(ServiceError):
+    """A body of a kind that is not taken."""
+
+    status = 415
+    code = "media"
+
+
+class StorageError(ServiceError):
+    """Nothing could be written down, so nothing was done."""
+
+    status = 503
+    code = "storage"

@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.topology import Array
 
 LIPSCHITZ_FACTOR = 4.0  # the 4 of Eq. 25
 

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from zoomrank.errors import MeanError, ParameterError
+from zoomrank.numbers import Array
 from zoomrank.spaces.contexts import Space, pair_distances
 from zoomrank.spaces.ids import DocumentId
-from zoomrank.spaces.topology import Array
 from zoomrank.spaces.tree import DocumentTree
 
 EXACT_UP_TO = 64  # points for which the smallest cover is searched for

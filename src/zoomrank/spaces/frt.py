@@ -11,9 +11,10 @@ import numpy as np
 
 from zoomrank.compiled import compiled
 from zoomrank.errors import MetricError
+from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds
 from zoomrank.spaces.metric import FiniteMetric
-from zoomrank.spaces.topology import Array, breadth_first_shape
+from zoomrank.spaces.topology import breadth_first_shape
 from zoomrank.spaces.tree import DocumentTree
 
 

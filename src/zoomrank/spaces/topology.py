@@ -10,15 +10,14 @@ Nodes are numbered breadth first. Three things follow, and everything fast in zo
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from zoomrank.compiled import compiled
 from zoomrank.errors import EmptyCollectionError, TreeError
+from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-
-Array = np.ndarray[Any, Any]
 
 
 class Shape(NamedTuple):

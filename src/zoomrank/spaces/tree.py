@@ -17,17 +17,11 @@ from typing import Any
 import numpy as np
 
 from zoomrank.compiled import compiled
-from zoomrank.errors import MetricParameterError, TreeError, WidthError, whole_number
+from zoomrank.errors import MetricParameterError, TreeError, WidthError
+from zoomrank.numbers import Array, whole_number
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.taxonomy import Path, plant
-from zoomrank.spaces.topology import (
-    Array,
-    RootedTree,
-    Shape,
-    breadth_first_shape,
-    node_depths,
-    shape_from_breadth_first,
-)
+from zoomrank.spaces.topology import RootedTree, Shape, breadth_first_shape, node_depths, shape_from_breadth_first
 
 LARGEST_TREE = 2**31 - 2  # nodes are 32-bit integers
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from zoomrank.compiled import compiled
 from zoomrank.errors import WidthError
+from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.topology import Array, RootedTree, Shape, breadth_first_shape, least_common_ancestor
+from zoomrank.spaces.topology import RootedTree, Shape, breadth_first_shape, least_common_ancestor
 from zoomrank.spaces.tree import DocumentTree, document_ids
 
 

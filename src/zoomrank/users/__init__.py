@@ -5,13 +5,16 @@ here.
 from zoomrank.users.best import BestRanking
 from zoomrank.users.checks import Check, Sampling, check_continuity, check_correlation
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.echo import Echo
 from zoomrank.users.expressiveness import ExpressivenessBound, Stretched
-from zoomrank.users.independent import Independent
-from zoomrank.users.mean import choose_peaks, peaks_mean, seat_customers
-from zoomrank.users.metric_network import MetricNetwork
-from zoomrank.users.mixture import Mixture
-from zoomrank.users.models import (
+from zoomrank.users.models.echo import Echo
+from zoomrank.users.models.independent import Independent
+from zoomrank.users.models.metric_network import MetricNetwork
+from zoomrank.users.models.mixture import Mixture
+from zoomrank.users.models.network import TreeNetwork
+from zoomrank.users.models.plain import PlainUsers
+from zoomrank.users.models.table import RelevanceTable
+from zoomrank.users.peaks import choose_peaks, peaks_mean, seat_customers
+from zoomrank.users.worlds import (
     READINGS,
     chinese_restaurant,
     decoy,
@@ -21,9 +24,6 @@ from zoomrank.users.models import (
     twins,
     two_peaks,
 )
-from zoomrank.users.network import TreeNetwork
-from zoomrank.users.plain import PlainUsers
-from zoomrank.users.table import RelevanceTable
 
 __all__ = [
     "READINGS",

@@ -17,10 +17,10 @@ from itertools import combinations
 import numpy as np
 
 from zoomrank.errors import ParameterError, UnknownDocumentError
+from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentId, DocumentIds, Space
 from zoomrank.spaces.ids import Positions
-from zoomrank.spaces.topology import Array
-from zoomrank.users.distribution import Seed, UserDistribution
+from zoomrank.users.distribution import UserDistribution
 
 EXHAUSTIVE_UP_TO = 12  # documents for which all 2^n sets are tried unless said otherwise
 ROUNDING = 1e-9  # of a ratio
@@ -66,7 +66,7 @@ def check_continuity(
 ) -> Check:
     """Whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y), for all S if `conditional`.
 
-    >>> from zoomrank.users.models import three_documents
+    >>> from zoomrank.users.worlds import three_documents
     >>> tree, users = three_documents()
     >>> check_continuity(users, tree).ratio
     0.5

@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.errors import ImpossibleEventError, MeanError, ParameterError, SlotsError, whole_number
+from zoomrank.errors import ImpossibleEventError, MeanError, ParameterError, SlotsError
+from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.spaces.ids import Positions
-from zoomrank.spaces.topology import Array
 from zoomrank.users.best import BestRanking, greedy, optimum, optimum_bound, satisfied
-from zoomrank.users.clicks import first_clicks
-
-Seed = int | np.random.Generator | None
+from zoomrank.users.first_click import first_clicks
 
 
 class UserDistribution(ABC):

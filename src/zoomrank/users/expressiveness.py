@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
 from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentId, FiniteMetric, Space
-from zoomrank.spaces.topology import Array
 from zoomrank.users.distribution import mean_array
 
 

@@ -1,0 +1,186 @@
+"""The part of a tree that was visited, counted along paths: a visit counts for all subtrees that hold the document.
+
+All slots share one such tree, each with counts of its own. The children of a node are told apart at the first visit
+after a click, or after `patience` visits without one: where nobody clicks there is little to tell. Then the child that
+holds the clicked document (or the last one) starts with that visit, the others with none. So memory follows what
+visitors liked, however large the collection is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.compiled import Scalar, compiled, inlined
+from zoomrank.numbers import Array
+from zoomrank.spaces import DocumentTree
+
+
+class Visited(NamedTuple):
+    """Entries, one per subtree that is told apart; entry 0 is the root, children stand side by side."""
+
+    node: Array  # of the tree of documents
+    up: Array  # the entry of its parent
+    child: Array  # the entry of its first child; 0 while they are not told apart
+    fan: Array  # how many children it has
+    total: Array  # [entry]: N(u), visits in all slots
+    gains: Array  # [entry]: R(u), clicks in all slots
+    plays: Array  # [entry, slot]: n(u)
+    clicks: Array  # [entry, slot]: r(u)
+    last: Array  # [entry]: the last clicked document, or last visited if none was, while its children are one
+    last_slot: Array  # [entry]: where that was
+    filled: Array  # entries in use
+    widest: int  # the largest number of children of any node
+    patience: int  # visits without a click after which children are told apart
+
+
+def widest_of(tree: DocumentTree) -> int:
+    """The largest number of children of any node."""
+    return max(int(np.diff(tree.shape.child_start).max()), 1)
+
+
+def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) -> Visited:
+    """Nothing seen but that there is a root; room for a round, and more."""
+    widest = widest_of(tree)
+    room = 1 + slots * widest + more
+    node, up, child, fan, total, gains, last = (np.zeros(room, np.uint32) for _ in range(7))
+    plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
+    last_slot, filled = np.zeros(room, np.uint8), np.ones(1, np.int64)
+    fan[0] = tree.shape.child_start[1] - tree.shape.child_start[0]
+    return Visited(node, up, child, fan, total, gains, plays, clicks, last, last_slot, filled, widest, patience)
+
+
+def roomier(state: Any) -> int:
+    """How many entries to make room for: an eighth more, and enough for a round."""
+    room, slots = state.plays.shape
+    return int(room + max(room // 8, slots * state.widest))
+
+
+def with_room(array: Array, room: int, fresh: float = 0) -> Array:
+    """The same array with room for more entries."""
+    grown = np.full((room, *array.shape[1:]), fresh, array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def more_visited(state: Any, room: int) -> dict[str, Array]:
+    """All that has an entry's length, longer."""
+    kept = ("filled", "widest", "patience")
+    return {name: with_room(getattr(state, name), room) for name in Visited._fields if name not in kept}
+
+
+@inlined
+def is_roomy(state: Any) -> Scalar:
+    """Whether another round fits, whatever it visits."""
+    return state.filled[0] + state.plays.shape[1] * state.widest <= len(state.node)
+
+
+@inlined
+def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
+    at, column = np.uint64(entry), np.uint64(slot)
+    state.total[at] += np.uint32(1)
+    state.gains[at] += np.uint32(reward)
+    state.plays[at, column] += np.uint32(1)
+    state.clicks[at, column] += np.uint32(reward)
+
+
+@inlined
+def _tell_apart(state: Any, entry: Scalar) -> None:
+    """Make entries of an entry's children; the one that holds the remembered document inherits that visit."""
+    at = np.uint64(entry)
+    start = np.uint64(state.child_start[np.uint64(state.node[at])])
+    fan = np.uint64(state.fan[at])
+    first = np.uint64(state.filled[0])
+    document = state.last[at]
+    for step in range(fan):
+        child = first + step
+        state.node[child] = start + step
+        state.up[child] = at
+        state.fan[child] = state.child_start[start + step + np.uint64(1)] - state.child_start[start + step]
+        if state.first_document[start + step] <= document < state.end_document[start + step]:
+            state.last[child], state.last_slot[child] = document, state.last_slot[at]
+            _count(state, child, state.last_slot[at], min(state.gains[at], np.uint32(1)))
+    state.filled[0] += fan
+    state.child[at] = first
+
+
+@inlined
+def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> Scalar:
+    """Count a visit for all subtrees that hold the document; returns the entry of the smallest.
+
+    One visit tells the children of one node apart at most, so that the room that a round needs is known.
+    """
+    at, settled = np.uint64(0), False
+    while True:
+        ripe = state.gains[at] > 0 or state.total[at] >= state.patience
+        if ripe and not settled and state.child[at] == 0 and state.fan[at] > 0:
+            _tell_apart(state, at)
+            settled = True
+        _count(state, at, slot, reward)
+        if state.child[at] == 0:
+            break
+        at = np.uint64(state.child[at])
+        while state.end_document[state.node[at]] <= document:
+            at += np.uint64(1)
+    if reward == 1 or state.gains[at] == 0:
+        state.last[at], state.last_slot[at] = document, slot
+    return np.int64(at)
+
+
+@compiled
+def entry_of(state: Any, document: Scalar) -> Scalar:
+    """The smallest subtree that is told apart and holds a document."""
+    at = np.uint64(0)
+    while state.child[at] != 0:
+        at = np.uint64(state.child[at])
+        while state.end_document[state.node[at]] <= document:
+            at += np.uint64(1)
+    return np.int64(at)
+
+
+class Growth(NamedTuple):
+    """Where everything of a tree stands in one that has grown from it."""
+
+    node: Array  # the new number of each node
+    document: Array  # the new number of each document
+
+
+def growth(tree: DocumentTree) -> Growth:
+    """How a tree that has grown numbers what the tree before had."""
+    before, order = tree.grown_from, tree.given_numbers
+    assert before is not None  # noqa: S101  (checked by the ranker)
+    assert order is not None  # noqa: S101
+    node = np.empty(tree.nodes, np.int64)
+    node[order] = np.arange(tree.nodes)
+    return Growth(node[: before.nodes], tree.shape.first_document[node[before.shape.leaf]].astype(np.int64))
+
+
+@compiled
+def transplant(old: Any, new: Any, moved: Growth) -> Array:
+    """Copy the entries of one state to another that is fresh and roomy, and says which old entry each new one was (-1:
+    none). New documents are the last children of their parents.
+    """
+    origin = np.full(len(new.node), -1, np.int64)
+    origin[0] = 0
+    entry = 0
+    while entry < new.filled[0]:
+        node, was = np.int64(new.node[entry]), origin[entry]
+        new.fan[entry] = new.child_start[node + 1] - new.child_start[node]
+        if was >= 0:
+            new.total[entry], new.gains[entry] = old.total[was], old.gains[was]
+            for slot in range(old.plays.shape[1]):
+                new.plays[entry, slot], new.clicks[entry, slot] = old.plays[was, slot], old.clicks[was, slot]
+            new.last[entry] = moved.document[old.last[was]]
+            new.last_slot[entry] = old.last_slot[was]
+            if old.child[was] != 0:
+                first = new.filled[0]
+                new.child[entry] = first
+                new.filled[0] += new.fan[entry]
+                for step in range(new.fan[entry]):
+                    new.node[first + step] = new.child_start[node] + step
+                    new.up[first + step] = entry
+                    if step < old.fan[was]:
+                        origin[first + step] = np.int64(old.child[was]) + step
+        entry += 1
+    return origin

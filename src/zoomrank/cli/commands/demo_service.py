@@ -1,0 +1,146 @@
+"""`zoomrank demo-service`: a service, a small library in it, and visitors who come, ask and click."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import heapq
+import secrets
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zoomrank.cli import sample_library as sample
+from zoomrank.cli.arguments import Commands, add_command, add_seed
+from zoomrank.cli.commands.serve import add_options
+from zoomrank.errors import ParameterError
+from zoomrank.users import UserDistribution
+
+if TYPE_CHECKING:
+    from zoomrank.client import Client
+
+_NAME = "library"
+_LOOKING = 1.5  # seconds that a visitor looks at a ranking, on average
+_BEHIND = 1.0  # seconds of visitors that are made up for when the machine was busy
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    parser = add_command(
+        commands,
+        "demo-service",
+        "a service with simulated visitors, to watch",
+        "Start a service on this machine with a small sample library, and send it simulated visitors who ask for\n"
+        "words that mean several things. Open the page to watch rankings learn. The data is thrown away unless --data\n"
+        "says where to keep it.",
+        "zoomrank demo-service",
+        "zoomrank demo-service --port 0 --visitors-per-second 100",
+        "zoomrank demo-service --data library-data            it goes on where it stopped",
+    )
+    add_options(parser)
+    parser.add_argument("--visitors-per-second", type=float, default=30.0, metavar="N", help="on average (30); 0: none")
+    parser.add_argument("--data", type=Path, help="folder (default: a temporary one)")
+    add_seed(parser, 7)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serve, and let visitors come, until told to stop."""
+    if not 0 <= options.visitors_per_second <= 10_000:
+        raise ParameterError(f"{options.visitors_per_second:g} visitors per second cannot come.")
+    with contextlib.ExitStack() as stack:
+        folder = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomrank-")))
+        _serve(folder, options)
+    kept = f"; everything is kept in {options.data}" if options.data else ""
+    sys.stderr.write(f"zoomrank: stopped{kept}\n")
+
+
+def _serve(folder: Path, options: argparse.Namespace) -> None:
+    from zoomrank.client import Client
+    from zoomrank.service.http.access import Keys
+    from zoomrank.service.server import make_server
+
+    own_key = secrets.token_urlsafe(24)
+    keys = Keys.read(options.keys).also(own_key, "admin") if options.keys else None
+    memory = int(options.memory * 2**30)
+    server = make_server(folder, options.host, options.port, keys=keys, memory=memory)
+    threads = []
+
+    def begin(address: str) -> None:
+        print(
+            f"zoomrank serves a small library on {address}\n"
+            f"Open {address} in a browser: {options.visitors_per_second:g} visitors a second are coming.\n"
+            "Stop it with Ctrl-C.",
+            flush=True,
+        )
+        own = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+        client = Client(own, own_key, trust_env=False)  # a proxy would not find this machine
+        visits = Visits(client, options.visitors_per_second, options.seed, lambda: server.should_exit)
+        thread = threading.Thread(target=visits.go_on, name="zoomrank-visitors", daemon=True)
+        thread.start()
+        threads.append(thread)
+
+    server.announce = begin
+    server.run()
+    for thread in threads:
+        thread.join()
+
+
+class Visits:
+    """Visitors who come at random moments, look at what they are shown for a while, and click or leave."""
+
+    def __init__(self, client: Client, per_second: float, seed: int, stopped: Callable[[], bool]) -> None:
+        self._client = client
+        self._per_second = per_second
+        self._stopped = stopped
+        self._rng = np.random.default_rng(seed)
+        self._looking: list[tuple[float, str, str | None]] = []  # when who will answer what
+
+    def go_on(self) -> None:
+        """Come and go until told to stop."""
+        from zoomrank.client import ClientError
+
+        with self._client as client:
+            try:
+                collection = sample.library()
+                if all(known["name"] != _NAME for known in client.collections()):
+                    client.create_collection(_NAME, collection)
+                if self._per_second > 0:
+                    self._come_and_go(sample.visitors(collection))
+            except ClientError as error:
+                if not self._stopped():  # what fails while the service stops is no surprise
+                    sys.stderr.write(f"zoomrank: no more visitors: {error}\n")
+
+    def _come_and_go(self, users: dict[str, UserDistribution]) -> None:
+        names = list(users)
+        popularity = 1 / np.arange(2, len(names) + 2)
+        popularity /= popularity.sum()
+        next_one = time.monotonic()
+        while not self._stopped():
+            now = time.monotonic()
+            if now >= next_one:
+                query = names[self._rng.choice(len(names), p=popularity)]
+                self._come(query, users[query], now)
+                next_one = max(next_one + self._rng.exponential(1 / self._per_second), now - _BEHIND)
+            self._answer(now)
+            time.sleep(min(0.1, max(0.0, next_one - time.monotonic())))
+
+    def _come(self, query: str, users: UserDistribution, now: float) -> None:
+        answer = self._client.rank(_NAME, query)
+        slot = users.click(answer.ids, self._rng)
+        clicked = None if slot is None else str(answer.ids[slot])
+        heapq.heappush(self._looking, (now + self._rng.exponential(_LOOKING), answer.impression, clicked))
+
+    def _answer(self, now: float) -> None:
+        ready = []
+        while self._looking and self._looking[0][0] <= now:
+            _, impression, clicked = heapq.heappop(self._looking)
+            ready.append((impression, clicked))
+        if ready:
+            self._client.feedback_batch(ready)

@@ -1,0 +1,78 @@
+"""`zoomrank inspect`: whether the similarity of a collection is any good."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zoomrank.cli.arguments import Commands, add_command, add_seed
+from zoomrank.cli.inputs import CLICKS, SOURCES, add_relevance, known_rows, read_collection, read_judgments, topics_of
+from zoomrank.errors import ParameterError
+from zoomrank.users.judgments import SKIP
+
+if TYPE_CHECKING:
+    from zoomrank.documents import ClickLog
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    parser = add_command(
+        commands,
+        "inspect",
+        "whether the similarity of a collection is any good",
+        "Look at the tree of a collection: how deep, how wide, how uneven. With labels or clicks also at whether\n"
+        "documents that are close please the same visitors, by what factor widths should be other than they are, and\n"
+        f"what that means for the choice of a ranker.\n\n{SOURCES}\n{CLICKS}",
+        "zoomrank inspect categories.txt",
+        "zoomrank inspect pages.tsv --relevance STRel.txt --kind subtopics",
+        "zoomrank inspect films.csv --relevance ratings.csv --kind ratings --threshold 4.5",
+        "zoomrank inspect pages.tsv --clicks clicks.jsonl --unknown skip",
+        "zoomrank inspect pages.tsv --save pages.zoom            keep the collection that was made",
+    )
+    parser.add_argument("documents", type=Path, metavar="COLLECTION", help="a file of documents")
+    add_relevance(parser, required=False)
+    parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of labels")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the collection, to be loaded in no time")
+    parser.add_argument("--out", type=Path, default=Path("inspection"), metavar="DIR", help="folder (inspection)")
+    add_seed(parser, 0)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Look, and write down what is seen."""
+    from zoomrank.lab.inspection.inspection_report import write_inspection
+    from zoomrank.lab.inspection.look import inspect_tree
+
+    log = _click_log(options)
+    judgments = read_judgments(options) if options.relevance is not None else None
+    collection = read_collection(options.documents)
+    if options.save is not None:
+        collection.save(options.save)
+    tree, notes = collection.tree, list(collection.notes)
+    visitors: list[tuple[list[list[str]], list[float]]] = []
+    if judgments is not None:
+        topics, notes = topics_of(collection, *judgments, "all", options.unknown)
+        tree = topics[0].tree
+        visitors = [known_rows(judgments[0], topic) for topic in topics]
+    if log is not None and options.unknown == SKIP:
+        missing = len(log.unknown(tree.documents))
+        if missing:
+            seen = len(log.documents)
+            notes.append(f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped.")
+    look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown)
+    for note in notes:
+        print(note)
+    page = write_inspection(look, options.documents.name, options.out)
+    print(f"{look.documents:,} documents, depth {look.depth}.")
+    if look.verdict is not None:
+        print(look.verdict.words)
+    print(f"Report: {page}")
+
+
+def _click_log(options: argparse.Namespace) -> "ClickLog | None":
+    from zoomrank.documents import read_clicks
+
+    if options.clicks is None:
+        return None
+    if options.relevance is not None or options.topics is not None:
+        raise ParameterError("Give labels (--relevance, with --topics) or clicks (--clicks), not both.")
+    return read_clicks(options.clicks)

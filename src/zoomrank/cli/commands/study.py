@@ -1,0 +1,54 @@
+"""`zoomrank study`: how many impressions learners need."""
+
+import argparse
+import time
+from pathlib import Path
+
+from zoomrank.cli.arguments import Commands, add_command, add_sweep
+from zoomrank.errors import ParameterError
+from zoomrank.lab.studies.study import FAMILIES, STUDIES, taxonomy_family
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    studies = "\n".join(
+        f"  {name:<19} {study.title} ({study.instances} instances, seed {study.seed})"
+        for name, study in STUDIES.items()
+    )
+    families = "\n".join(f"  {family.name:<19} {family.title}" for family in FAMILIES)
+    parser = add_command(
+        commands,
+        "study",
+        "compare ZoomRank with its competitors",
+        f"Run ZoomRank and its competitors on many families of worlds, and report.\n\nstudies:\n{studies}\n\n"
+        f"families:\n{families}",
+        "zoomrank study efficiency",
+        "zoomrank study efficiency --instances 4 --rounds 5000 --out look     a quick look",
+        "zoomrank study efficiency --taxonomy categories.txt                  and on a taxonomy of yours",
+    )
+    parser.add_argument("study", choices=list(STUDIES), metavar="STUDY", help="efficiency, tuning or convergence")
+    parser.add_argument(
+        "--taxonomy", metavar="FILE", help='one more family: a file with a path such as "Animals > Birds" in each line'
+    )
+    add_sweep(parser, None, None, None)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Carry out what is missing, then report."""
+    from zoomrank.cli.progress import duration, swept
+    from zoomrank.lab.studies.study_report import write_study_report
+
+    start = time.monotonic()
+    study = STUDIES[options.study]
+    options.instances = study.instances if options.instances is None else options.instances
+    options.seed = study.seed if options.seed is None else options.seed
+    options.out = options.out or Path(options.study)
+    families = list(FAMILIES)
+    if options.taxonomy is not None:
+        if options.study != "efficiency":
+            raise ParameterError("A taxonomy is one more family of the study called efficiency, and of no other.")
+        families.append(taxonomy_family(options.taxonomy))
+    runs = study.settings(options.instances, options.rounds, options.seed, families)
+    page = write_study_report(swept(runs, [options.study], options), families)
+    print(f"{len(runs)} runs in {duration(time.monotonic() - start)}.\nReport: {page}")

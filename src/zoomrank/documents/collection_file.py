@@ -1,0 +1,197 @@
+"""Collections on disk: one file, mapped rather than read, checked before anything in it is believed. Never a pickle.
+
+| bytes | what |
+|---|---|
+| 8 | `zoomdocs` |
+| 4 | format version, little-endian like all numbers here |
+| 8 | length of the header |
+| 32 | SHA-256 of the header |
+| … | header: JSON with scale, notes, size and SHA-256 of the body; type, shape and place of each array |
+| … | body: the arrays, each at a multiple of 64 bytes, zeros between |
+
+Arrays: `parent` and `width` of the nodes, breadth first (everything else about the tree follows from them), `vectors`,
+and two for each of `ids`, `names`, `titles`, `urls`, `texts`: letters in UTF-8, and where each string ends.
+
+Loading maps the file: the header is always checked, and so are the sizes and the tree; `verify=True` also reads the
+whole body to compare its checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoomrank.documents.collection import Collection
+from zoomrank.documents.reading import PathLike
+from zoomrank.documents.strings import Strings
+from zoomrank.errors import FileFormatError, SourceError, ZoomrankError
+from zoomrank.files import whole_file
+from zoomrank.numbers import Array
+from zoomrank.spaces.ids import DocumentIds
+from zoomrank.spaces.topology import shape_from_breadth_first
+from zoomrank.spaces.tree import DocumentTree
+
+MAGIC = b"zoomdocs"
+VERSION = 1
+ALIGNMENT = 64
+_PREFIX = struct.Struct("<8sIQ32s")
+_TYPES = ("|u1", "<u4", "<i8", "<f4", "<f8")
+_LONGEST_HEADER = 1 << 24
+_PIECE = 1 << 24
+
+
+def save(collection: Collection, path: PathLike) -> None:
+    """Write a collection to a file; the file appears whole or not at all."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(collection).items()}
+    placed, size = [], 0
+    for name, array in arrays.items():
+        size += -size % ALIGNMENT
+        placed.append({"name": name, "type": array.dtype.str, "shape": list(array.shape), "place": size})
+        size += array.nbytes
+    digest = hashlib.sha256()
+    for piece in _pieces(arrays):
+        digest.update(piece)
+    header = json.dumps(
+        {
+            "scale": collection.scale,
+            "notes": list(collection.notes),
+            "body": size,
+            "sha256": digest.hexdigest(),
+            "arrays": placed,
+        }
+    ).encode()
+    header += b" " * (-(_PREFIX.size + len(header)) % ALIGNMENT)  # so that the body begins at a multiple of 64
+    with whole_file(path) as file:
+        file.write(_PREFIX.pack(MAGIC, VERSION, len(header), hashlib.sha256(header).digest()) + header)
+        for piece in _pieces(arrays):
+            file.write(piece)
+
+
+def load_collection(path: PathLike, verify: bool = False) -> Collection:
+    """Read a collection back; its arrays stay in the file until they are needed."""
+    header, body = _opened(Path(path))
+    if verify:
+        digest = hashlib.sha256()
+        for start in range(0, len(body), _PIECE):
+            digest.update(body[start : start + _PIECE].tobytes())
+        if digest.hexdigest() != header["sha256"]:
+            raise FileFormatError(f"{path} is damaged: the checksum of its body is another.")
+    try:
+        arrays = dict(_mapped(header, body))
+        columns = {name: _strings(arrays, name) for name in ("titles", "urls", "texts")}
+        tree = _tree(arrays)
+        vectors = arrays.get("vectors")
+        return Collection(tree, scale=header["scale"], vectors=vectors, notes=header["notes"], **columns)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        says = f": {error}" if isinstance(error, ZoomrankError) else "."
+        raise FileFormatError(f"{path} is damaged{says}") from error
+
+
+def _arrays(collection: Collection) -> dict[str, Array]:
+    tree = collection.geometry
+    arrays: dict[str, Array] = {
+        "parent": tree.shape.parent.astype("<u4", copy=False),
+        "width": tree.width.astype("<f8", copy=False),
+    }
+    ids = list(tree.documents)
+    if all(isinstance(document, int | np.integer) and not isinstance(document, bool) for document in ids):
+        arrays["ids"] = np.array(ids, "<i8")
+    elif all(isinstance(document, str) for document in ids):
+        arrays |= _packed("ids", ids)
+    else:
+        raise FileFormatError("A collection can be saved if its ids are all strings or all whole numbers.")
+    columns = {"names": tree.names, "titles": collection.titles, "urls": collection.urls, "texts": collection.texts}
+    for name, column in columns.items():
+        if column is not None:
+            arrays |= _packed(name, column)
+    if collection.vectors is not None:
+        little = collection.vectors.dtype.newbyteorder("<")
+        arrays["vectors"] = collection.vectors.astype(little, copy=False)
+    return arrays
+
+
+def _packed(name: str, strings: Sequence[str]) -> dict[str, Array]:
+    packed = strings if isinstance(strings, Strings) else Strings.packed(strings)
+    return {f"{name}.letters": packed.letters, f"{name}.ends": packed.ends.astype("<i8", copy=False)}
+
+
+def _pieces(arrays: Mapping[str, Array]) -> Iterator[Any]:
+    """The bytes of the body, piece by piece, without a copy."""
+    size = 0
+    for array in arrays.values():
+        yield b"\0" * (-size % ALIGNMENT)
+        size += -size % ALIGNMENT + array.nbytes
+        if array.size:
+            yield array.reshape(-1).view(np.uint8).data
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], Array]:
+    """The header, checked, and the body, mapped and of the right size."""
+    if not path.is_file():
+        raise SourceError(f"There is no file {path}.")
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        prefix = file.read(_PREFIX.size)
+        if len(prefix) < _PREFIX.size or prefix[:8] != MAGIC:
+            raise FileFormatError(f"{path} is not a collection that zoomrank wrote.")
+        _, version, length, digest = _PREFIX.unpack(prefix)
+        if version > VERSION:
+            raise FileFormatError(
+                f"{path} has format version {version}, this zoomrank reads up to {VERSION}: a newer zoomrank wrote it."
+            )
+        if version < 1 or length > min(size, _LONGEST_HEADER):
+            raise FileFormatError(f"{path} is damaged: its first bytes make no sense.")
+        content = file.read(length)
+    if hashlib.sha256(content).digest() != digest:
+        raise FileFormatError(f"{path} is damaged: the checksum of its header is another.")
+    header: dict[str, Any] = json.loads(content)
+    start = _PREFIX.size + length
+    if size != start + header["body"]:
+        raise FileFormatError(f"{path} is damaged: it has {size} bytes and should have {start + header['body']}.")
+    return header, np.memmap(path, np.uint8, "r", offset=start, shape=(header["body"],))
+
+
+def _mapped(header: Mapping[str, Any], body: Array) -> Iterator[tuple[str, Array]]:
+    """The arrays, each a window into the file."""
+    for entry in header["arrays"]:
+        name, dtype, shape, place = entry["name"], entry["type"], tuple(entry["shape"]), entry["place"]
+        if dtype not in _TYPES or min((place, *shape)) < 0 or place % ALIGNMENT:
+            raise FileFormatError(f"the array {name!r} is of a kind that zoomrank does not write.")
+        count = int(np.prod(shape, dtype=object))
+        if place + count * np.dtype(dtype).itemsize > len(body):
+            raise FileFormatError(f"the array {name!r} does not fit into it.")
+        yield name, np.frombuffer(body, dtype, count, offset=place).reshape(shape)
+
+
+def _strings(arrays: Mapping[str, Array], name: str) -> Strings | None:
+    if f"{name}.ends" not in arrays:
+        return None
+    letters, ends = arrays[f"{name}.letters"], arrays[f"{name}.ends"]
+    if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(letters) or (np.diff(ends) < 0).any():
+        raise FileFormatError(f"the {name} do not end where they should.")
+    return Strings(letters, ends)
+
+
+def _tree(arrays: Mapping[str, Array]) -> DocumentTree:
+    parent, width = arrays["parent"], arrays["width"]
+    nodes = np.arange(len(parent))
+    if (
+        len(parent) == 0
+        or parent[0] != 0
+        or (parent[1:] >= nodes[1:]).any()
+        or (np.diff(parent[1:].astype(int)) < 0).any()
+    ):
+        raise FileFormatError("its nodes are not those of a tree.")
+    child_start = (1 + np.searchsorted(parent[1:], np.arange(len(parent) + 1))).astype(np.uint32)
+    shape = shape_from_breadth_first(parent, child_start)
+    strings, names = _strings(arrays, "ids"), _strings(arrays, "names")
+    ids = DocumentIds(len(shape.leaf), arrays["ids"] if strings is None else list(strings))
+    if names is not None and len(names) != len(parent):
+        raise FileFormatError("its names are not one for each node.")
+    return DocumentTree(shape, width, ids, names)

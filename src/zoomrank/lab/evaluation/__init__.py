@@ -1,0 +1,1 @@
+"""Rankers on judged documents, with simulated clicks from real labels."""

@@ -1,0 +1,238 @@
+"""The report of an evaluation: learning curves over topics, what was collected by each mark, and topic by topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import PercentFormatter
+
+from zoomrank.errors import ResultsError
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.evaluation.judged import (
+    CHANCE,
+    DIVERSIFIED,
+    GIVEN,
+    POPULARITY,
+    RIVAL,
+    TRADEOFF,
+    experiment_of,
+    kept_world_of,
+    learning_curves,
+    marks,
+    shares,
+    topics_in,
+)
+from zoomrank.lab.paper.figures import STYLE, label, save
+from zoomrank.lab.paper.paper_report import made_with, page, table
+from zoomrank.lab.results import Results, estimate
+from zoomrank.lab.results_folder import Store
+
+_OURS = "ZoomRank"
+_LEVEL = 0.005  # shares nearer than this are called level
+_SAME = 1e-9  # means nearer than this are equal
+_COLOUR: Mapping[str, str] = {  # of Okabe and Ito, as in the other figures
+    _OURS: "#D55E00",
+    RIVAL: "#CC79A7",
+    "RankCorrZoom": "#0072B2",
+    POPULARITY: "#E69F00",
+    DIVERSIFIED: "#009E73",
+    CHANCE: "#888888",
+}
+_OTHERS = ("#56B4E9", "#882255", "#332288", "#999933", "#000000")
+
+
+def write_evaluation_report(store: Store) -> Path:
+    """Draw and write everything; returns where the page is."""
+    results = Results(store.rows())
+    learners, topics = _common(results)
+    if not topics:
+        raise ResultsError(f"{store.folder} has no topic on which all rankers have run: nothing to report yet.")
+    text = "\n\n".join((*_sections(store, results, learners, topics), "## Made with", made_with(store))) + "\n"
+    (store.folder / "report.md").write_text(text)
+    written = store.folder / "report.html"
+    written.write_text(page(text, store.folder, "zoomrank: an evaluation on judged documents"))
+    return written
+
+
+def _common(results: Results) -> tuple[list[str], list[str]]:
+    """Whoever learned, ours first, and the topics that all of them have met."""
+    curves = dict.fromkeys(curve for name in results.experiments() for curve in results.curves(name))
+    learners = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != _OURS, curve))
+    return learners, topics_in(results, *learners, *GIVEN)
+
+
+def _sections(store: Store, results: Results, learners: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
+    first = results.curve(experiment_of(topics[0]), GREEDY)
+    curves = [*learners, POPULARITY, DIVERSIFIED, CHANCE]
+    at = marks(first.rounds)
+    _draw(results, learners, topics, store.folder / "figures")
+    yield "# Rankers on judged documents"
+    yield _opening(store, len(topics), len(first.instances), first.rounds, first.settings[0].slots)
+    yield "![Clicks so far as a share of greedy's](figures/figure-evaluation.png)"
+    yield (
+        f"Clicks so far as a share of greedy's{_bands(topics)}. {_who(learners)} [SVG](figures/figure-evaluation.svg)"
+    )
+    yield f"## Clicks collected by {_listed(at)} visits"
+    yield table(
+        ("ranker", "is told", *(f"by {mark:,}" for mark in at)),
+        (
+            (label(curve), _told(curve), *(str(estimate(shares(results, topics, curve, mark))) for mark in at))
+            for curve in curves
+        ),
+    )
+    yield _caution(store, results, topics)
+    if {_OURS, RIVAL} <= set(learners):
+        yield f"## Topics that {_OURS} wins and loses against {RIVAL}"
+        yield _duels(results, topics, at)
+    yield "## Topic by topic"
+    yield (
+        f"Shares of greedy's clicks by {_listed(at)} visits, means of instances. *Greedy* is the share of visitors "
+        "whom the greedy optimum satisfies; every other number is a part of it."
+    )
+    yield _by_topic(store, results, topics, curves, at)
+
+
+def _opening(store: Store, topics: int, instances: int, visits: int, slots: int) -> str:
+    command = store.manifest.get("command")
+    made = f"Made by `{command}`. " if command else ""
+    notes = "".join(f" {note}" for note in store.manifest.get("notes", ()))
+    return (
+        "**Clicks here are simulated from real labels.** Which documents are relevant to which kind of visitor was "
+        "judged by people; that visitors come in these shares, read top-down and click on the first relevant document "
+        f"is our model, and nobody real has clicked. {made}{topics} {'topics' if topics > 1 else 'topic'}, {slots} "
+        f"slots, {visits:,} visits, {instances} {'instances' if instances > 1 else 'instance'} of each; on every topic "
+        "learners start from nothing, and all rankers of an instance meet the same visitors. Clicks are counted as "
+        "shares of what the greedy optimum, with full information, is expected to collect in as many visits. "
+        f"{_interval_words(topics)}{notes}"
+    )
+
+
+def _interval_words(topics: int) -> str:
+    if topics > 1:
+        return "Intervals are 95 %, Student's, over topics."
+    return "There is but one topic, so there are no intervals."
+
+
+def _bands(topics: Sequence[str]) -> str:
+    return ", the mean over topics with its 95 % band" if len(topics) > 1 else ""
+
+
+def _who(learners: Sequence[str]) -> str:
+    duel = {_OURS, RIVAL} <= set(learners)
+    return f"On the right, {_OURS}'s share minus that of {RIVAL}, a point per topic." if duel else ""
+
+
+def _told(curve: str) -> str:
+    known = {
+        POPULARITY: "to how many each document is relevant",
+        DIVERSIFIED: f"the same, and distances (λ = {TRADEOFF})",
+        CHANCE: "nothing, and learns nothing",
+    }
+    return known.get(curve, "clicks alone")
+
+
+def _caution(store: Store, results: Results, topics: Sequence[str]) -> str:
+    """Say how much there is to know from popularity, and how far chance alone gets."""
+    worlds = [kept_world_of(store, results.curve(experiment_of(topic), GREEDY).settings[0])[1] for topic in topics]
+    relevant = [mean[mean > 0] for mean in (users.mean() for users in worlds)]
+    level = sum(float(np.ptp(mean)) < _SAME for mean in relevant)
+    share = np.mean([len(mean) / len(users) for mean, users in zip(relevant, worlds, strict=True)])
+    return (
+        f"On average {share:.0%} of a topic's candidates are relevant to somebody. On {level} of {len(topics)} topics "
+        "all of these are relevant to equally many: there, popularity cannot tell one from another."
+    )
+
+
+def _duels(results: Results, topics: Sequence[str], at: Sequence[int]) -> str:
+    rows = []
+    for mark in at:
+        lead = _lead(results, topics, mark)
+        wins, losses = int((lead > _LEVEL).sum()), int((lead < -_LEVEL).sum())
+        mean = estimate(lead)
+        surely = len(lead) > 1 and (mean.low > 0 or mean.high < 0)
+        verdict = ("ahead" if mean.mean > 0 else "**behind**") if surely else "cannot tell"
+        counts = (str(count) for count in (wins, len(lead) - wins - losses, losses))
+        rows.append((f"{mark:,}", *counts, f"{lead.min():.3f}", f"{lead.max():.3f}", str(mean), verdict))
+    heads = ("by visit", "wins", "level", "losses", "worst", "best", "mean lead", "on average")
+    return (
+        f"Differences of shares, topic by topic, means of instances; less than {_LEVEL} is level. Whether the mean "
+        "lead is more than luck is said from its interval over topics.\n\n" + table(heads, rows)
+    )
+
+
+def _lead(results: Results, topics: Sequence[str], mark: int) -> Any:
+    return shares(results, topics, _OURS, mark) - shares(results, topics, RIVAL, mark)
+
+
+def _by_topic(store: Store, results: Results, topics: Sequence[str], curves: Sequence[str], at: Sequence[int]) -> str:
+    cells = {curve: np.stack([shares(results, topics, curve, mark) for mark in at], axis=1) for curve in curves}
+    rows = []
+    for number, topic in enumerate(topics):
+        greedy = results.curve(experiment_of(topic), GREEDY)
+        tree, users = kept_world_of(store, greedy.settings[0])
+        rows.append(
+            (
+                topic,
+                f"{len(tree):,}",
+                f"{len(users.weights):,}",
+                f"{greedy.expected[0, 0]:.3f}",
+                *(" / ".join(f"{share:.2f}" for share in cells[curve][number]) for curve in curves),
+            )
+        )
+    return table(("topic", "documents", "kinds of visitors", "greedy", *map(label, curves)), rows)
+
+
+def _listed(at: Sequence[int]) -> str:
+    return ", ".join(f"{mark:,}" for mark in at)
+
+
+def _draw(results: Results, learners: Sequence[str], topics: Sequence[str], folder: Path) -> None:
+    duel = {_OURS, RIVAL} <= set(learners)
+    with mpl.rc_context(STYLE):
+        drawing = Drawing(figsize=(7.2, 2.9), layout="constrained")
+        grid = drawing.subplots(1, 1 + duel, squeeze=False, width_ratios=(2, 1)[: 1 + duel])[0]
+        _draw_curves(grid[0], results, learners, topics)
+        if duel:
+            _draw_leads(grid[1], results, topics)
+        handles, names = grid[0].get_legend_handles_labels()
+        drawing.legend(handles, names, loc="outside lower center", ncols=min(len(names), 4))
+        save(drawing, folder, "evaluation")
+
+
+def _draw_curves(axes: Axes, results: Results, learners: Sequence[str], topics: Sequence[str]) -> None:
+    spare = iter(_OTHERS * len(learners))
+    for curve in (CHANCE, POPULARITY, DIVERSIFIED, *reversed(learners)):  # ours over the others
+        colour = _COLOUR.get(curve) or next(spare)
+        at, values = learning_curves(results, topics, curve)
+        bands = [estimate(column) for column in values.T]
+        line = "-" if curve in learners else "--"
+        axes.plot(at, [band.mean for band in bands], color=colour, linestyle=line, label=label(curve))
+        if len(topics) > 1:
+            low, high = ([getattr(band, side) for band in bands] for side in ("low", "high"))
+            axes.fill_between(at, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.axhline(1.0, color="black", linewidth=0.9, linestyle=(0, (1, 1.5)), label=label(GREEDY))
+    axes.set_title("clicks so far, as a share of greedy's", loc="left")
+    axes.set_xlabel("visits")
+    axes.set_xscale("log")
+    axes.set_xlim(min(100, at[-1] / 10), at[-1])
+    axes.set_ylim(0, 1.08)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def _draw_leads(axes: Axes, results: Results, topics: Sequence[str]) -> None:
+    at = marks(results.curve(experiment_of(topics[0]), GREEDY).rounds)
+    for place, mark in enumerate(at):
+        lead = np.sort(_lead(results, topics, mark))
+        beside = place + np.linspace(-0.28, 0.28, len(lead)) if len(lead) > 1 else np.array([float(place)])
+        axes.scatter(beside, lead, s=7, color=_COLOUR[_OURS], linewidths=0)
+        axes.plot([place - 0.34, place + 0.34], [lead.mean()] * 2, color="black", linewidth=1.0)
+    axes.axhline(0.0, color="0.35", linewidth=0.7)
+    axes.set_xticks(range(len(at)), [f"by {mark:,}" for mark in at])
+    axes.set_title(f"lead over {RIVAL}", loc="left")
+    axes.grid(visible=False, axis="x")

@@ -1,0 +1,1 @@
+"""Whether the similarity of a collection is any good."""

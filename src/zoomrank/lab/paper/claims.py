@@ -1,0 +1,416 @@
+"""The sentences of the paper's evaluation that can be true or false, each with a test on the rows.
+
+A claim is data: where it stands, what it says in our words, and for each experiment the comparisons that must come out.
+A comparison is one number per instance, its mean and 95 % interval over instances, and a threshold: it "holds" if the
+whole interval is on the right side, "differs" if the whole interval is on the wrong side, else one "cannot tell". What
+the paper's adjectives stand for is fixed here, once for all experiments.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.figures import label
+from zoomrank.lab.paper.theory import Facts
+from zoomrank.lab.results import Estimate, Results, estimate
+
+HOLDS, DIFFERS, CANNOT_TELL = "holds", "differs", "cannot tell"
+
+# Fractions of visitors over a run, unless said otherwise.
+INDISTINGUISHABLE = 0.02  # "the curves are indistinguishable": two millimetres in a figure as the paper prints it
+MUCH = 0.1  # "much better", "dramatically better"
+BETTER = 0.005  # "outperforms": a quarter of what an eye can see
+CLOSE = 0.05  # "a close second"; more than that is "a significant gap"
+NEAR_OPTIMAL = 0.95  # of the greedy optimum
+RAPIDLY = 50_000  # visits: what the paper calls essential for practice
+FAR_ENOUGH = 0.9  # of the greedy optimum by then
+EARLY = 10_000  # visits within which rankers of the small collection converge
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One comparison as it came out."""
+
+    what: str
+    value: Estimate | None  # None: there are no rows to tell from
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {'no rows' if self.value is None else self.value}"
+
+
+class Comparison(ABC):
+    """Something that rows can confirm or contradict."""
+
+    @abstractmethod
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:
+        """Look at the rows."""
+
+
+@dataclass(frozen=True)
+class Above(Comparison):
+    """One curve satisfies more visitors than another, by more than this, between two points of the run."""
+
+    curve: str
+    other: str
+    by: float = 0.0
+    start: float = 0.0
+    end: float = 1.0
+    visits: int | None = None  # instead of an end: the first so many
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Compare in pairs, instance by instance."""
+        what = f"{label(self.curve)} − {label(self.other)}{self._when()}"
+        if not results.comparable(experiment, self.curve, self.other):
+            return Measured(what, None, CANNOT_TELL)
+        one, other = results.together(experiment, self.curve, self.other)
+        end = self.end if self.visits is None else min(self.visits / one.rounds, 1.0)
+        value = estimate(one.rate(self.start, end) - other.rate(self.start, end))
+        return Measured(what, value, _beyond(value, self.by))
+
+    def _when(self) -> str:
+        if self.visits is not None:
+            return f" in the first {self.visits:,} visits"
+        return "" if self.start == 0.0 else f" in the last {1 - self.start:.0%}"
+
+
+@dataclass(frozen=True)
+class Alike(Comparison):
+    """Two curves differ by no more than this, whichever is above: over the run or, everywhere, in its worst window."""
+
+    curve: str
+    other: str
+    within: float
+    everywhere: bool = False
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Both ends of the interval must be within."""
+        what = f"{label(self.curve)} − {label(self.other)}{' where they differ most' if self.everywhere else ''}"
+        if not results.comparable(experiment, self.curve, self.other):
+            return Measured(what, None, CANNOT_TELL)
+        one, other = results.together(experiment, self.curve, self.other)
+        gaps = one.window_rates() - other.window_rates()
+        worst = gaps[:, np.abs(gaps.mean(axis=0)).argmax()]
+        value = estimate(worst if self.everywhere else one.rate() - other.rate())
+        return Measured(what, value, _inside(value, -self.within, self.within))
+
+
+@dataclass(frozen=True)
+class Reaches(Comparison):
+    """A curve satisfies this share of what the greedy optimum does: around some visit, or in the last tenth."""
+
+    curve: str
+    share: float
+    visits: int | None = None
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Divide instance by instance."""
+        when = "in the last tenth" if self.visits is None else f"around visit {self.visits:,}"
+        what = f"{label(self.curve)} / greedy {when}"
+        if not results.comparable(experiment, self.curve, GREEDY):
+            return Measured(what, None, CANNOT_TELL)
+        mine, greedy = results.together(experiment, self.curve, GREEDY)
+        rate = mine.rate(0.9) if self.visits is None else mine.rate_around(self.visits)
+        value = estimate(rate / greedy.expected[:, 0])
+        return Measured(what, value, _beyond(value, self.share))
+
+
+@dataclass(frozen=True)
+class Settles(Comparison):
+    """A curve ends, in its last tenth, at a given fraction of visitors."""
+
+    curve: str
+    at: float
+    within: float = 0.01
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Look at the last tenth."""
+        what = f"{label(self.curve)} in the last tenth"
+        if not results.has(experiment, self.curve):
+            return Measured(what, None, CANNOT_TELL)
+        value = estimate(results.curve(experiment, self.curve).rate(0.9))
+        return Measured(what, value, _inside(value, self.at - self.within, self.at + self.within))
+
+
+@dataclass(frozen=True)
+class Continuous(Comparison):
+    """The mean relevance is L-continuous: no difference exceeds the distance."""
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Look at the steepest pair of documents of the instances."""
+        what = "largest |μ(x) − μ(y)| / D(x, y)"
+        if experiment not in known:
+            return Measured(what, None, CANNOT_TELL)
+        steepest = known[experiment].steepest
+        value = Estimate(steepest, steepest, steepest, 1)
+        return Measured(what, value, HOLDS if steepest <= 1 + 1e-9 else DIFFERS)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something the paper says, and what has to be true of the rows for it."""
+
+    name: str
+    place: str
+    says: str
+    tests: Mapping[str, tuple[Comparison, ...]]  # by experiment; all of them must hold
+    why: str = ""  # the paper and the rows disagree
+    conjecture: bool = False  # "may eventually": a finite run can confirm it but never contradict it
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A claim on one experiment."""
+
+    claim: Claim
+    experiment: str
+    measured: tuple[Measured, ...]
+    verdict: str
+
+
+def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = None) -> list[Judgement]:
+    """Hold a claim against the rows of every experiment it is about."""
+    judgements = []
+    for experiment, tests in claim.tests.items():
+        measured = tuple(test.measure(experiment, results, known or {}) for test in tests)
+        verdicts = {one.verdict for one in measured}
+        verdict = HOLDS if verdicts == {HOLDS} else DIFFERS if DIFFERS in verdicts else CANNOT_TELL
+        if (verdict == DIFFERS and claim.conjecture) or _cut_short(experiment, results):
+            verdict = CANNOT_TELL
+        judgements.append(Judgement(claim, experiment, measured, verdict))
+    return judgements
+
+
+def _beyond(value: Estimate, threshold: float) -> str:
+    return HOLDS if value.low > threshold else DIFFERS if value.high < threshold else CANNOT_TELL
+
+
+def _inside(value: Estimate, low: float, high: float) -> str:
+    if low <= value.low and value.high <= high:
+        return HOLDS
+    return DIFFERS if value.low > high or value.high < low else CANNOT_TELL
+
+
+def _cut_short(experiment: str, results: Results) -> bool:
+    """Whether runs are shorter than the experiment's own: a quick look says nothing of what the paper says."""
+    full = EXPERIMENTS[experiment].rounds if experiment in EXPERIMENTS else 0
+    return any(results.curve(experiment, curve).rounds < full for curve in results.curves(experiment))
+
+
+_MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
+_SMALL = ("small", "small-mixture")
+_CONTEXT = ("RankContextZoom", "RankContextZoom-0.2")
+_REFINING = ("RankGridUCB1", "RankGridEXP3", "RankZoom", "RankCorrZoom", "RankContextZoom")
+
+
+def _on(experiments: tuple[str, ...], *tests: Comparison) -> dict[str, tuple[Comparison, ...]]:
+    return dict.fromkeys(experiments, tests)
+
+
+def _one_by_one(place: str, says: str, why: str, name: str, ranker: str, *tests: Comparison) -> Claim:
+    return Claim(f"{name}-{ranker}", place, says.format(ranker=label(ranker)), _on(_MAIN, *tests), why)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "continuity",
+        "6.1, setup",
+        "Relevance built from peaks over a background is L-continuous.",
+        _on((*_MAIN, *_SMALL), Continuous()),
+    ),
+    *(
+        _one_by_one(
+            "6.2, results",
+            "{ranker} does as poorly as random documents: their curves cannot be told apart.",
+            why,
+            "as-random",
+            ranker,
+            Alike(ranker, "RankRandom", INDISTINGUISHABLE),
+            Alike(ranker, "RankRandom", INDISTINGUISHABLE, everywhere=True),
+        )
+        for ranker, why in (
+            (
+                "RankUCB1",
+                "Over the run it is hardly above random. But each time all documents have been shown equally often its "
+                "optimistic index comes back, for a short while, to those that were clicked.",
+            ),
+            ("RankEXP3", ""),
+        )
+    ),
+    *(
+        _one_by_one(
+            "6.2, results",
+            "{ranker}, which refines what it explores, does much better than rankers that explore all documents.",
+            "Within a phase EXP3 is slow to leave random exploration, and phases at fine resolution outlast the run."
+            if ranker == "RankGridEXP3"
+            else "",
+            "refining",
+            ranker,
+            *(Above(ranker, other, by=MUCH) for other in ("RankUCB1", "RankEXP3")),
+        )
+        for ranker in _REFINING
+    ),
+    Claim(
+        "best",
+        "6.2, results",
+        "RankCorrZoom does best of all.",
+        _on(_MAIN, *(Above("RankCorrZoom", other) for other in ("RankZoom", *_CONTEXT, "RankGridUCB1"))),
+        "It is ahead of RankZoom by little, and on some instances not at all.",
+    ),
+    Claim(
+        "near-optimal",
+        "6.2, results",
+        "RankCorrZoom comes near the optimum.",
+        _on(_MAIN, Reaches("RankCorrZoom", NEAR_OPTIMAL)),
+        "A peak of value v raises only documents closer to it than v. For v = 0.15 that is a handful among 32,768, "
+        "which nothing around them points to: small peaks are found late or never.",
+    ),
+    Claim(
+        "rapidly",
+        "6.2, results",
+        "RankCorrZoom gets there rapidly: most of the way within the 50,000 visits that the paper calls essential.",
+        _on(_MAIN, Reaches("RankCorrZoom", FAR_ENOUGH, RAPIDLY)),
+        "For the same reason.",
+    ),
+    Claim(
+        "second",
+        "6.2, results",
+        "RankZoom is second: only RankCorrZoom does better.",
+        _on(_MAIN, *(Above("RankZoom", other) for other in (*_CONTEXT, "RankGridUCB1"))),
+    ),
+    Claim(
+        "close-second",
+        "6.2, results",
+        "RankZoom comes close to RankCorrZoom.",
+        _on(_MAIN, Alike("RankCorrZoom", "RankZoom", CLOSE)),
+    ),
+    *(
+        _one_by_one(
+            "6.2, results",
+            "{ranker} comes third.",
+            "",
+            "third",
+            ranker,
+            *(Above(other, ranker) for other in ("RankCorrZoom", "RankZoom")),
+            *(Above(ranker, other) for other in ("RankGridUCB1", "RankGridEXP3")),
+        )
+        for ranker in _CONTEXT
+    ),
+    *(
+        _one_by_one(
+            "6.2, results",
+            "{ranker} follows with a significant gap.",
+            "Here RankZoom, too, finds the high peak and misses most of the low ones: there is little to fall behind.",
+            "gap",
+            ranker,
+            Above("RankZoom", ranker, by=CLOSE),
+        )
+        for ranker in _CONTEXT
+    ),
+    *(
+        _one_by_one(
+            "4.4, guarantees",
+            "{ranker} does much better than RankGridEXP3.",
+            "",
+            "above-grid-exp3",
+            ranker,
+            Above(ranker, "RankGridEXP3", by=MUCH),
+        )
+        for ranker in ("RankGridUCB1", "RankZoom")
+    ),
+    _one_by_one(
+        "5, guarantees",
+        "{ranker} does much better than RankGridEXP3.",
+        "",
+        "above-grid-exp3",
+        "RankContextZoom",
+        Above("RankContextZoom", "RankGridEXP3", by=MUCH),
+    ),
+    *(
+        _one_by_one(
+            "6.3, optimism",
+            "Optimistic {ranker} does dramatically better than pessimistic.",
+            "In 300,000 visits a slot can show each of 32,768 documents about nine times; both stay near random."
+            if ranker == "RankUCB1"
+            else "",
+            "optimism",
+            ranker,
+            Above(ranker, f"{ranker}--", by=MUCH),
+        )
+        for ranker in ("RankUCB1", "RankZoom", "RankGridUCB1", "RankCorrZoom", "RankContextZoom")
+    ),
+    *(
+        Claim(
+            f"slower-{context}",
+            "6.4, secondary experiment",
+            f"{label(context)} converges more slowly than the other zooming rankers.",
+            _on(_SMALL, *(Above(other, context, visits=EARLY) for other in ("RankZoom", "RankCorrZoom"))),
+            "It learns which peak is shown above as quickly as the others learn the peaks themselves.",
+        )
+        for context in _CONTEXT
+    ),
+    *(
+        Claim(
+            f"eventually-above-{other}-{context}",
+            "6.4, secondary experiment",
+            f"{label(context)} eventually does better than {other}.",
+            _on(_SMALL, Above(context, other, by=BETTER, start=0.9)),
+            why,
+        )
+        for context in _CONTEXT
+        for other, why in (
+            ("RankZoom", ""),
+            (
+                "RankCorrZoom",
+                "RankCorrZoom reaches the greedy optimum too: the correlation rule keeps the second slot away from "
+                "whichever peak is shown above it, which is all the context that two equal peaks need.",
+            ),
+        )
+    ),
+    *(
+        Claim(
+            f"larger-{other}",
+            "6.4, secondary experiment",
+            f"RankContextZoom may eventually do better than {other} on the large collection too.",
+            _on(_MAIN, Above("RankContextZoom", other, by=BETTER, start=0.9)),
+            conjecture=True,
+        )
+        for other in ("RankZoom", "RankCorrZoom")
+    ),
+    *(
+        Claim(
+            f"three-{ranker}",
+            "5.1, three documents",
+            f"{ranker}, without context, settles at 2/3 of visitors.",
+            _on(("three-documents",), Settles(ranker, 2 / 3)),
+            "Its first slot does not alternate evenly between the two equal documents but stays with one for long, and "
+            "so the second slot learns to show the other.",
+        )
+        for ranker in ("RankEXP3", "RankUCB1", "RankZoom")
+    ),
+    Claim(
+        "three-RankContextZoom",
+        "5.1, three documents",
+        "RankContextZoom converges to the greedy optimum, 3/4.",
+        _on(("three-documents",), Settles("RankContextZoom", 3 / 4)),
+    ),
+)
+
+
+def judge_all(results: Results, known: Mapping[str, Facts] | None = None) -> list[Judgement]:
+    """Every claim about experiments that there are rows of."""
+    there = set(results.experiments())
+    return [one for claim in CLAIMS for one in judge(claim, results, known) if one.experiment in there]
+
+
+def tally(judgements: Sequence[Judgement]) -> dict[str, int]:
+    """How many came out how."""
+    counts = Counter(one.verdict for one in judgements)
+    return {verdict: counts[verdict] for verdict in (HOLDS, DIFFERS, CANNOT_TELL)}

@@ -1,0 +1,123 @@
+"""What Sections 4 and 5 and Appendix A promise, beside what is measured.
+
+The paper's bounds hide constants and logarithms in Õ(·) and O(·). Here they are taken to be 1, which is as kind to the
+bound as can be: where even this says nothing, the true bound says nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from zoomrank.errors import ParameterError, TooLargeError
+from zoomrank.numbers import Array
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.covering import covering_dimension, covering_number, zooming_dimension
+from zoomrank.spaces.topology import node_depths
+from zoomrank.users import UserDistribution
+
+_SEARCH = 2_000  # evaluations to find the optimum in, before a bound has to do
+WORST_CASE = 1 - 1 / np.e  # of OPT: what the greedy algorithm is sure of
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of an instance without any learner."""
+
+    greedy: float  # satisfaction of the (worst) greedy ranking
+    optimum: float  # OPT, or a bound on it
+    optimum_is_exact: bool
+    covering_dimension: float
+    zooming_dimension: float
+    steepest: float  # the largest |μ(x) - μ(y)| / D(x, y); L-continuity asks for at most 1
+
+
+def facts(tree: DocumentTree, users: UserDistribution, slots: int) -> Facts:
+    """Look at an instance as only an all-knowing observer can."""
+    try:
+        optimum, exact = users.optimum(slots, limit=_SEARCH).satisfaction, True
+    except TooLargeError:
+        optimum, exact = users.optimum_bound(slots), False
+    return Facts(
+        greedy=users.greedy(slots).satisfaction,
+        optimum=optimum,
+        optimum_is_exact=exact,
+        covering_dimension=covering_dimension(tree).value,
+        zooming_dimension=zooming_dimension(tree, users.mean()).value,
+        steepest=steepest(tree, users.mean()),
+    )
+
+
+def steepest(tree: DocumentTree, mean: Array) -> float:
+    """The largest |μ(x) - μ(y)| / D(x, y) of all pairs of documents.
+
+    Documents whose smallest common subtree is u are W(u) apart; the largest difference within u is theirs, or is that
+    of a pair further down, which is closer and so steeper still.
+    """
+    high, low = np.full(tree.nodes, -np.inf), np.full(tree.nodes, np.inf)
+    high[tree.shape.leaf] = low[tree.shape.leaf] = mean
+    depth = node_depths(tree.shape.parent)
+    for level in range(int(depth[-1]), 0, -1):
+        nodes = np.flatnonzero(depth == level)
+        np.maximum.at(high, tree.shape.parent[nodes], high[nodes])
+        np.minimum.at(low, tree.shape.parent[nodes], low[nodes])
+    apart = high - low
+    inner = apart > 0
+    with np.errstate(divide="ignore"):
+        return float((apart[inner] / tree.width[inner]).max(initial=0.0))
+
+
+def guarantee(optimum: float, slots: int, dimension: float, rounds: Array | float) -> Array:
+    """The fraction of satisfied visitors that RankGridEXP3 is sure of: (1 - 1/e) OPT - k T^(-1/(d + 2)).
+
+    With slots · dimension in place of the dimension it is RankContextZoom's (Section 5).
+    """
+    return np.asarray(WORST_CASE * optimum - slots * np.asarray(rounds, float) ** (-1 / (dimension + 2)))
+
+
+def vacuous_until(optimum: float, slots: int, dimension: float) -> float:
+    """The number of rounds before which that guarantee promises less than nothing."""
+    return float((slots / (WORST_CASE * optimum)) ** (dimension + 2))
+
+
+def regret(tree: DocumentTree, mean: Array, rounds: int, learner: str) -> float:
+    """Bound the regret of a one-slot learner on this very μ (Eq. `eq:regret-Nr`, Table 2).
+
+    min over δ of δT + Σ over scales r ≥ δ of N(δ, r) · log(T) / r, where N counts what the learner has to tell apart at
+    scale r: documents for "UCB1", balls of radius δ for "GridUCB1", balls of radius r for "zooming".
+    """
+    if learner not in ("UCB1", "GridUCB1", "zooming"):
+        raise ParameterError(f"There is no such bound for {learner!r}; there is for UCB1, GridUCB1 and zooming.")
+    badness = mean.max() - mean
+    scales = [2.0**-i for i in range(1, 1 + int(np.ceil(np.log2(max(rounds, 2)))))]
+    rings = {r: np.flatnonzero((badness > r) & (badness <= 2 * r)) for r in scales}
+
+    @cache
+    def balls(radius: float, r: float) -> int:
+        return covering_number(tree, radius, tree.documents.at(rings[r])).number
+
+    def count(delta: float, r: float) -> int:
+        if learner == "UCB1" or len(rings[r]) == 0:
+            return len(rings[r])
+        return balls(delta if learner == "GridUCB1" else r, r)
+
+    best = np.inf
+    for delta in scales:
+        told_apart = sum(count(delta, r) * np.log(rounds) / r for r in scales if r >= delta)
+        best = min(best, delta * rounds + told_apart)
+    return float(best)
+
+
+def over_instances(instances: Sequence[Facts]) -> Facts:
+    """The mean of what is averaged in figures, the worst of what is claimed of every instance."""
+    return Facts(
+        greedy=float(np.mean([one.greedy for one in instances])),
+        optimum=float(np.mean([one.optimum for one in instances])),
+        optimum_is_exact=all(one.optimum_is_exact for one in instances),
+        covering_dimension=max(one.covering_dimension for one in instances),
+        zooming_dimension=max(one.zooming_dimension for one in instances),
+        steepest=max(one.steepest for one in instances),
+    )

@@ -1,0 +1,150 @@
+"""Experiments as plain data: what can be compared, printed, stored beside results and sent to another machine.
+
+A `Recipe` names a tree, visitors or a ranker and its parameters. A `Curve` is a ranker in an `Experiment`; an
+experiment, asked for so many instances, yields one `Setting` per curve and instance, with an id such as
+`two-peaks/RankCorrZoom/3`.
+Instance i has the same kind of visitors for every curve, so that curves can be compared in pairs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from zoomrank.errors import ParameterError
+from zoomrank.numbers import whole_number
+
+ROUNDS = "{rounds}"  # as a parameter: however many rounds are played
+SEED = 2013  # from which all instances are drawn unless said otherwise
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to make, by its name in the catalogue or as `module:Name`, and with which parameters."""
+
+    name: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return dict(self.parameters)
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
+        return f"{self.name}({inside})"
+
+
+def recipe(what: str | type, **parameters: Any) -> Recipe:
+    """Write a recipe; a class of your own is named by where it can be imported from.
+
+    >>> print(recipe("RankContextZoom", scale=0.2))
+    RankContextZoom(scale=0.2)
+    """
+    if isinstance(what, type):
+        what = f"{what.__module__}:{what.__qualname__}"
+    return Recipe(what, tuple(sorted(parameters.items())))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One run: everything that its rows depend on."""
+
+    experiment: str
+    curve: str
+    instance: int
+    tree: Recipe
+    users: Recipe
+    ranker: Recipe
+    slots: int
+    rounds: int
+    delay: int  # answers arrive so many visits late
+    belief: Recipe | None  # how the tree that the ranker is given differs from the one that visitors live in
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """A readable name."""
+        return f"{self.experiment}/{self.curve}/{self.instance}"
+
+    def to_json(self) -> str:
+        """Everything, always in the same words: two settings are the same if these are."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Setting:
+        """Read what `to_json` wrote."""
+        fields = json.loads(text)
+        for name in ("tree", "users", "ranker", "belief"):
+            if fields[name] is not None:
+                pairs = ((key, tuple(v) if isinstance(v, list) else v) for key, v in fields[name]["parameters"])
+                fields[name] = Recipe(fields[name]["name"], tuple(pairs))
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A ranker under a name, and what is special about the circumstances it is put in."""
+
+    name: str
+    ranker: Recipe
+    delay: int = 0
+    belief: Recipe | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Rankers in the same world, with the same visitors."""
+
+    name: str
+    title: str
+    tree: Recipe
+    users: Recipe
+    slots: int
+    rounds: int
+    curves: tuple[Curve, ...]
+
+    def settings(
+        self, curves: Sequence[str] | None = None, *, instances: int, rounds: int | None = None, seed: int = SEED
+    ) -> list[Setting]:
+        """The runs of these curves, or of all; `rounds` other than the experiment's own are for a quick look."""
+        count = whole_number(instances, "instances")
+        if count < 1:
+            raise ParameterError(f"{count} instances are nothing to look at; ask for at least one.")
+        length = self.rounds if rounds is None else whole_number(rounds, "rounds")
+        if length < 1:
+            raise ParameterError(f"{length} rounds are nothing to look at; ask for at least one.")
+        names = {curve.name for curve in self.curves}
+        missing = [name for name in curves or () if name not in names]
+        if missing:
+            raise ParameterError(f"{self.name} has no curve {missing[0]!r}; it has {', '.join(sorted(names))}.")
+        return [
+            Setting(
+                experiment=self.name,
+                curve=curve.name,
+                instance=instance,
+                tree=self.tree,
+                users=self.users,
+                ranker=_with_rounds(curve.ranker, length),
+                slots=self.slots,
+                rounds=length,
+                delay=curve.delay,
+                belief=curve.belief,
+                seed=seed,
+            )
+            for instance in range(count)
+            for curve in self.curves
+            if curves is None or curve.name in curves
+        ]
+
+
+def _with_rounds(ranker: Recipe, rounds: int) -> Recipe:
+    filled = tuple((name, rounds if value == ROUNDS else value) for name, value in ranker.parameters)
+    return replace(ranker, parameters=filled)
+
+
+def described(values: Mapping[str, Any]) -> str:
+    """Parameters in words, for tables."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())

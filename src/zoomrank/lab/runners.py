@@ -1,0 +1,253 @@
+"""Where runs are carried out: in this process, in worker processes beside it, or on a Ray cluster.
+
+An engine takes settings and yields `Finished` runs in whatever order they end. Rows depend on the setting alone, so it
+does not matter which engine is asked, or how many workers it has. A worker that dies costs only its own run, which is
+tried again; `TRIES` deaths of the same run are too many.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.connection import wait as wait_for
+from typing import Any
+
+from zoomrank.errors import EngineError, ParameterError
+from zoomrank.lab.code_version import this_version
+from zoomrank.lab.recipes import Setting
+from zoomrank.lab.run import Rows, run
+from zoomrank.numbers import whole_number
+
+TRIES = 3  # for one run whose worker dies
+_CONNECT_SECONDS = 15
+_ANSWER_SECONDS = 40
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that is done."""
+
+    rows: Rows
+    seconds: float
+    version: str  # of the zoomrank that did it
+
+
+def timed(setting: Setting) -> Finished:
+    """Carry out a run, with a clock beside it."""
+    start = time.perf_counter()
+    rows = run(setting)
+    return Finished(rows, time.perf_counter() - start, this_version())
+
+
+class Engine(ABC):
+    """A place to carry out runs."""
+
+    @property
+    @abstractmethod
+    def workers(self) -> int:
+        """How many runs are carried out at a time."""
+
+    @abstractmethod
+    def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
+        """Carry out all of them, beginning with the first."""
+
+
+class Local(Engine):
+    """Worker processes on this machine, one per core unless said otherwise; with one worker, no process but this."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = _cores() if workers is None else whole_number(workers, "workers")
+        if self._workers < 1:
+            raise ParameterError(f"{self._workers} workers get nothing done; ask for at least one.")
+
+    @property
+    def workers(self) -> int:
+        """How many processes."""
+        return self._workers
+
+    def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
+        """Carry them out; whoever stops listening stops the workers."""
+        if self._workers == 1:
+            yield from map(timed, settings)
+            return
+        todo = deque(settings)
+        deaths: Counter[str] = Counter()
+        free = [_Worker() for _ in range(min(self._workers, len(settings)))]
+        busy: dict[Future[Finished], tuple[_Worker, Setting]] = {}
+        try:
+            while todo or busy:
+                while todo and free:
+                    worker, setting = free.pop(), todo.popleft()
+                    busy[worker.begin(setting)] = worker, setting
+                done, _ = wait(busy, return_when=FIRST_COMPLETED)
+                for future in done:
+                    worker, setting = busy.pop(future)
+                    died = isinstance(future.exception(), BrokenProcessPool)
+                    free.append(_Worker() if died else worker)  # first of all: whoever is neither free nor busy is lost
+                    if died:
+                        worker.end()
+                        deaths[setting.id] += 1
+                        if deaths[setting.id] == TRIES:
+                            raise _too_many_deaths(setting)
+                        todo.appendleft(setting)
+                    else:
+                        yield future.result()
+        finally:
+            for worker in (*free, *(worker for worker, _ in busy.values())):
+                worker.end()
+
+
+class _Worker:
+    """One process of its own, so that its death is nobody else's."""
+
+    def __init__(self) -> None:
+        # Spawned, not forked: threads of libraries do not survive a fork.
+        spawn = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_end_with_parent)
+
+    def begin(self, setting: Setting) -> Future[Finished]:
+        return self._pool.submit(timed, setting)
+
+    def end(self) -> None:
+        processes = list((self._pool._processes or {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+
+def _too_many_deaths(setting: Setting) -> EngineError:
+    return EngineError(
+        f"The worker of the run {setting.id} died {TRIES} times; there may be too little memory. "
+        "Runs that were finished are kept: ask for fewer workers and go on with --resume."
+    )
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed must not wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_watch, args=(parent.sentinel,), daemon=True).start()
+
+
+def _watch(sentinel: int) -> None:
+    wait_for([sentinel])
+    os._exit(1)
+
+
+class Ray(Engine):
+    """An existing Ray cluster; zoomrank must be installed on its nodes."""
+
+    def __init__(self, address: str) -> None:
+        self._ray = _connected(address)
+
+    @property
+    def workers(self) -> int:
+        """One per core of the cluster."""
+        return max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
+
+    def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
+        """Carry them out; Ray itself tries a run again whose worker died."""
+        ray = self._ray
+        task = ray.remote(num_cpus=1, max_retries=TRIES - 1)(timed)
+        todo = iter(settings)
+        running: list[Any] = []
+        try:
+            while True:
+                for setting in todo:
+                    running.append(task.remote(setting))
+                    if len(running) >= 2 * self.workers:
+                        break
+                if not running:
+                    return
+                done, running = ray.wait(running, num_returns=1)
+                for reference in done:
+                    yield self._result(reference)
+        finally:
+            for reference in running:
+                ray.cancel(reference)
+
+    def _result(self, reference: Any) -> Finished:
+        try:
+            finished: Finished = self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self._ray.exceptions.RayError as error:
+            raise EngineError(f"The cluster gave up on a run: {error}. Runs that were finished are kept.") from error
+        if finished.version != this_version():
+            raise EngineError(
+                f"The cluster has zoomrank {finished.version}, this is {this_version()}: install the same."
+            )
+        return finished
+
+    def close(self) -> None:
+        """Leave the cluster, which goes on without us."""
+        self._ray.shutdown()
+
+
+def engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
+    """The engine of this name."""
+    if name == "local":
+        if address is not None:
+            raise EngineError("An address is for --engine ray; the local engine has none.")
+        return Local(workers)
+    if name == "ray":
+        if address is None:
+            raise EngineError("--engine ray needs the --address of a cluster, such as head:6379, or auto.")
+        if workers is not None:
+            raise EngineError("The number of workers is for the local engine; a cluster has its own.")
+        return Ray(address)
+    raise EngineError(f"There is no engine {name!r}; there are local and ray.")
+
+
+def _connected(address: str) -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise EngineError("Ray is not installed: pip install 'zoomrank[ray]'.") from None
+    _refuse_nobody(address)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+    except Exception as error:  # whatever Ray raises, and it raises many things, the address is of no use
+        raise EngineError(f"No Ray cluster answers at {address!r}: {_first_line(str(error))}.") from error
+    return ray
+
+
+def _refuse_nobody(address: str) -> None:
+    """Ask first, from a process of its own: Ray tries for minutes, and may end the process rather than raise."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    why = ""
+    try:
+        if host and port.isdigit():  # else it is "auto", or something Ray knows to read
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+        ask = [sys.executable, "-c", f"import ray; ray.init(address={address!r}, log_to_driver=False)"]
+        asked = subprocess.run(  # noqa: S603
+            ask, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+        )
+        if asked.returncode != 0:
+            why = _first_line(asked.stderr.strip().rpartition("\n")[2])
+    except (OSError, OverflowError) as error:
+        why = str(error)
+    except subprocess.TimeoutExpired:
+        why = f"nothing that speaks Ray within {_ANSWER_SECONDS} seconds"
+    if why:
+        raise EngineError(f"No Ray cluster answers at {address!r}: {why}. Is it running, and is the address right?")
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].rstrip(".")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,180 @@
+"""Let simulated visitors click: the whole loop of ranking, clicking and learning.
+
+Rankers of the library and visitors that have a compiled `state` meet in one compiled loop. Anything else that can
+`rank` and `learn`, and visitors written in plain Python, meet in the plain loop below it: slower, but the same
+experiment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from zoomrank.bandits.interface import roomy
+from zoomrank.compiled import Scalar, compiled
+from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
+from zoomrank.numbers import Array, whole_number
+from zoomrank.rankers.ranked import Impressions, Ranked, absorb, empty_impressions, fill
+from zoomrank.spaces import DocumentId
+from zoomrank.users import UserDistribution
+from zoomrank.users.first_click import first_click
+
+WINDOWS = 60  # recorded unless said otherwise
+
+
+class Ranker(Protocol):
+    """Whatever can be simulated: `rank` returns a list of documents, or something whose `documents` they are."""
+
+    def rank(self) -> Any:
+        """Choose what to show to one visitor."""
+
+    def learn(self, ranking: Any, click: int | None) -> None:
+        """Take her answer: the 0-based slot of the first click, or None."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened in a simulation, window by window."""
+
+    rounds: Array  # where each window ends
+    satisfied: Array  # visitors in it who clicked
+    clicks: Array  # on each slot, a row per window
+    shown: list[list[Any]]  # the last ranking of each window
+
+    @property
+    def rate(self) -> float:
+        """The satisfied fraction of the whole run."""
+        return float(self.satisfied.sum() / self.rounds[-1]) if len(self.rounds) else float("nan")
+
+    @property
+    def rates(self) -> Array:
+        """The satisfied fraction of each window."""
+        return np.asarray(self.satisfied / np.diff(self.rounds, prepend=0))
+
+
+def simulate(
+    ranker: Ranker,
+    users: UserDistribution,
+    rounds: int,
+    *,
+    seed: int | np.random.Generator | None = None,
+    delay: int = 0,
+    windows: Sequence[int] | int = WINDOWS,
+) -> Trace:
+    """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` rounds late.
+
+    `windows` says how many equal windows to record, or where each of them ends. Answers that are still on their way at
+    the end are never given. The visitors come from `seed` alone: two rankers with the same seed meet the same people in
+    the same order.
+
+    >>> import zoomrank as zr
+    >>> tree = zr.DocumentTree.exponential(depth=8)
+    >>> users = zr.users.two_peaks(tree, seed=1)
+    >>> trace = simulate(zr.RankCorrZoom(tree, slots=3, seed=1), users, rounds=20_000, seed=1)
+    >>> bool(trace.rates[-1] > trace.rates[0])
+    True
+    """
+    total, late = whole_number(rounds, "rounds"), whole_number(delay, "delay")
+    if total < 1 or late < 0:
+        raise ParameterError(f"{total} rounds with a delay of {late} cannot be simulated.")
+    ends = window_ends(total, windows)
+    rng = np.random.default_rng(seed)
+    if isinstance(ranker, Ranked) and users.state is not None:
+        return _simulate_compiled(ranker, users, ends, late, rng)
+    return _simulate_plainly(ranker, users, ends, late, rng)
+
+
+def window_ends(rounds: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
+    """Where windows end: so many equal ones, or the given ends once they are checked."""
+    if isinstance(windows, int | np.integer):
+        if windows < 1:
+            raise ParameterError(f"{windows} windows cannot be recorded.")
+        return sorted({round(rounds * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
+    ends = [whole_number(end, "a window's end") for end in windows]
+    if not ends or ends[0] < 1 or ends[-1] != rounds or any(a >= b for a, b in pairwise(ends)):
+        raise ParameterError(f"Windows must end at ascending rounds, the last at {rounds}; they end at {ends}.")
+    return ends
+
+
+@compiled
+def _play(
+    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
+) -> Scalar:
+    """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
+    delay = len(clicks) - 1
+    slots = log.shown.shape[1]
+    for t in range(span[0], span[1]):
+        if not roomy(state):
+            return t
+        row = t % len(clicks)
+        fill(state, log, row, duplicates, rngs[0])
+        clicks[row] = first_click(users, log.shown[row], rngs[1])
+        counts[clicks[row]] += 1
+        if t >= delay:
+            answered = (t - delay) % len(clicks)
+            absorb(state, log, answered, min(clicks[answered], slots))
+    return span[1]
+
+
+def _simulate_compiled(
+    ranker: Ranked, users: UserDistribution, ends: list[int], late: int, rng: np.random.Generator
+) -> Trace:
+    if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
+        raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
+    log = empty_impressions(late + 1, ranker.slots)
+    pending = np.zeros(late + 1, np.int64)
+    clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
+    shown = []
+    at = 0
+    for window, end in enumerate(ends):
+        while at < end:
+            span = np.array([at, end])
+            at = _play(
+                _present(ranker), users.state, log, pending, clicks[window], span, ranker.duplicates, (ranker.rng, rng)
+            )
+            if at < end:
+                ranker.make_room()
+        shown.append(ranker.tree.documents.at(log.shown[(end - 1) % (late + 1)]))
+    return _trace(ends, clicks, shown)
+
+
+def _present(ranker: Ranked) -> Any:
+    """The state of a ranker, restricted to the documents that were not removed."""
+    return ranker.state if ranker.present is None else ranker.state._replace(eligible=ranker.present.counts)
+
+
+def _simulate_plainly(
+    ranker: Ranker, users: UserDistribution, ends: list[int], late: int, rng: np.random.Generator
+) -> Trace:
+    pending: deque[tuple[Any, int | None]] = deque()
+    clicks = np.zeros((0, 0), np.int64)
+    shown: list[list[DocumentId]] = []
+    at = 0
+    for window, end in enumerate(ends):
+        documents: list[DocumentId] = []
+        for _ in range(at, end):
+            ranking = ranker.rank()
+            documents = list(getattr(ranking, "documents", ranking))
+            slots = len(documents)
+            if clicks.size == 0:
+                clicks = np.zeros((len(ends), slots + 1), np.int64)
+            if slots == 0 or slots + 1 != clicks.shape[1]:
+                raise SlotsError(f"A ranking of {slots} documents came after rankings of {clicks.shape[1] - 1}.")
+            click = users.click(documents, rng)
+            clicks[window, slots if click is None else click] += 1
+            pending.append((ranking, click))
+            if len(pending) > late:
+                ranker.learn(*pending.popleft())
+        shown.append(documents)
+        at = end
+    return _trace(ends, clicks, shown)
+
+
+def _trace(ends: list[int], clicks: Array, shown: list[list[DocumentId]]) -> Trace:
+    """`clicks` counts those who left without one in its last column."""
+    return Trace(np.array(ends), clicks[:, :-1].sum(axis=1), clicks[:, :-1], shown)

@@ -1,0 +1,26 @@
+"""How a refusal is put: a status, a word for programs, a sentence for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from zoomrank.service.refusals import ServiceError
+
+
+def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str], dict[str, str]]:
+    """The status, the body and the headers that say what was wrong."""
+    if isinstance(error, ValidationError):
+        return malformed(error.errors(include_url=False, include_input=False))
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(error.status, {})
+    return error.status, {"error": error.code, "message": str(error)}, headers
+
+
+def malformed(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
+    """The refusal of something that is not formed as it should be."""
+    first = errors[0]
+    where = ".".join(str(step) for step in first["loc"]) or "the body"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return 422, {"error": "malformed", "message": f"{where}: {first['msg']}{more}."}, {}

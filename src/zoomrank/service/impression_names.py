@@ -1,0 +1,42 @@
+"""Names of impressions that are given out: they say whose they are and from when, and nobody can make one up."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from typing import NamedTuple
+
+from zoomrank.service.refusals import UnknownError
+
+_FORM = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{20})")
+
+
+class Impression(NamedTuple):
+    """One impression."""
+
+    learner: int
+    number: int
+    time: float
+
+
+class Signer:
+    """Signs impressions with a secret that only the store knows."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = bytes.fromhex(secret)
+
+    def name(self, learner: int, number: int, time: float) -> str:
+        """What visitors' pages send back with their answer."""
+        plain = f"{learner:x}-{number:x}-{round(time * 1000):x}"
+        return f"{plain}-{self._signature(plain)}"
+
+    def read(self, name: str) -> Impression:
+        """Whose impression it is; refused unless it was signed here."""
+        found = _FORM.fullmatch(name)
+        if found is None or not hmac.compare_digest(self._signature(name.rpartition("-")[0]), found[4]):
+            raise UnknownError("This impression is not known here: send the one that the ranking came with.")
+        return Impression(int(found[1], 16), int(found[2], 16), int(found[3], 16) / 1000)
+
+    def _signature(self, plain: str) -> str:
+        return hashlib.blake2b(plain.encode(), key=self._secret, digest_size=10).hexdigest()

@@ -1,0 +1,230 @@
+"""`Learners`: those in memory, of all that there are.
+
+One that is asked for is brought back: its newest snapshot, and what the log has since. Those that were idle longest are
+written down and leave when memory runs short.
+
+A learner is in memory, or on its way there, or in the store alone, and while it is on its way nobody else brings it or
+makes it. So there are never two of the same, one of which would lose what the other learns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+
+from zoomrank.service.query_learner import Learner
+from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import Served
+from zoomrank.service.storage.journal import Journal
+from zoomrank.service.storage.store import Batch, Snapshot, Store
+
+SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to bring it back
+_MEASURE_EVERY = 64  # events after which a learner's size is looked at again
+_EVICT_AT_ONCE = 32
+_FETCH_AT_ONCE = 256
+
+_log = logging.getLogger(__name__)
+
+Key = tuple[int, str]  # a collection and a query
+
+
+class Learners:
+    """A cache in front of the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        collections: Mapping[int, Served],
+        budget: int,
+        now: Callable[[], float],
+    ) -> None:
+        self.budget = budget  # bytes of learners in memory
+        self.size = 0  # of them
+        self.queries = store.count_queries()  # of each collection, in memory or not
+        self._store = store
+        self._journal = journal
+        self._collections = collections
+        self._now = now
+        self._here: OrderedDict[Key, Learner] = OrderedDict()
+        self._keys: dict[int, Key] = {}  # of those that are here
+        self._sizes: dict[int, int] = {}
+        self._coming: dict[Key, asyncio.Task[bool]] = {}
+        self._wanted: set[Key] = set()  # of those, whoever asked wants one even if it has to be made
+        self._away = store.unfinished()  # those not here of which an impression may wait, and since when
+        self._last = store.last("learners")
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    def __iter__(self) -> Iterator[tuple[Key, Learner]]:
+        return iter(list(self._here.items()))
+
+    def get(self, key: Key) -> Learner | None:
+        """The learner of a query, if it is here."""
+        return self._here.get(key)
+
+    async def key_of(self, number: int) -> Key | None:
+        """The collection and the query of a learner."""
+        return self._keys.get(number) or await asyncio.to_thread(self._store.query_of, number)
+
+    async def find(self, served: Served, query: str, create: bool = False) -> Learner | None:
+        """The learner of a query; a new one, if that is wanted and there is none.
+
+        It is here when this returns, and stays until the caller waits for something.
+        """
+        key = (served.id, query)
+        while True:
+            learner = self._here.get(key)
+            if learner is not None:
+                self._here.move_to_end(key)
+                return learner
+            if create:
+                self._wanted.add(key)
+            if key not in self._coming:
+                self._coming[key] = asyncio.create_task(self._bring(served, query))
+            if not await asyncio.shield(self._coming[key]):
+                return None
+
+    async def _bring(self, served: Served, query: str) -> bool:
+        """Bring a learner, or make one that is wanted; says whether there is one."""
+        key = (served.id, query)
+        try:
+            learner = await asyncio.to_thread(self._restored, served, query)
+            if learner is None and key in self._wanted:
+                learner = self._made(served, query)
+            if learner is not None:
+                self._keep(key, learner)
+            return learner is not None
+        finally:
+            self._wanted.discard(key)
+            del self._coming[key]  # in the same turn of the loop in which it is here
+
+    def _restored(self, served: Served, query: str) -> Learner | None:
+        found = self._store.find(served.id, query)
+        if found is None:
+            return None
+        learner = Learner.restored(found.learner, served.bandit, served.settings, found.content)
+        learner.replay(event for _, event in self._store.events(found.learner, found.event, found.first))
+        return learner
+
+    def _made(self, served: Served, query: str) -> Learner:
+        self._last += 1
+        self._journal.batch.learners.append((self._last, served.id, query, self._now()))
+        self.queries[served.id] = self.queries.get(served.id, 0) + 1
+        return Learner(self._last, served.bandit, served.settings)
+
+    def _keep(self, key: Key, learner: Learner) -> None:
+        self._here[key] = learner
+        self._keys[learner.number] = key
+        self._away.pop(key, None)
+        self._measure(learner)
+
+    def _measure(self, learner: Learner) -> None:
+        size = learner.size
+        self.size += size - self._sizes.get(learner.number, 0)
+        self._sizes[learner.number] = size
+
+    def _drop(self, learner: Learner, waits_since: float | None) -> None:
+        key = self._keys.pop(learner.number)
+        del self._here[key]
+        self.size -= self._sizes.pop(learner.number)
+        if waits_since is not None:
+            self._away[key] = waits_since
+
+    def noted(self, learner: Learner) -> None:
+        """A learner has noted an event."""
+        if learner.noted % _MEASURE_EVERY == 0:
+            self._measure(learner)
+        if learner.noted - learner.written >= SNAPSHOT_EVERY:
+            self._write(learner)
+
+    def _write(self, learner: Learner) -> None:
+        """Have a learner written down, if the last snapshot lacks something."""
+        if learner.written >= learner.noted:
+            return
+        first = next(iter(learner.waiting), learner.ranker.made)
+        content = learner.snapshot()
+        self._journal.batch.snapshots.append(
+            Snapshot(learner.number, self._journal.place, first, json.dumps(asdict(learner.counts)), content)
+        )
+        self._list(learner)
+        learner.written = learner.noted
+
+    def _list(self, learner: Learner) -> None:
+        learner.listed = self._journal.batch.impressions[learner.number] = learner.counts.impressions
+
+    def list_all(self) -> None:
+        """Have it written down how often the queries in memory were asked: lists of queries are in that order."""
+        for learner in self._here.values():
+            if learner.listed != learner.counts.impressions:
+                self._list(learner)
+
+    def refused(self, batch: Batch) -> None:
+        """Forget what could not be written down: the learners that noted it are read again when they are needed."""
+        for number, collection, _, _ in batch.learners:
+            self.queries[collection] -= 1
+            for learner in self._numbered({number}):
+                self._drop(learner, waits_since=None)
+        noted = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}
+        for learner in self._numbered(noted):
+            self._drop(learner, waits_since=0.0)
+        for learner in self._numbered(batch.impressions):
+            learner.listed = -1
+
+    def _numbered(self, numbers: Iterable[int]) -> list[Learner]:
+        """Those of some learners that are here."""
+        return [self._here[self._keys[number]] for number in numbers if number in self._keys]
+
+    def count_again(self) -> None:
+        """Look up what the store has, while nothing is being written: what was refused may have come true after all."""
+        self.queries = self._store.count_queries()
+        for _, collection, _, _ in self._journal.batch.learners:
+            self.queries[collection] = self.queries.get(collection, 0) + 1
+        self._away |= {key: since for key, since in self._store.unfinished().items() if key not in self._here}
+
+    async def fetch_overdue(self) -> None:
+        """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""
+        now = self._now()
+        overdue = (
+            key for key, since in self._away.items() if since < now - self._collections[key[0]].settings.answer_within
+        )
+        for key in list(islice(overdue, _FETCH_AT_ONCE)):
+            try:
+                if await self.find(self._collections[key[0]], key[1]) is not None:
+                    self._here.move_to_end(key, last=False)
+                    continue
+            except StorageError:
+                raise
+            except Exception:  # noqa: BLE001  (a snapshot that cannot be read: whoever asks is told, others go on)
+                _log.exception("The learner of %r in collection %d cannot be brought back.", key[1], key[0])
+            self._away.pop(key, None)
+
+    async def make_room(self) -> None:
+        """Write the learners down that were idle longest, and let go of those that stay idle meanwhile."""
+        candidates = list(self._here.values())[:-1]  # each once: those that are busy stay
+        for start in range(0, len(candidates), _EVICT_AT_ONCE):
+            if self.size <= self.budget:
+                break
+            oldest = [one for one in candidates[start : start + _EVICT_AT_ONCE] if one.number in self._keys]
+            for learner in oldest:
+                self._write(learner)
+            known = [learner.noted for learner in oldest]
+            await self._journal.written()
+            for learner, noted in zip(oldest, known, strict=True):
+                is_idle = learner.noted == noted and learner.number in self._keys
+                if is_idle and self.size > self.budget:
+                    since = next(iter(learner.waiting.values()))[0] if learner.waiting else None
+                    self._drop(learner, since)
+
+    async def write_all(self) -> None:
+        """Write every learner down."""
+        for _, learner in self:
+            self._write(learner)
+            if len(self._journal.batch.snapshots) >= _EVICT_AT_ONCE:
+                await self._journal.written()

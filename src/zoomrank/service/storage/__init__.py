@@ -1,0 +1,1 @@
+"""Where the service keeps everything: the log, snapshots, collections; in SQLite or PostgreSQL."""

@@ -1,0 +1,160 @@
+"""`Journal`: many events in one durable write. Whoever appends waits until the write that holds the event is done.
+
+Events are appended in the order in which learners noted them, by the one thread that owns the learners. What all
+requests of one turn of its loop append shares one write: the busier the service, the more. Stragglers, who come when
+many have just been, wait a moment for others, since a write of few takes about as long. If a write fails, nothing
+that was appended since the last good one counts: all of it is refused, and the owner is told to forget the learners
+that had noted it.
+
+A disk that is quick is waited for: to hand a write to another thread and back takes longer than the write, since only
+one thread of Python runs at a time. Where writes take long (a slow disk, a server elsewhere), another thread waits for
+them, and the loop goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+from zoomrank.service.refusals import StorageError
+from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.store import Batch, Store
+
+_QUICK = 0.003  # seconds
+_TRY_AGAIN = 100  # writes after which it is tried again whether they are quick
+_MANY = 16  # events of a write
+_MOMENT = 0.001  # seconds
+
+Refused = Callable[[Batch], None]
+
+
+class Journal:
+    """A queue, and the thread that empties it."""
+
+    def __init__(self, store: Store, refused: Refused) -> None:
+        self._store = store
+        self._refused = refused
+        self._loop = asyncio.get_running_loop()
+        self.place = store.last("events")  # of the last event in the log
+        self._batch = Batch()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._writing: Batch | None = None
+        self._work = threading.Semaphore(0)
+        self._handed: tuple[Batch, list[asyncio.Future[None]]] | None = None
+        self._seconds = 0.0  # that a write took of late that was waited for
+        self._wrote = 0  # events, last time
+        self._held_back = False
+        self._closed = False
+        self.batches = self.failures = 0
+        self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def batch(self) -> Batch:
+        """What will be written next; add to it, then call `written`."""
+        return self._batch
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being written, so that the store has all that is not in the batch."""
+        return self._writing is None
+
+    def append(self, event: Event) -> None:
+        """Add an event to the batch; then call `written`."""
+        self.place += 1
+        self._batch.events.append((self.place, event))
+
+    def written(self) -> asyncio.Future[None]:
+        """Done when all that is in the batch now is durable."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(StorageError("The service is stopping."))
+            return future
+        self._waiting.append(future)
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._hand_over)
+        return future
+
+    def _hand_over(self) -> None:
+        if self._writing is None and self._waiting and not self._hold_back():
+            self._writing, waiting = self._batch, self._waiting
+            self._batch, self._waiting = Batch(), []
+            if self._is_quick():
+                began = time.perf_counter()
+                failure = self._write(self._writing)
+                weight = 0.1 if self._seconds < _QUICK else 0.5
+                self._seconds += weight * (time.perf_counter() - began - self._seconds)
+                self._finish(self._writing, waiting, failure)
+            else:
+                self._handed = (self._writing, waiting)
+                self._work.release()
+
+    def _hold_back(self) -> bool:
+        """Whether few wait, who may get company in a moment; they wait once."""
+        few = _MANY <= self._wrote > 2 * len(self._batch.events)
+        self._held_back = few and not self._held_back
+        if self._held_back:
+            self._loop.call_later(_MOMENT, self._hand_over)
+        else:
+            self._wrote = len(self._batch.events)
+        return self._held_back
+
+    def _is_quick(self) -> bool:
+        """Whether the next write is likely to be done before another thread would have begun it."""
+        quick = self._seconds < _QUICK or self.batches % _TRY_AGAIN == 0
+        return quick and self._store.nearby and not self._store.is_busy
+
+    def _write(self, batch: Batch) -> StorageError | None:
+        """Write a batch; says what went wrong."""
+        try:
+            self._store.write(batch)
+        except StorageError as error:
+            return error
+        except Exception as error:  # noqa: BLE001  (whatever it is, nobody may wait for ever)
+            return StorageError(f"Nothing was written down: {error!r}.")
+        return None
+
+    def _write_on(self) -> None:
+        while True:
+            self._work.acquire()
+            if self._handed is None:
+                return
+            batch, waiting = self._handed
+            failure = self._write(batch)
+            try:
+                self._loop.call_soon_threadsafe(self._finish, batch, waiting, failure)
+            except RuntimeError:  # the loop was closed: nobody waits any more
+                return
+
+    def _finish(self, batch: Batch, waiting: list[asyncio.Future[None]], failure: StorageError | None) -> None:
+        self._writing = None
+        self.batches += 1
+        if failure is not None:
+            self.failures += 1
+            late, more = self._batch, self._waiting  # they build on what was lost
+            self._batch, self._waiting = Batch(), []
+            waiting = waiting + more
+            self._refused(batch)
+            self._refused(late)
+        for future in waiting:
+            if not future.done():
+                if failure is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(failure)
+        self._hand_over()
+
+    async def close(self) -> None:
+        """Write what is left, and stop."""
+        try:
+            if self._batch:
+                await self.written()
+        finally:
+            self._closed = True
+            while self._writing is not None:
+                await asyncio.sleep(0.001)
+            self._handed = None
+            self._work.release()
+            self._thread.join()

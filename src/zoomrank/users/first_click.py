@@ -1,0 +1,177 @@
+"""Visitors drawn lazily: only the bits that decide the first click on a given ranking, compiled.
+
+`first_click(state, ranking, rng)` is the one question a simulated visitor answers: the 0-based slot of the first
+relevant document, or the number of slots if there is none. Each user model registers a body for its own kind of state.
+
+A visitor costs one number of the generator, whatever she is shown, and all her bits follow from that number. So two
+rankers with the same seed meet the same visitors one by one, and what `lazy_relevance` says of a visitor is what
+`whole_relevance` says of her.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.compiled import compiled, generic, inlined
+from zoomrank.numbers import Array
+
+
+def _no_body(state: Any, *_: Any) -> int:
+    raise TypeError(f"No way to draw a click from a {type(state).__name__}.")
+
+
+first_click, _register = generic(_no_body)
+
+
+class ForestState(NamedTuple):
+    """One or more tree networks over the same documents, numbered through; a visitor belongs to one of them."""
+
+    cumulative_share: Array  # of visitors, network by network
+    root: Array  # of each network
+    decider: Array  # decider[i, x] is the node of network i whose bit says whether document x is relevant
+    parent: Array  # of each node
+    chance: Array  # chance[u, b] = P(π(u) = 1 | parent's bit b)
+    mark: Array  # scratch: 2 · visitor + bit of every node drawn for her
+    path: Array  # scratch: nodes on the way down to a document
+    visitor: Array  # scratch: how many there have been, and the number that decides all about the last of them
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the constants of SplitMix64 (Steele, Lea and Flood 2014)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_WHOLE = 9007199254740992.0  # 2^53
+
+
+@inlined
+def _luck(visitor: np.uint64, question: int) -> float:
+    """Answer a numbered question about a visitor by a number between 0 and 1, the same one whenever it is asked."""
+    bits = visitor + (np.uint64(question) + np.uint64(1)) * _GOLDEN
+    bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
+    bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
+    bits = bits ^ (bits >> np.uint64(31))
+    return np.float64(bits >> np.uint64(11)) / _WHOLE
+
+
+@inlined
+def _pick(cumulative: Array, luck: float) -> int:
+    """Choose an index by cumulative probabilities; the last of them may be a rounding error below 1."""
+    return min(int(np.searchsorted(cumulative, luck, side="right")), len(cumulative) - 1)
+
+
+@inlined
+def _inherit(p: float, visitor: np.uint64, node: int) -> int:
+    """Draw a bit that is 1 with probability p. Most edges cannot flip in one direction: they ask for no luck."""
+    if p <= 0.0:
+        return 0
+    if p >= 1.0:
+        return 1
+    return 1 if _luck(visitor, node) < p else 0
+
+
+@inlined
+def _arrive(state: ForestState, rng: np.random.Generator) -> int:
+    """A new visitor, whose number invalidates all marks: find her network and its root's bit."""
+    state.visitor[0] += np.uint64(1)
+    state.visitor[1] = np.uint64(rng.random() * _WHOLE)
+    network = 0
+    if len(state.cumulative_share) > 1:
+        network = _pick(state.cumulative_share, _luck(state.visitor[1], len(state.parent)))
+    root = state.root[network]
+    state.mark[root] = 2 * np.int64(state.visitor[0]) + _inherit(state.chance[root, 0], state.visitor[1], root)
+    return network
+
+
+@inlined
+def _is_relevant(state: ForestState, decider: int) -> bool:
+    """Climb to the lowest ancestor whose bit is known already, then go down from it (Algorithm 1)."""
+    parent, chance, mark, path = state.parent, state.chance, state.mark, state.path
+    visitor = np.int64(state.visitor[0])
+    node = decider
+    length = 0
+    while mark[node] >> 1 != visitor:
+        path[length] = node
+        length += 1
+        node = parent[node]
+    bit = mark[node] & 1
+    for at in range(length - 1, -1, -1):
+        node = path[at]
+        bit = _inherit(chance[node, bit], state.visitor[1], node)
+        mark[node] = 2 * visitor + bit
+    return bool(bit == 1)
+
+
+@_register(ForestState)
+def _first_click_in_forest(state: ForestState, ranking: Array, rng: np.random.Generator) -> int:
+    network = _arrive(state, rng)
+    for slot in range(len(ranking)):
+        if _is_relevant(state, state.decider[network, ranking[slot]]):
+            return slot
+    return len(ranking)
+
+
+class TableState(NamedTuple):
+    """A weighted table of relevance vectors: a visitor is one of its rows."""
+
+    cumulative_weight: Array
+    row_start: Array  # the relevant documents of row i, ascending, are relevant[row_start[i] : row_start[i + 1]]
+    relevant: Array
+
+
+@_register(TableState)
+def _first_click_in_table(state: TableState, ranking: Array, rng: np.random.Generator) -> int:
+    row = _pick(state.cumulative_weight, rng.random())
+    relevant = state.relevant[state.row_start[row] : state.row_start[row + 1]]
+    for slot in range(len(ranking)):
+        at = np.searchsorted(relevant, ranking[slot])
+        if at < len(relevant) and relevant[at] == ranking[slot]:
+            return slot
+    return len(ranking)
+
+
+@compiled
+def first_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
+    """The slot of each visitor's first click on a fixed ranking; the number of slots where there is none."""
+    slots = np.empty(visitors, np.int32)
+    for visitor in range(visitors):
+        slots[visitor] = first_click(state, ranking, rng)
+    return slots
+
+
+@compiled
+def count_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
+    """How many visitors click first on each slot, and last how many leave: the floor that learners are measured
+    against.
+    """
+    counts = np.zeros(len(ranking) + 1, np.int64)
+    for _ in range(visitors):
+        counts[first_click(state, ranking, rng)] += 1
+    return counts
+
+
+@compiled
+def lazy_relevance(state: ForestState, documents: Array, visitors: int, rng: np.random.Generator) -> Array:
+    """Relevance of these documents only, to each of many visitors: what `first_click` draws, without stopping early."""
+    relevance = np.zeros((visitors, len(documents)), np.bool_)
+    for visitor in range(visitors):
+        network = _arrive(state, rng)
+        for at in range(len(documents)):
+            relevance[visitor, at] = _is_relevant(state, state.decider[network, documents[at]])
+    return relevance
+
+
+@compiled
+def whole_relevance(state: ForestState, visitors: int, rng: np.random.Generator) -> Array:
+    """Relevance of every document to each of many visitors: Algorithm 1 as it is printed."""
+    documents = state.decider.shape[1]
+    relevance = np.empty((visitors, documents), np.bool_)
+    bits = np.zeros(len(state.parent), np.uint8)
+    for visitor in range(visitors):
+        network = _arrive(state, rng)
+        root = state.root[network]
+        end = state.root[network + 1] if network + 1 < len(state.root) else len(state.parent)
+        bits[root] = state.mark[root] & 1
+        for node in range(root + 1, end):
+            bits[node] = _inherit(state.chance[node, bits[state.parent[node]]], state.visitor[1], node)
+        for document in range(documents):
+            relevance[visitor, document] = bits[state.decider[network, document]]
+    return relevance

@@ -1,0 +1,1 @@
+"""Models of visitors, one a module."""

@@ -1,0 +1,29 @@
+"""`Independent`: every document is relevant or not for itself, as in the example of Section 5.1."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from zoomrank.numbers import Array
+from zoomrank.spaces import RootedTree, Space
+from zoomrank.spaces.topology import breadth_first_shape
+from zoomrank.users.distribution import mean_array
+from zoomrank.users.models.network import TreeNetwork
+
+
+class Independent(TreeNetwork):
+    """Visitors without correlations: a network that is a star, whose root is never relevant.
+
+    >>> from zoomrank.spaces import FiniteMetric
+    >>> space = FiniteMetric.from_function(["x1", "x2", "x3"], lambda x, y: float(x != y))
+    >>> users = Independent(space, [1 / 2, 1 / 2, 1 / 3])
+    >>> users.greedy(slots=2)
+    BestRanking(['x1', 'x2'], satisfaction=0.750000)
+    """
+
+    def __init__(self, space: Space | RootedTree, mean: Mapping[Any, float] | Iterable[float] | Array) -> None:
+        means = mean_array(space.documents, mean)
+        shape, _ = breadth_first_shape(np.array([-1] + [0] * len(means)))
+        appears = np.concatenate([[0.0], means])
+        self._assemble(RootedTree(shape, space.documents), 0.0, appears, np.zeros_like(appears))

@@ -1,0 +1,90 @@
+"""`MetricNetwork`: Algorithm 2 of the paper. Visitors over any metric space: a fresh random tree for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from zoomrank.errors import ContinuityError, ParameterError
+from zoomrank.numbers import Array, Seed
+from zoomrank.spaces import DocumentId, FiniteMetric, random_tree
+from zoomrank.spaces.ids import Positions
+from zoomrank.users.distribution import UserDistribution, mean_array
+from zoomrank.users.models.mixture import Mixture
+from zoomrank.users.models.network import TreeNetwork, check_theory
+
+
+class MetricNetwork(UserDistribution):
+    """Each visitor draws a tree that dominates the metric, then her relevance vector from the network on that tree.
+
+    Means are exact. Questions about visitors who skip something have no closed form: the average is over all trees. Ask
+    `frozen`, the same model over a fixed number of trees, instead; it is a mixture, and exact.
+
+    >>> line = FiniteMetric.from_function([0, 1, 2, 3], lambda x, y: 0.1 * abs(x - y))
+    >>> users = MetricNetwork(line, mean=[0.5, 0.4, 0.3, 0.2])
+    >>> users.mean(1), round(users.frozen(trees=10, seed=0).mean(1), 12)
+    (0.4, 0.4)
+    """
+
+    def __init__(self, space: FiniteMetric, mean: Mapping[Any, float] | Iterable[float] | Array) -> None:
+        super().__init__(space.documents)
+        self.space = space
+        self._mean = mean_array(space.documents, mean)
+        check_theory(space.documents, self._mean)
+        excess = np.abs(self._mean[:, None] - self._mean[None, :]) - space.distance_matrix()
+        x, y = np.unravel_index(int(excess.argmax()), excess.shape)
+        if excess[x, y] > 1e-12:
+            raise ContinuityError(
+                f"The mean relevance is not L-continuous: those of {space.documents[int(x)]!r} and "
+                f"{space.documents[int(y)]!r} differ by {excess[x, y]:.3g} more than their distance."
+            )
+
+    def mean(self, document: DocumentId | None = None) -> Any:
+        """μ(x), the same on every tree."""
+        return self._mean.copy() if document is None else float(self._mean[self.documents.position(document)])
+
+    def network(self, rng: np.random.Generator) -> TreeNetwork:
+        """One random tree and the network on it: what one visitor is drawn from."""
+        tree = random_tree(self.space, rng)
+        return TreeNetwork(tree, self._mean[self.documents.positions(tree.documents)], extension="lipschitz")
+
+    def frozen(self, trees: int, seed: Seed = None) -> Mixture:
+        """The same model over this many random trees, drawn once: exact in everything, compiled for clicks."""
+        if trees < 1:
+            raise ParameterError(f"{trees} trees are too few.")
+        rng = np.random.default_rng(seed)
+        networks = [self.network(rng) for _ in range(trees)]
+        return Mixture(networks, np.full(trees, 1 / trees), self.documents)
+
+    def draw(self, visitors: int, rng: np.random.Generator) -> Array:
+        """Whole relevance vectors, each from a tree of its own."""
+        relevance = np.empty((visitors, len(self)), np.bool_)
+        for visitor in range(visitors):
+            network = self.network(rng)
+            relevance[visitor] = network.draw(1, rng)[0, network.documents.positions(self.documents)]
+        return relevance
+
+    def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
+        """The slot of each visitor's first click, each from a tree of her own."""
+        relevant = self.draw(visitors, rng)[:, ranking]
+        return np.where(relevant.any(axis=1), relevant.argmax(axis=1), len(ranking)).astype(np.int32)
+
+    def log_skip_probability(self, shown: Positions) -> float:  # noqa: ARG002
+        """Refused: there is no closed form."""
+        self._refuse()
+
+    def given_skipped(self, shown: Positions) -> tuple[float, Array]:  # noqa: ARG002
+        """Refused: there is no closed form."""
+        self._refuse()
+
+    @property
+    def state(self) -> Any:
+        """Refused: a fresh tree for each visitor has no compiled form."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ParameterError(
+            "With a fresh tree for each visitor this has no closed form; ask users.frozen(trees=200, seed=0) instead."
+        )

@@ -1,0 +1,190 @@
+"""The named visitors of the paper's experiments (Section 6.1), and the readings they can be given.
+
+The paper draws visitors "per Algorithm 1" but also speaks of visitors that belong to a peak. So every model takes a
+`reading`:
+
+- `network`    one tree network whose mean has all the peaks; inner nodes are averages of their children.
+- `mixture`    each visitor belongs to one peak, in proportion to its share, and draws from that peak's own network; the
+               overall mean stays the same. Documents that several peaks tie for are shared by them.
+- `mutations`  one network with the most independent mutations that the two conditions of Section 3.1 allow, and the
+               L-continuous extension of Section 7.
+- `metric`     Algorithm 2: a fresh random tree for each visitor. For small collections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zoomrank.errors import MeanError, ParameterError, WeightError
+from zoomrank.numbers import Array, Seed
+from zoomrank.spaces import DocumentTree, FiniteMetric
+from zoomrank.users.distribution import UserDistribution
+from zoomrank.users.models.echo import Echo
+from zoomrank.users.models.independent import Independent
+from zoomrank.users.models.metric_network import MetricNetwork
+from zoomrank.users.models.mixture import Mixture, checked_shares
+from zoomrank.users.models.network import TreeNetwork
+from zoomrank.users.peaks import choose_peaks, peaks_mean_and_owners, seat_customers
+
+READINGS = ("network", "mixture", "mutations", "metric")
+
+
+def peaks(
+    tree: DocumentTree,
+    values: Mapping[Any, float],
+    *,
+    background: float = 0.05,
+    shares: Sequence[float] | None = None,
+    reading: str = "network",
+) -> UserDistribution:
+    """Visitors whose mean relevance peaks at given documents, with given values.
+
+    `shares` of visitors per peak matter for the `mixture` reading only; without them they are in proportion to the
+    values.
+
+    >>> tree = DocumentTree.exponential(depth=3, branching=2, epsilon=0.5)
+    >>> peaks(tree, {0: 0.5, 7: 0.4}, background=0.1).mean().round(3).tolist()
+    [0.5, 0.25, 0.1, 0.1, 0.1, 0.1, 0.15, 0.4]
+    """
+    if reading not in READINGS:
+        raise ParameterError(f"reading must be one of {', '.join(READINGS)}, not {reading!r}.")
+    mean, owners = peaks_mean_and_owners(tree, values, background)
+    if reading == "mixture":
+        heights = np.array(list(values.values()))
+        parts = checked_shares(heights / heights.sum() if shares is None else shares, len(values))
+        return Mixture(
+            [TreeNetwork(tree, part, beyond_theory=True) for part in _parts(tree, mean, owners, parts, background)],
+            parts,
+        )
+    if reading == "metric":
+        return MetricNetwork(FiniteMetric.from_matrix(tree.distance_matrix(), tree.documents), mean)
+    if reading == "mutations":
+        return TreeNetwork(tree, mean, extension="lipschitz", looseness=1.0)
+    return TreeNetwork(tree, mean)
+
+
+def two_peaks(
+    tree: DocumentTree,
+    *,
+    background: float = 0.05,
+    value: float = 0.5,
+    seed: Seed = None,
+    reading: str = "network",
+) -> UserDistribution:
+    """Visitors with two peaks at random documents: the first model of Section 6.1.
+
+    >>> tree = DocumentTree.exponential(depth=6, branching=2)
+    >>> users = two_peaks(tree, background=0.05, seed=7)
+    >>> len(users.greedy(slots=5).documents)
+    5
+    """
+    chosen = choose_peaks(tree, 2, np.random.default_rng(seed))
+    return peaks(tree, dict.fromkeys(chosen, value), background=background, reading=reading)
+
+
+def random_peaks(
+    tree: DocumentTree,
+    *,
+    values: Sequence[float],
+    background: float = 0.05,
+    seed: Seed = None,
+    reading: str = "network",
+) -> UserDistribution:
+    """Visitors with peaks of these values at random documents."""
+    chosen = choose_peaks(tree, len(values), np.random.default_rng(seed))
+    return peaks(tree, dict(zip(chosen, values, strict=True)), background=background, reading=reading)
+
+
+def decoy(
+    tree: DocumentTree,
+    *,
+    values: Sequence[float] = (0.5, 0.45),
+    background: float = 0.05,
+    flat: float = 0.2,
+    seed: Seed = None,
+) -> UserDistribution:
+    """Visitors with peaks, and to whom a whole quarter of all documents is somewhat relevant: tempting, and a trap."""
+    rng = np.random.default_rng(seed)
+    mean = random_peaks(tree, values=values, background=background, seed=rng).mean()
+    quarter = np.array_split(np.arange(len(tree)), 4)[int(rng.integers(4))]
+    mean[quarter] = np.maximum(mean[quarter], flat)
+    return TreeNetwork(tree, mean)
+
+
+def twins(
+    tree: DocumentTree,
+    *,
+    values: Sequence[float] = (0.5, 0.4),
+    background: float = 0.05,
+    neighbours: int = 64,
+    seed: Seed = None,
+) -> Echo:
+    """Visitors with peaks, each of which has an echo far away: its neighbourhood, relevant to the same visitors."""
+    rng = np.random.default_rng(seed)
+    blocks = len(tree) // neighbours
+    if blocks < 2 * len(values):
+        raise ParameterError(f"{len(tree)} documents have no room for {len(values)} twins of {neighbours} neighbours.")
+    chosen = rng.permutation(blocks)[: 2 * len(values)]
+    own, echoes = chosen[: len(values)], chosen[len(values) :]
+    places = own * neighbours + rng.integers(neighbours, size=len(values))
+    mean = dict(zip(tree.documents.at(places), values, strict=True))
+    origin = np.arange(len(tree))
+    for block, echo in zip(own, echoes, strict=True):
+        origin[echo * neighbours : (echo + 1) * neighbours] = np.arange(block * neighbours, (block + 1) * neighbours)
+    return Echo(peaks(tree, mean, background=background), origin)
+
+
+def chinese_restaurant(
+    tree: DocumentTree,
+    *,
+    customers: int = 20,
+    theta: float = 2.0,
+    background: float = 0.01,
+    seed: Seed = None,
+    reading: str = "network",
+) -> UserDistribution:
+    """Visitors with as many peaks as a Chinese Restaurant Process has tables: the second model of Section 6.1.
+
+    A table with c of the n customers is a peak with mean c / n, at most ½, and the share c / n of visitors.
+    """
+    rng = np.random.default_rng(seed)
+    tables = seat_customers(customers, theta, rng)
+    chosen = choose_peaks(tree, len(tables), rng)
+    values = {peak: max(background, min(0.5, size / customers)) for peak, size in zip(chosen, tables, strict=True)}
+    return peaks(tree, values, background=background, shares=[size / customers for size in tables], reading=reading)
+
+
+def three_documents() -> tuple[DocumentTree, Independent]:
+    """The example of Section 5.1: three unrelated documents, on which ranked bandits without context settle at 2/3,
+    not 3/4.
+
+    Returns the tree too, in which all distances are 1.
+
+    >>> tree, users = three_documents()
+    >>> users.greedy(slots=2).satisfaction, round(users.satisfaction(["x1", "x3"]), 12)
+    (0.75, 0.666666666667)
+    """
+    tree = DocumentTree.from_parents([-1, 0, 0, 0], width=[1.0, 0.0, 0.0, 0.0], ids=["x1", "x2", "x3"])
+    return tree, Independent(tree, {"x1": 1 / 2, "x2": 1 / 2, "x3": 1 / 3})
+
+
+def _parts(tree: DocumentTree, mean: Array, owners: Array, shares: Array, background: float) -> Array:
+    """The mean of each peak's own visitors: the background, plus all that the peak adds to it, shared only by them."""
+    empty = np.flatnonzero((shares == 0) & owners.any(axis=1))
+    if len(empty):
+        raise WeightError(f"Peak number {empty[0]} has no visitors; a peak needs a share above 0.")
+    owned_by = shares @ owners  # how many visitors a document's peaks have together
+    with np.errstate(divide="ignore", invalid="ignore"):
+        raised = np.where(owned_by > 0, (mean - background) / owned_by, 0.0)
+    parts = background + owners * raised
+    high = np.argwhere(parts > 1 + 1e-12)
+    if len(high):
+        peak, document = high[0]
+        raise MeanError(
+            f"{tree.documents[document]!r} would have to be relevant with probability {parts[peak, document]:.4g} to "
+            f"the {shares[peak]:.4g} of visitors that belong to peak number {peak}. Lower the peaks or raise its share."
+        )
+    return np.asarray(np.minimum(parts, 1.0))

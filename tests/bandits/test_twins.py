@@ -1,0 +1,175 @@
+"""Compiled learners make exactly the choices of their literal twins."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.reference import learners as reference
+from tests.support.trees import random_tree
+from zoomrank import DocumentTree, Ranked
+from zoomrank.bandits import (
+    EXP3,
+    KLUCB,
+    UCB1,
+    Anytime,
+    Bandit,
+    ContextualZooming,
+    Grid,
+    PathZooming,
+    TreeThompson,
+    Zooming,
+)
+
+Maker = Callable[[DocumentTree], Bandit]
+Twin = Callable[[reference.Tree], reference.Learner]
+Parameters = dict[str, Any]
+Shared = tuple[Callable[..., Bandit], Callable[..., list[reference.Learner]], Parameters]
+
+
+def cascade(tree: reference.Tree, slots: int, exploration: float) -> list[reference.Learner]:
+    one = reference.KLUCB(tree, exploration)
+    return [reference.CascadeKLUCB(one, slot) for slot in range(slots)]
+
+
+def thompson(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learner]:
+    visits = reference.Visits(tree, slots, patience=1)
+    return [reference.TreeThompson(visits, slot, **how) for slot in range(slots)]
+
+
+def paths(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learner]:
+    return reference.PathZooming(tree, slots, **how).each()
+
+
+SHARED: dict[str, Shared] = {  # learners whose slots are one, and their parameters
+    "PathZooming": (PathZooming, paths, {}),
+    "PathZooming eager": (
+        PathZooming,
+        paths,
+        {"confidence": 0.1, "growth": 0.3, "optimism": 0.0, "borrow": 3.0, "prior": 0.0},
+    ),
+    "PathZooming alone": (
+        PathZooming,
+        paths,
+        {"confidence": 1.5, "growth": 0.0, "optimism": 1.0, "borrow": 0.0, "patience": 3},
+    ),
+    "PathZooming uncorrelated": (PathZooming, paths, {"correlated": False}),
+    "PathZooming patient": (PathZooming, paths, {"patience": 15}),
+    "Cascade": (partial(KLUCB, shared=True), cascade, {"exploration": 1.0}),
+    "Cascade C=0.1": (partial(KLUCB, shared=True), cascade, {"exploration": 0.1}),
+    "TreeThompson": (TreeThompson, thompson, {}),
+    "TreeThompson uncorrelated": (TreeThompson, thompson, {"prior": 0.2, "correlated": False}),
+}
+
+
+LEARNERS: dict[str, tuple[Maker, Twin]] = {
+    "UCB1": (UCB1, lambda t: reference.UCB1(t.leaves, t, 1.0)),
+    "UCB1 pessimistic": (
+        lambda t: UCB1(t, exploration="pessimistic", horizon=2000),
+        lambda t: reference.UCB1(t.leaves, t, 4 * np.log(2000)),
+    ),
+    "EXP3": (lambda t: EXP3(t, horizon=2000), lambda t: reference.EXP3(t.leaves, t, 2000)),
+    "Grid(UCB1)": (lambda t: Grid(UCB1(t)), lambda t: reference.Grid(t, "UCB1")),
+    "Grid(EXP3)": (lambda t: Grid(EXP3(t)), lambda t: reference.Grid(t, "EXP3")),
+    "Zooming": (Zooming, lambda t: reference.Zooming(t, 1.0)),
+    "Zooming C=0.3": (lambda t: Zooming(t, exploration=0.3), lambda t: reference.Zooming(t, 0.3)),
+    "Zooming correlated": (
+        lambda t: Zooming(t, correlated=True),
+        lambda t: reference.Zooming(t, 1.0, correlated=True),
+    ),
+    "ContextualZooming": (ContextualZooming, lambda t: reference.ContextualZooming(t, 1.0, 1.0)),
+    "ContextualZooming scale 0.2": (
+        lambda t: ContextualZooming(t, scale=0.2, exploration=0.3),
+        lambda t: reference.ContextualZooming(t, 0.3, 0.2),
+    ),
+    "KLUCB": (KLUCB, lambda t: reference.KLUCB(t, 1.0)),
+    "KLUCB C=0.1": (lambda t: KLUCB(t, exploration=0.1), lambda t: reference.KLUCB(t, 0.1)),
+    "Anytime(Zooming pessimistic)": (
+        lambda t: Anytime(Zooming(t, exploration="pessimistic", horizon=1)),
+        lambda t: reference.Anytime(lambda horizon: reference.Zooming(t, 4 * np.log(horizon))),
+    ),
+    "Anytime(Zooming)": (
+        lambda t: Anytime(Zooming(t)),
+        lambda t: reference.Anytime(lambda horizon: reference.Zooming(t, 1.0)),
+    ),
+    "Anytime(EXP3)": (
+        lambda t: Anytime(EXP3(t)),
+        lambda t: reference.Anytime(lambda horizon: reference.EXP3(t.leaves, t, horizon)),
+    ),
+    "Anytime(Grid(UCB1))": (
+        lambda t: Anytime(Grid(UCB1(t))),
+        lambda t: reference.Anytime(lambda horizon: reference.Grid(t, "UCB1")),
+    ),
+    "Anytime(ContextualZooming)": (
+        lambda t: Anytime(ContextualZooming(t, scale=0.5)),
+        lambda t: reference.Anytime(lambda horizon: reference.ContextualZooming(t, 1.0, 0.5)),
+    ),
+}
+
+
+def twins(name: str, tree: reference.Tree, slots: int) -> list[reference.Learner]:
+    if name in SHARED:
+        return SHARED[name][1](tree, slots, **SHARED[name][2])
+    return [LEARNERS[name][1](tree) for _ in range(slots)]
+
+
+def made(name: str, tree: DocumentTree) -> Bandit:
+    return SHARED[name][0](tree, **SHARED[name][2]) if name in SHARED else LEARNERS[name][0](tree)
+
+
+def twin_tree(tree: DocumentTree) -> reference.Tree:
+    shape = tree.shape
+    return reference.Tree([int(p) for p in shape.parent], tree.width.tolist(), [int(n) for n in shape.leaf])
+
+
+def random_collection(rng: np.random.Generator) -> DocumentTree:
+    kind = rng.integers(3)
+    if kind == 0:
+        return DocumentTree.exponential(depth=int(rng.integers(1, 5)), branching=2, epsilon=0.7)
+    if kind == 1:
+        return DocumentTree.exponential(depth=int(rng.integers(1, 3)), branching=int(rng.integers(3, 12)), epsilon=0.6)
+    return random_tree(rng, nodes=int(rng.integers(4, 26)))
+
+
+@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize("name", [*LEARNERS, *SHARED])
+def test_same_choices_as_the_literal_twin(name: str, duplicates: bool) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 17])
+        tree = random_collection(rng)
+        slots = int(rng.integers(1, min(4, len(tree)) + 1))
+        plain = twin_tree(tree)
+        slow = reference.Ranked(plain, twins(name, plain, slots), duplicates, seed)
+        fast = Ranked(made(name, tree), slots, seed=seed, duplicates=duplicates)
+        mean = rng.random(len(tree)) ** 2
+        for _ in range(400):
+            shown, picks, chances = slow.rank()
+            ranking = fast.rank()
+            assert tree.documents.positions(dict.fromkeys(ranking.documents)).tolist() == list(dict.fromkeys(shown))
+            assert ranking.impressions.shown[0].tolist() == shown
+            assert ranking.impressions.pick[0].tolist() == picks
+            np.testing.assert_allclose(ranking.impressions.chance[0], chances, rtol=1e-12)
+            relevant = rng.random(len(tree)) < mean
+            click = next((slot for slot in range(slots) if relevant[shown[slot]]), None)
+            slow.learn(shown, picks, chances, slots if click is None else click)
+            fast.learn(ranking, click)
+
+
+@pytest.mark.parametrize("name", [*LEARNERS, *SHARED])
+def test_late_and_missing_answers(name: str) -> None:
+    """Answers come in any order, or never: credit goes to whatever strategy now holds the document."""
+    rng = np.random.default_rng(3)
+    tree = DocumentTree.exponential(depth=4, branching=2, epsilon=0.7)
+    plain = twin_tree(tree)
+    slow = reference.Ranked(plain, twins(name, plain, 3), False, 5)
+    fast = Ranked(made(name, tree), 3, seed=5)
+    waiting: list[Any] = []
+    for _ in range(600):
+        waiting.append((slow.rank(), fast.rank(), int(rng.integers(0, 4))))
+        assert waiting[-1][0][0] == waiting[-1][1].impressions.shown[0].tolist()
+        if rng.random() < 0.9 and waiting:
+            (shown, picks, chances), ranking, click = waiting.pop(int(rng.integers(len(waiting))))
+            slow.learn(shown, picks, chances, click)
+            fast.learn(ranking, None if click == 3 else click)

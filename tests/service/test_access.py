@@ -1,0 +1,340 @@
+"""Who may do what, how much of it, and what never gets near the file system."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.services import Place, audit, client_of, run, served, started
+from zoomrank.errors import ParameterError
+from zoomrank.service.http.access import ROLES, SMALL_BODY, Keys
+from zoomrank.service.server import is_loopback, make_server
+
+SECRETS = {role: f"{role}-{'x' * 20}" for role in ROLES}
+REQUESTS = {  # what needs which role
+    ("POST", "/v1/collections/shop/rank"): "rank",
+    ("POST", "/v1/feedback"): "rank",
+    ("POST", "/v1/feedback/batch"): "rank",
+    ("GET", "/v1/collections"): "read",
+    ("GET", "/v1/collections/shop"): "read",
+    ("GET", "/v1/collections/shop/documents"): "read",
+    ("GET", "/v1/collections/shop/queries"): "read",
+    ("GET", "/v1/collections/shop/query?query=owl"): "read",
+    ("GET", "/v1/collections/shop/tree?query=owl"): "read",
+    ("GET", "/v1/collections/shop/activity"): "read",
+    ("GET", "/v1/activity"): "read",
+    ("GET", "/metrics"): "read",
+    ("GET", "/v1/openapi.json"): "read",
+    ("GET", "/nothing"): "read",
+    ("POST", "/v1/collections"): "admin",
+    ("PUT", "/v1/collections/new"): "admin",
+    ("DELETE", "/v1/collections/shop"): "admin",
+    ("PATCH", "/nothing"): "admin",
+    ("GET", "/v1/health"): None,
+    ("GET", "/v1/ready"): None,
+}
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org", "", "10.0.0.1", "127.0.0.1.nip.io"])  # noqa: S104
+def test_without_keys_nobody_else_can_reach_it(tmp_path: Path, host: str) -> None:
+    with pytest.raises(ParameterError, match="keys are needed"):
+        make_server(tmp_path / "data", host)
+    with pytest.raises(ParameterError, match="keys are needed"):
+        make_server(tmp_path / "data", host, keys=Keys({}))
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_keys_it_answers_to_its_own_names_alone(sqlite: Place) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            for name, status in (
+                ("localhost:8000", 200),
+                ("127.0.0.1", 200),
+                ("[::1]:80", 200),
+                ("rebound.example", 403),
+            ):
+                answer = await client.get("/v1/collections", headers={"Host": name})
+                assert answer.status_code == status
+        async with started(sqlite) as engine, client_of(engine, Keys({SECRETS["read"]: "read"})) as client:
+            given = {"Host": "rank.example", "Authorization": f"Bearer {SECRETS['read']}"}
+            assert (await client.get("/v1/collections", headers=given)).status_code == 200
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "::1", "localhost"])
+def test_addresses_of_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(("request_", "needed"), REQUESTS.items())
+def test_roles(sqlite: Place, request_: tuple[str, str], needed: str | None) -> None:
+    async def scenario() -> None:
+        keys = Keys({secret: role for role, secret in SECRETS.items()})
+        async with started(sqlite) as engine, client_of(engine, keys) as client:
+            await served(engine)
+
+            async def status(header: str | None) -> int:
+                headers = {"Content-Type": "application/json"}
+                headers |= {} if header is None else {"Authorization": header}
+                return (await client.request(*request_, headers=headers)).status_code
+
+            for wrong in (None, "", "Bearer", "Bearer ", "Bearer nobody-has-this-key", f"Basic {SECRETS['admin']}"):
+                assert (await status(wrong) == 401) == (needed is not None)
+            for role, secret in SECRETS.items():
+                allowed = needed is None or role in (needed, "admin")
+                assert (await status(f"Bearer {secret}") in (401, 403)) != allowed
+                assert (await status(f"bearer  {secret} ") in (401, 403)) != allowed
+            assert list(engine.served) == ["shop"]
+
+    run(scenario())
+
+
+def test_a_refusal_says_what_to_do(sqlite: Place) -> None:
+    async def scenario() -> None:
+        keys = Keys({secret: role for role, secret in SECRETS.items()})
+        async with started(sqlite) as engine, client_of(engine, keys) as client:
+            refused = await client.get("/v1/collections")
+            assert refused.headers["www-authenticate"] == "Bearer"
+            assert refused.json()["error"] == "missing_key"
+            refused = await client.get("/v1/collections", headers={"Authorization": f"Bearer {SECRETS['rank']}"})
+            assert refused.json() == {
+                "error": "forbidden",
+                "message": "This key may rank; this needs one that may read.",
+            }
+            assert refused.headers["x-content-type-options"] == "nosniff"
+
+    run(scenario())
+
+
+def test_files_of_keys(tmp_path: Path) -> None:
+    path = tmp_path / "keys.txt"
+    path.write_text(f"# ours\nadmin {SECRETS['admin']}\n\n  rank   {SECRETS['rank']}  # of the web shop\n")
+    keys = Keys.read(path)
+    keys.check("rank", f"Bearer {SECRETS['rank']}".encode())
+    keys.check("read", f"Bearer {SECRETS['admin']}".encode())
+    for wrong in ("", "# nothing\n", "boss 1234567890123456", "admin short", "admin", "rank\t1234567890123456789"):
+        path.write_text(wrong)
+        with pytest.raises(ParameterError, match=r"keys\.txt"):
+            Keys.read(path)
+
+
+def test_bodies_have_a_limit(sqlite: Place) -> None:
+    async def chunks(total: int) -> AsyncIterator[bytes]:
+        for _ in range(total // 2**16):
+            yield b" " * 2**16
+
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine, largest_body=2**23) as client:
+            await served(engine)
+            for method, path, limit in (
+                ("POST", "/v1/feedback", 4 * SMALL_BODY),
+                ("POST", "/v1/feedback/batch", 4 * SMALL_BODY),
+                ("POST", "/v1/collections/shop/rank", 4 * SMALL_BODY),
+                ("POST", "/v1/collections", 2**23),
+                ("PUT", "/v1/collections/new", 2**23),
+            ):
+                json_type = {"Content-Type": "application/json"}
+                told = await client.request(method, path, content=b" " * (limit + 1), headers=json_type)
+                assert (told.status_code, told.json()["error"]) == (413, "too_large"), path
+                counted = await client.request(method, path, content=chunks(limit + 2**17), headers=json_type)
+                assert (counted.status_code, counted.json()["error"]) == (413, "too_large"), path
+            assert list(engine.served) == ["shop"]
+            assert not [file for file in engine.folder.iterdir() if file.stat().st_size > 2**20]
+
+    run(scenario())
+
+
+TRICKS = [
+    *("..", ".", "../x", "..%2fx", "%2e%2e", "%2e%2e%2f%2e%2e%2fetc", "a/b", "a%2fb", "a\\b", "%00", "a%00b"),
+    *("~", "-a", "_a", ".a", "a b", "a%0a", "ä", "con:", "x" * 65, "%ff"),
+]
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_names_with_tricks_never_reach_the_file_system(sqlite: Place, trick: str) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            shop = await served(engine)
+            content = (engine.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
+            before = sorted(sqlite.folder.rglob("*"))
+            around = sorted(sqlite.folder.parent.iterdir())
+            put = await client.put(f"/v1/collections/{trick}", content=content)
+            assert put.status_code in (404, 405, 422), put.text
+            post = await client.post("/v1/collections", json={"name": trick, "documents": [{"id": 1, "path": ["a"]}]})
+            assert post.status_code == 422
+            for path in ("", "/documents", "/queries", "/query?query=a", "/activity"):
+                got = await client.get(f"/v1/collections/{trick}{path}")
+                assert got.status_code in (404, 422) or trick in (".", ".."), got.text
+            got = await client.get(f"/page/{trick}")
+            assert got.status_code in (404, 405, 422) or trick in (".", "..", "%2e%2e")
+            assert list(engine.served) == ["shop"]
+            assert sorted(sqlite.folder.rglob("*")) == before
+            assert sorted(sqlite.folder.parent.iterdir()) == around
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"query": ""},
+        {"query": "x" * 513},
+        {"query": "a\x00b"},
+        {"query": 5},
+        {"query": None},
+        {"query": "owl", "slots": 0},
+        {"query": "owl", "slots": 4},
+        {"query": "owl", "slots": 10**30},
+        {"query": "owl", "slots": "two"},
+        {"query": "owl", "slots": 1.5},
+        {"query": "owl", "more": 1},
+        {"query": "owl", "eligible": []},
+        {"query": "owl", "eligible": ["d000"]},
+        {"query": "owl", "eligible": ["nothing", "d000", "d001", "d002"]},
+        {"query": "owl", "eligible": [True, "d000", "d001"]},
+        {"query": "owl", "eligible": [["d000"]]},
+        {"query": "owl", "excluded": [1.5]},
+        {"query": "owl", "excluded": ["nothing"]},
+        {"query": "owl", "excluded": [2**63]},
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(sqlite: Place, body: Any) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            await served(engine)
+            refused = await client.post("/v1/collections/shop/rank", json=body)
+            assert refused.status_code == 422, refused.text
+            assert set(refused.json()) == {"error", "message"}
+            for text in (
+                b"",
+                b"{",
+                b"\xff",
+                b'"\\ud800"',
+                b'{"query": "\\ud800"}',
+                b'{"query": "\xed\xa0\x80"}',
+                b"NaN",
+            ):
+                refused = await client.post(
+                    "/v1/collections/shop/rank", content=text, headers={"Content-Type": "application/json"}
+                )
+                assert refused.status_code == 422, (text, refused.text)
+            assert not (await audit(engine)).answers
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("documents", "settings"),
+    [
+        ([], {}),
+        ([{"id": 1}], {}),
+        ([{"id": 1, "path": ["a"]}, {"id": 2, "vector": [1.0]}], {}),
+        ([{"id": 1, "path": ["a"]}, {"id": 1, "path": ["b"]}], {}),
+        ([{"id": True, "path": ["a"]}], {}),
+        ([{"id": 1.5, "path": ["a"]}], {}),
+        ([{"id": None, "path": ["a"]}], {}),
+        ([{"id": 2**63, "path": ["a"]}], {}),
+        ([{"id": 1, "path": []}], {}),
+        ([{"id": 1, "path": [""]}], {}),
+        ([{"id": 1, "path": ["a"] * 51}], {}),
+        ([{"id": 1, "path": ["a"], "more": 1}], {}),
+        ([{"id": 1, "vector": []}], {}),
+        ([{"id": 1, "vector": [1.0, 2.0]}, {"id": 2, "vector": [1.0]}], {}),
+        ([{"id": 1, "vector": ["x"]}], {}),
+        ([{"id": 1, "vector": [0.0, 0.0]}, {"id": 2, "vector": [1.0, 0.0]}], {}),
+        ([{"id": 1, "path": ["a"]}, {"id": "1", "path": ["a"]}], {}),
+        ([{"id": 1, "vector": [float("nan")]}, {"id": 2, "vector": [1.0]}], {}),
+        ([{"id": 1, "vector": [float("inf")]}, {"id": 2, "vector": [1.0]}], {}),
+        (None, {"slots": 0}),
+        (None, {"slots": 51}),
+        (None, {"slots": 4}),
+        (None, {"algorithm": "RankEXP3"}),
+        (None, {"algorithm": "__class__"}),
+        (None, {"algorithm": "Ranked"}),
+        (None, {"seed": -1}),
+        (None, {"seed": 2**63}),
+        (None, {"answer_within": 0}),
+        (None, {"answer_within": float("nan")}),
+        (None, {"answer_within": 1e300}),
+        (None, {"unanswered": "maybe"}),
+        (None, {"more": 1}),
+        (None, {"parameters": {"more": 1}}),
+        (None, {"parameters": {"tree": 1}}),
+        (None, {"parameters": {"self": 1}}),
+        (None, {"parameters": {"seed": [1]}}),
+        (None, {"algorithm": "RankThompson", "parameters": {"prior": -1}}),
+        (None, {"algorithm": "RankThompson", "parameters": {"prior": "many"}}),
+        (None, {"algorithm": "RankThompson", "parameters": {"prior": float("nan")}}),
+        (None, {"algorithm": "RankThompson", "parameters": {"prior": float("inf")}}),
+        (None, {"algorithm": "RankKLUCB", "parameters": {"exploration": "much"}}),
+        (None, {"algorithm": "RankUCB1", "parameters": {"exploration": "much"}}),
+        (None, {"algorithm": "RankUCB1", "parameters": {"exploration": float("inf")}}),
+        (None, {"algorithm": "RankUCB1", "parameters": {"horizon": -5}}),
+        (None, {"algorithm": "RankZoom", "parameters": {"horizon": "long"}}),
+        (None, {"algorithm": "RankContextZoom", "parameters": {"scale": "wide"}}),
+        (None, {"algorithm": "RankContextZoom", "parameters": {"scale": 0}}),
+        (None, {"algorithm": "RankContextZoom", "parameters": {"scale": float("inf")}}),
+    ],
+)
+def test_what_cannot_be_a_collection_is_refused(sqlite: Place, documents: Any, settings: Any) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            three = [{"id": number, "path": ["a", f"b{number}"]} for number in range(3)]
+            body = {"name": "new", "documents": three if documents is None else documents}
+            body["settings"] = {"slots": 1, **settings}
+            refused = await client.post(
+                "/v1/collections", content=json.dumps(body), headers={"Content-Type": "application/json"}
+            )
+            assert refused.status_code == 422, refused.text
+            assert set(refused.json()) == {"error", "message"}
+            assert not engine.served
+        async with started(sqlite) as engine:
+            assert not engine.served
+
+    run(scenario())
+
+
+def test_a_file_that_is_no_collection_is_refused_and_not_kept(sqlite: Place) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            shop = await served(engine)
+            content = (engine.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
+            before = sorted(engine.folder.iterdir())
+            middle = len(content) // 2
+            for wrong in (
+                b"",
+                b"nothing",
+                content[:middle],
+                content[: len(content) - 1],
+                content + b"x",
+                content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+                b"\x80\x04\x95" + content,  # as a pickle begins
+            ):
+                refused = await client.put("/v1/collections/new", content=wrong)
+                assert refused.status_code == 422, refused.text
+                assert str(sqlite.folder) not in refused.text
+            for settings in ("", "{", "[]", '{"slots": 99}', '{"more": 1}', "null"):
+                refused = await client.put("/v1/collections/new", params={"settings": settings}, content=content)
+                assert refused.status_code == 422, refused.text
+            assert sorted(engine.folder.iterdir()) == before
+            taken = await client.put("/v1/collections/new", params={"settings": '{"slots": 2}'}, content=content)
+            assert taken.status_code == 201
+            again = await client.put("/v1/collections/new", content=content)
+            assert (again.status_code, again.json()["error"]) == (409, "exists")
+
+    run(scenario())
+
+
+def test_no_pickle_anywhere() -> None:
+    import zoomrank.service
+
+    for file in Path(zoomrank.service.__file__).parent.rglob("*.py"):
+        text = file.read_text()
+        assert "pickle" not in text
+        assert "eval(" not in text
+        assert "allow_pickle" not in text

@@ -1,0 +1,83 @@
+"""Many clients at once, over real connections: no update is lost."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.killing import Client, Memory, check, kill, make_collection, nursery
+from tests.support.services import Place, audit, run, served, started
+from zoomrank.service.engine import Engine
+from zoomrank.service.served_collection import Served
+
+
+def test_clients_at_once_lose_nothing(place: Place) -> None:
+    make_collection(place)
+    memory = Memory()
+    with nursery() as servers:
+        pid, address = servers.start(place, 2**20)
+        clients = [Client(address, memory, seed) for seed in range(12)]
+        for client in clients:
+            client.start()
+        enough = threading.Event()
+        while len(memory.told) < 400 and any(client.is_alive() for client in clients):
+            enough.wait(0.01)
+        for client in clients:
+            client.stopping = True
+            client.join(30)
+            assert client.failure is None
+        kill(pid)
+    assert len(memory.told) >= 400
+    assert not memory.unsure
+    found = check(place, memory)
+    assert len(found.answers) == len(memory.shown)
+    assert len(memory.told) <= found.answered
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
+    place: Place, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    """Somebody asks some turns of the loop after a query has turned out to be new: for one number of turns, that is
+    between this and the making of its learner.
+    """
+
+    async def in_the_loop(function: Callable[..., Any], *arguments: Any) -> Any:
+        """What would be done in a thread: there, nobody knows how many turns of the loop it takes."""
+        if not asked:
+            ask_after(turns)
+            return function(*arguments)
+        await asyncio.sleep(0.01)  # the first visit is written down meanwhile
+        result = function(*arguments)
+        await asyncio.sleep(0.01)  # more visits are
+        return result
+
+    def ask_after(turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(ask_after, turns - 1)
+        else:
+            asked.append(asyncio.create_task(visits()))
+
+    async def visits() -> None:
+        engine, where = there[0]
+        for _ in range(10):
+            impression, documents = await engine.rank(where, "owl")
+            assert await engine.feedback(impression, documents[0]["id"]) == "learned"
+            await asyncio.sleep(0.003)
+
+    async def scenario() -> None:
+        async with started(place) as engine:
+            where = await served(engine)
+            with monkeypatch.context() as patched:
+                patched.setattr(asyncio, "to_thread", in_the_loop)
+                there.append((engine, where))
+                await visits()
+                await asyncio.gather(*asked)
+            found = await audit(engine)
+            assert (found.learners, found.answered) == (1, 20)
+
+    there: list[tuple[Engine, Served]] = []
+    asked: list[asyncio.Task[None]] = []
+    run(scenario())

@@ -1,0 +1,170 @@
+"""The page in a real browser: what a person sees and does, on a desk and on a phone, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.support.serving import serving
+from zoomrank.cli import sample_library as sample
+from zoomrank.client import Client
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUERY = "java"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium"),
+    pytest.mark.xdist_group("page"),  # one browser
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A library whose visitors have clicked a little."""
+    with serving(tmp_path_factory.mktemp("service")) as address, Client(address, trust_env=False) as client:
+        client.create_collection("library", sample.library())
+        for query in (QUERY, HOSTILE):
+            _visitors(client, query, 60)
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page on which nothing goes wrong behind the scenes."""
+    page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    yield page
+    page.close()
+    assert wrong == []
+
+
+def _number(page: Page, name: str) -> int:
+    return int("".join(filter(str.isdigit, page.get_by_test_id(name).inner_text())))
+
+
+def test_the_overview_leads_to_a_query(page: Page) -> None:
+    page.goto("/")
+    expect(page.get_by_test_id("overview-collections")).to_contain_text("library")
+    expect(page.get_by_test_id("overview-queries")).to_contain_text(QUERY)
+    page.get_by_test_id("query-link").filter(has_text=QUERY).first.click()
+    expect(page.get_by_test_id("query-document")).to_have_count(5)
+    assert page.get_by_test_id("query-impressions").inner_text().find("60") >= 0
+
+
+def test_the_ranking_is_the_next_visitors(page: Page, address: str) -> None:
+    with Client(address, trust_env=False) as client:
+        known = client.query("library", QUERY)["ranking"]
+        page.goto(f"/#/c/library/q/{QUERY}")
+        ranking = page.get_by_test_id("query-ranking")
+        for document in known:
+            expect(ranking).to_contain_text(document["title"])
+            expect(ranking).to_contain_text(document["why"])
+        assert client.rank("library", QUERY).ids == [document["id"] for document in known]
+
+
+def _visitors(client: Client, query: str, count: int) -> None:
+    """So many visitors who click here and there."""
+    for number in range(count):
+        answer = client.rank("library", query)
+        client.feedback(answer, answer.ids[number % 7] if number % 7 < len(answer.ids) else None)
+
+
+def test_the_zoom_tree_refines_itself(page: Page, address: str) -> None:
+    with Client(address, trust_env=False) as client:
+        _visitors(client, "refined", 2)
+        page.goto("/#/c/library/q/refined")
+        drawn = page.get_by_test_id("zoom-tree").locator("path.surface")
+        expect(drawn.first).to_be_visible()
+        before = drawn.count()
+        _visitors(client, "refined", 40)
+        expect(drawn.nth(before)).to_be_attached(timeout=20_000)  # more of it than there was
+
+
+def test_somebody_plays(page: Page) -> None:
+    page.goto("/#/c/library/play/by%20hand")
+    first = page.get_by_test_id("play-document").first
+    expect(first).to_be_visible()
+    before = _number(page, "play-visitors") if page.get_by_test_id("play-visitors").count() else 0
+    first.click()
+    page.get_by_test_id("play-none").click()
+    expect(page.get_by_test_id("play-document")).to_have_count(5)
+    assert _number(page, "play-visitors") >= before
+
+
+def test_simulated_visitors_teach_it(page: Page, address: str) -> None:
+    page.goto("/#/c/library/play/simulated")
+    page.get_by_test_id("play-speed-10").click()
+    page.get_by_test_id("play-start").click()
+    with Client(address, trust_env=False) as client:
+        page.wait_for_function("() => document.querySelector('[data-testid=play-visitors]').innerText.length > 0")
+        for _ in range(100):
+            page.wait_for_timeout(200)
+            if any(row["query"] == "simulated" and row["answered"] >= 100 for row in client.queries("library")):
+                break
+        page.get_by_test_id("play-pause").click()
+        counts = client.query("library", "simulated")
+    assert counts["answered"] >= 100
+    assert counts["satisfied"] > 0
+
+
+def test_titles_and_queries_are_text_and_nothing_else(page: Page) -> None:
+    page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+    page.goto("/")
+    expect(page.get_by_test_id("overview-queries")).to_contain_text(HOSTILE)
+    page.get_by_test_id("query-link").filter(has_text=HOSTILE).first.click()
+    expect(page.get_by_test_id("query-document")).to_have_count(5)
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_the_keyboard_is_enough(page: Page) -> None:
+    page.goto("/#/c/library/play/keys")
+    expect(page.get_by_test_id("play-document").first).to_be_visible()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.testid || ''") == "play-none":
+            break
+    assert page.evaluate("document.activeElement.dataset.testid") == "play-none"
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("play-document")).to_have_count(5)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("route", ["/", f"/#/c/library/q/{QUERY}", "/#/c/library/play"])
+def test_it_fits_a_phone(browser: Browser, address: str, scheme: Any, route: str) -> None:
+    page = browser.new_page(base_url=address, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    page.goto(route)
+    expect(page.locator("main")).to_be_visible()
+    page.wait_for_timeout(500)
+    sizes: dict[str, int] = json.loads(
+        page.evaluate("JSON.stringify({there: document.documentElement.scrollWidth, seen: window.innerWidth})")
+    )
+    page.close()
+    assert sizes["there"] <= sizes["seen"]
+
+
+def test_a_key_is_asked_for(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    from zoomrank.service.http.access import Keys
+
+    with serving(tmp_path_factory.mktemp("keys"), keys=Keys({"k" * 16: "admin"})) as address:
+        page = browser.new_page(base_url=address)
+        page.goto("/")
+        page.get_by_test_id("key-input").fill("k" * 16)
+        page.get_by_test_id("key-save").click()
+        expect(page.get_by_test_id("overview-empty")).to_be_visible()
+        page.close()

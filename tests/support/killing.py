@@ -1,0 +1,286 @@
+"""Servers that are killed: a nursery that starts them at once, clients that remember what they were told, and a check.
+
+`python -m tests.support.killing` is the nursery: it has everything imported and compiled, and forks a server for every
+line that it reads. When its input ends, as it does when the tests end, however they end, so do all of its servers.
+"""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.services import Audit, Place, audit, key_of, run, served, small_collection
+from zoomrank.service.engine import Engine
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN
+
+SETTINGS: dict[str, Any] = {"slots": 3, "answer_within": 1.0}  # some answers come too late
+QUERIES = [f"query {number}" for number in range(12)]
+_TIMEOUT = 30
+
+
+def main() -> None:
+    """Fork servers."""
+    from zoomrank.service import engine as engine_module
+    from zoomrank.service import learner_cache as learners_module
+    from zoomrank.service.server import make_server
+
+    learners_module.SNAPSHOT_EVERY, engine_module.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
+    _warm_up()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    children = []
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            server = make_server(Path(order["folder"]), port=0, store=order["address"], memory=order["memory"])
+            server.announce = lambda address: print(json.dumps({"pid": os.getpid(), "address": address}), flush=True)
+            server.run()
+            os._exit(0)
+        children.append(child)
+        print(json.dumps({"pid": child}), flush=True)
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+def _warm_up() -> None:
+    """Compile what servers need, before there are threads."""
+    from zoomrank import ZoomRank
+
+    ranker = ZoomRank(small_collection().tree, slots=3, seed=0)
+    ranker.learn(ranker.rank(), 1)
+
+
+class Nursery:
+    """Starts servers that have nothing to import any more."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.killing"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def start(self, place: Place, memory: int) -> tuple[int, str]:
+        """A server's process, and its address."""
+        pid = self.begin(place, memory)
+        answer = self._answer()
+        assert answer["pid"] == pid
+        return pid, answer["address"]
+
+    def begin(self, place: Place, memory: int) -> int:
+        """A server's process; nobody waits until it serves."""
+        assert self._process.stdin is not None
+        order = {"folder": str(place.folder), "address": place.address, "memory": memory}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._answer(pid_only=True)["pid"])
+
+    def _answer(self, pid_only: bool = False) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        while True:
+            line = self._process.stdout.readline()
+            assert line, "a server did not start"
+            answer: dict[str, Any] = json.loads(line)
+            if pid_only == ("address" not in answer):  # that of one that was killed as it said so is not wanted
+                return answer
+
+    def close(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._process.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def nursery() -> Iterator[Nursery]:
+    made = Nursery()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def kill(pid: int) -> None:
+    """kill -9, and wait until it is gone."""
+    os.kill(pid, signal.SIGKILL)
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.002)
+
+
+@dataclass
+class Memory:
+    """What clients were told, and what they never heard back about."""
+
+    shown: dict[str, list[str]] = field(default_factory=dict)  # impressions that were acknowledged
+    told: dict[str, str | None] = field(default_factory=dict)  # feedback that was acknowledged
+    unsure: dict[str, str | None] = field(default_factory=dict)  # feedback that was sent
+    repeated: int = 0
+    expired: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Client(threading.Thread):
+    """Asks and answers until it is cut off."""
+
+    def __init__(self, address: str, memory: Memory, seed: int) -> None:
+        super().__init__(daemon=True)
+        self.host = address.removeprefix("http://")
+        self.memory = memory
+        self.random = random.Random(seed)
+        self.stopping = False
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            connection = http.client.HTTPConnection(self.host, timeout=_TIMEOUT)
+            with contextlib.closing(connection):
+                while not self.stopping:
+                    self._visit(connection)
+        except (OSError, http.client.HTTPException):
+            pass  # the server was killed
+        except BaseException as error:  # noqa: BLE001  (the test has to know)
+            self.failure = error
+
+    def _post(self, connection: http.client.HTTPConnection, path: str, body: Any) -> tuple[int, Any]:
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def _visit(self, connection: http.client.HTTPConnection) -> None:
+        status, ranking = self._post(
+            connection, "/v1/collections/shop/rank", {"query": self.random.choice(QUERIES), "slots": 3}
+        )
+        assert status == 200, ranking
+        documents = [one["id"] for one in ranking["documents"]]
+        with self.memory.lock:
+            self.memory.shown[ranking["impression"]] = documents
+        fate = self.random.random()
+        if fate < 0.85:
+            self._tell(connection, ranking["impression"], self.random.choice([*documents, None]))
+        if fate < 0.3:  # once more what was said before, or what may not have arrived
+            with self.memory.lock:
+                known = [*list(self.memory.unsure.items())[:3], *list(self.memory.told.items())[-5:]]
+            if known:
+                self._tell(connection, *self.random.choice(known))
+
+    def _tell(self, connection: http.client.HTTPConnection, impression: str, clicked: str | None) -> None:
+        with self.memory.lock:
+            before = impression in self.memory.told
+            if not before:
+                self.memory.unsure[impression] = clicked
+        status, answer = self._post(connection, "/v1/feedback", {"impression": impression, "clicked": clicked})
+        assert status in (200, 410), (status, answer)
+        with self.memory.lock:
+            if status == 410:
+                self.memory.expired += 1
+                self.memory.unsure.pop(impression, None)
+                return
+            assert not (before and answer["status"] == "learned"), "applied twice"
+            self.memory.repeated += answer["status"] == "repeated"
+            self.memory.told[impression] = clicked
+            self.memory.unsure.pop(impression, None)
+
+
+def check(place: Place, memory: Memory) -> Audit:
+    """Nothing acknowledged is lost, nothing is there twice, and what comes back is what the whole log makes."""
+
+    async def scenario() -> Audit:
+        engine = Engine(place.open(), place.folder)
+        await engine.start()
+        engine._sweeper.cancel()
+        try:
+            found = await audit(engine)
+        finally:
+            await engine.stop()
+        for impression in memory.shown:
+            assert key_of(impression) in found.answers, "an impression was lost"
+        for impression, clicked in memory.told.items():
+            slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
+            assert found.answers[key_of(impression)] == slot, "feedback was lost"
+        for impression, clicked in memory.unsure.items():
+            slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
+            assert found.answers[key_of(impression)] in (None, slot, TIMED_OUT, UNSEEN)
+        return found
+
+    found = run(scenario())
+    assert isinstance(found, Audit)
+    place.opened.clear()
+    return found
+
+
+def torment(place: Place, kills: int, seed: int, clients: int = 4, longest: float = 0.6) -> dict[str, int]:
+    """Kill a server again and again at random moments under load; check after every kill."""
+    random_ = random.Random(seed)
+    memory, found = Memory(), Audit()
+    during_start = 0
+    make_collection(place)
+    with nursery() as servers:
+        for life in range(kills):
+            budget = random_.choice([0, 100_000, 2**30])  # with evictions, and without
+            if random_.random() < 0.15:
+                pid = servers.begin(place, budget)  # killed while it starts
+                time.sleep(random_.random() * 0.1)
+                kill(pid)
+                during_start += 1
+                found = check(place, memory)
+                continue
+            pid, address = servers.start(place, budget)
+            threads = [Client(address, memory, seed * 1_000_000 + life * 100 + number) for number in range(clients)]
+            for thread in threads:
+                thread.start()
+            time.sleep(random_.random() * longest)
+            kill(pid)
+            for thread in threads:
+                thread.stopping = True
+                thread.join(_TIMEOUT)
+                assert not thread.is_alive()
+                if thread.failure is not None:
+                    raise thread.failure
+            found = check(place, memory)
+    return {
+        "kills": kills,
+        "while starting": during_start,
+        "impressions acknowledged": len(memory.shown),
+        "feedback acknowledged": len(memory.told),
+        "repeated": memory.repeated,
+        "expired": memory.expired,
+        "never heard of": len(memory.unsure),
+        "impressions in the log": len(found.answers),
+        "answers in the log": found.answered,
+        "learners": found.learners,
+    }
+
+
+def make_collection(place: Place) -> None:
+    async def scenario() -> None:
+        engine = Engine(place.open(), place.folder)
+        await engine.start()
+        await served(engine, **SETTINGS)
+        await engine.stop()
+
+    asyncio.run(scenario())
+    place.opened.clear()
+
+
+if __name__ == "__main__":
+    main()

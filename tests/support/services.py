@@ -1,0 +1,187 @@
+"""What tests of the service share: a small collection, a clock, engines that stop or crash, an audit of the log."""
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from zoomrank.documents import Collection
+from zoomrank.service.engine import Engine
+from zoomrank.service.http.access import Keys
+from zoomrank.service.http.app import make_app
+from zoomrank.service.query_learner import Learner
+from zoomrank.service.served_collection import Served
+from zoomrank.service.settings import Settings
+from zoomrank.service.storage import store as stored_as
+from zoomrank.service.storage.events import UNSEEN, Event, is_satisfied
+from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.stores import open_store
+
+START = 1_700_000_000.0  # an ordinary day
+BRANCHES, TWIGS, LEAVES = 4, 3, 3
+
+
+@dataclass
+class Clock:
+    """Time that passes when a test says so."""
+
+    time: float = START
+
+    def __call__(self) -> float:
+        return self.time
+
+    def pass_by(self, seconds: float) -> None:
+        self.time += seconds
+
+
+@dataclass
+class Place:
+    """Where a service keeps everything: a folder, and a database if it is not in that folder."""
+
+    folder: Path
+    address: str | None = None
+    opened: list[Store] = field(default_factory=list)
+
+    def open(self) -> Store:
+        store = open_store(self.folder, self.address)
+        self.opened.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self.opened:
+            store.close()
+
+
+def small_collection() -> Collection:
+    """36 documents, three levels deep."""
+    return Collection.from_taxonomy(
+        {
+            f"d{branch}{twig}{leaf}": ("All", f"Branch {branch}", f"Twig {branch}{twig}")
+            for branch in range(BRANCHES)
+            for twig in range(TWIGS)
+            for leaf in range(LEAVES)
+        },
+        titles={"d000": "The first"},
+    )
+
+
+def run(scenario: Coroutine[Any, Any, Any]) -> Any:
+    """A scenario, from beginning to end; one that hangs is stopped."""
+    return asyncio.run(asyncio.wait_for(scenario, 120))
+
+
+@contextlib.asynccontextmanager
+async def started(
+    place: Place, now: Callable[[], float] | None = None, budget: int = 2**30, crash: bool = False
+) -> AsyncIterator[Engine]:
+    """An engine; at the end it stops, or is left as a crash leaves it."""
+    engine = Engine(place.open(), place.folder, budget, now or Clock())
+    await engine.start()
+    engine._sweeper.cancel()  # tests sweep when they want to
+    try:
+        yield engine
+    finally:
+        if crash:
+            await abandon(engine)
+        else:
+            await engine.stop()
+
+
+async def abandon(engine: Engine) -> None:
+    """Leave an engine: nothing more is written."""
+    engine._sweeper.cancel()
+    while engine.journal._writing is not None:
+        await asyncio.sleep(0.001)
+    engine.journal._handed = None
+    engine.journal._work.release()
+    engine.journal._thread.join()
+    engine.store.close()
+
+
+async def served(engine: Engine, name: str = "shop", **settings: Any) -> Served:
+    """The small collection, served."""
+    if name in engine.served:
+        return engine.served[name]
+    return await engine.add_collection(name, small_collection, Settings(**{"slots": 3, **settings}))
+
+
+@contextlib.asynccontextmanager
+async def client_of(
+    engine: Engine, keys: Keys | None = None, largest_body: int = 2**24
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the HTTP application of an engine that was started."""
+    transport = httpx.ASGITransport(app=make_app(engine, keys, largest_body), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+
+
+@dataclass
+class Audit:
+    """What the log of a store says."""
+
+    answers: dict[tuple[int, int], int | None] = field(default_factory=dict)  # of each (learner, impression)
+    learners: int = 0
+
+    @property
+    def answered(self) -> int:
+        return sum(answer is not None for answer in self.answers.values())
+
+
+async def audit(engine: Engine) -> Audit:
+    """Check that log, learners, counts and activity agree: every learner is what its whole log makes of it."""
+    found = Audit()
+    activity: Counter[tuple[int, int]] = Counter()
+    places: set[int] = set()
+    for number, collection, query in engine.store._read("SELECT id, collection, query FROM learners ORDER BY id"):
+        where = engine._by_id[collection]
+        log = list(engine.store.events(number))
+        assert [place for place, _ in log] == sorted({place for place, _ in log})
+        assert places.isdisjoint(place for place, _ in log)
+        places.update(place for place, _ in log)
+        for _, event in log:
+            _audit_event(found, activity, collection, event)
+        replayed = Learner.restored(number, where.bandit, where.settings, None)
+        replayed.replay(event for _, event in log)
+        live = await engine.learners.find(where, query)
+        assert live is not None
+        assert live.number == number
+        assert live.counts == replayed.counts
+        assert live.snapshot() == replayed.snapshot(), f"learner {number} is not what its log makes of it"
+        found.learners += 1
+    assert len(places) == engine.store._read("SELECT COUNT(*) FROM events")[0][0], "events of unknown learners"
+    assert {key: count for key, count in engine.store.totals().items() if count} == dict(activity)
+    assert {key: count for key, count in engine.totals.items() if count} == dict(activity)
+    assert sum(engine.learners.queries.values()) == found.learners
+    return found
+
+
+def _audit_event(found: Audit, activity: Counter[tuple[int, int]], collection: int, event: Event) -> None:
+    key = (event.learner, event.number)
+    if event.answer is None:
+        assert key not in found.answers, "shown twice"
+        found.answers[key] = None
+        activity[collection, stored_as.SHOWN] += 1
+        return
+    assert found.answers[key] is None, "answered twice"
+    found.answers[key] = event.answer
+    if is_satisfied(event.answer):
+        activity[collection, event.answer] += 1
+        activity[collection, stored_as.SATISFIED] += 1
+    else:
+        activity[collection, stored_as.UNSEEN if event.answer == UNSEEN else stored_as.ABANDONED] += 1
+
+
+def key_of(impression: str) -> tuple[int, int]:
+    """The learner and the number of an impression's name."""
+    learner, number, *_ = impression.split("-")
+    return int(learner, 16), int(number, 16)
+
+
+def as_json(response: httpx.Response) -> Any:
+    return json.loads(response.content)
