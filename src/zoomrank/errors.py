@@ -67,8 +67,8 @@ class ImpossibleEventError(ZoomrankError):
     """A question about visitors that do not exist: nobody skips all these documents."""
 
 
-class TooLargeError(ZoomrankError):
-    """An exhaustive answer was asked for where it would take too long."""
+class SearchTooLargeError(ZoomrankError):
+    """An exhaustive search was asked for that would take too long."""
 
 
 class ParameterError(ZoomrankError):

@@ -205,7 +205,7 @@ def test_an_answer_that_could_not_be_learned_was_not_heard(place: Place, monkeyp
             name, documents = await engine.rank(shop, "owl")
             learner = await engine.known(shop, "owl")
             with monkeypatch.context() as patched:
-                patched.setattr(learner.ranker, "absorb", no_memory)
+                patched.setattr(learner.ranker, "learn_arrays", no_memory)
                 with pytest.raises(MemoryError):
                     await engine.feedback(name, documents[0]["id"])
             assert await engine.feedback(name, documents[0]["id"]) == "learned"

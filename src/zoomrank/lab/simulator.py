@@ -15,11 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zoomrank.bandits.interface import roomy
+from zoomrank.bandits.kernels import roomy
 from zoomrank.compiled import Scalar, compiled
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.numbers import Array, whole_number
-from zoomrank.rankers.ranked import Impressions, Ranked, absorb, empty_impressions, fill
+from zoomrank.rankers import Ranked
+from zoomrank.rankers.kernels import RankingArrays, empty_rankings, learn_row, rank_row
 from zoomrank.spaces import DocumentId
 from zoomrank.users import UserDistribution
 from zoomrank.users.first_click import first_click
@@ -103,7 +104,7 @@ def window_ends(rounds: int, windows: Sequence[int] | int = WINDOWS) -> list[int
 
 @compiled
 def _play(
-    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
+    state: Any, users: Any, log: RankingArrays, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
 ) -> Scalar:
     """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
     delay = len(clicks) - 1
@@ -112,12 +113,12 @@ def _play(
         if not roomy(state):
             return t
         row = t % len(clicks)
-        fill(state, log, row, duplicates, rngs[0])
+        rank_row(state, log, row, duplicates, rngs[0])
         clicks[row] = first_click(users, log.shown[row], rngs[1])
         counts[clicks[row]] += 1
         if t >= delay:
             answered = (t - delay) % len(clicks)
-            absorb(state, log, answered, min(clicks[answered], slots))
+            learn_row(state, log, answered, min(clicks[answered], slots))
     return span[1]
 
 
@@ -126,7 +127,7 @@ def _simulate_compiled(
 ) -> Trace:
     if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
         raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
-    log = empty_impressions(late + 1, ranker.slots)
+    log = empty_rankings(late + 1, ranker.slots)
     pending = np.zeros(late + 1, np.int64)
     clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
     shown = []

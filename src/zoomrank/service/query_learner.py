@@ -20,7 +20,7 @@ import numpy as np
 
 from zoomrank.bandits import Bandit
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.ranked import Impressions
+from zoomrank.rankers.kernels import RankingArrays
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.settings import Settings
@@ -68,17 +68,17 @@ class Learner:
         self.written = 0  # of them are in the last snapshot
         self.listed = -1  # impressions, as lists of queries have it
 
-    def show(self, time: float, slots: int, eligible: Eligible | None) -> tuple[Event, Impressions]:
+    def show(self, time: float, slots: int, eligible: Eligible | None) -> tuple[Event, RankingArrays]:
         """Choose a ranking for the next visitor."""
         ranking = self.next_ranking(slots, eligible)
         event = Event(self.number, self.ranker.made, time, None, pack(ranking))
         self.note(event)
         return event, ranking
 
-    def next_ranking(self, slots: int, eligible: Eligible | None = None) -> Impressions:
+    def next_ranking(self, slots: int, eligible: Eligible | None = None) -> RankingArrays:
         """What the next visitor will be shown; asking changes nothing."""
         self._draw_for(self.ranker.made)
-        return self.ranker.choose(1, eligible, slots)
+        return self.ranker.rank_arrays(1, eligible, slots)
 
     def _draw_for(self, impression: int) -> None:
         """Chance depends on the number of the impression alone, so that the log need not say what was drawn."""
@@ -97,11 +97,11 @@ class Learner:
             raise ExpiredError("This impression has expired.")
         return self.answers[number - self.first]
 
-    def shown_at(self, number: int) -> Impressions:
+    def shown_at(self, number: int) -> RankingArrays:
         """The ranking of an impression that waits."""
         return unpack(self.waiting[number][1])
 
-    def answer(self, number: int, answer: int, time: float, ranking: Impressions | None = None) -> Event:
+    def answer(self, number: int, answer: int, time: float, ranking: RankingArrays | None = None) -> Event:
         """Learn what became of an impression that waits; its ranking, if it is at hand, need not be unpacked again."""
         event = Event(self.number, number, time, answer, None)
         self.note(event, ranking)
@@ -117,7 +117,7 @@ class Learner:
                 break
         return late
 
-    def note(self, event: Event, ranking: Impressions | None = None) -> None:
+    def note(self, event: Event, ranking: RankingArrays | None = None) -> None:
         """Take an event in."""
         if event.answer is None:
             assert event.shown is not None  # noqa: S101
@@ -136,7 +136,7 @@ class Learner:
             self.marks.append((number, time))
             self._forget(time - self.settings.answer_within)
 
-    def _note_answer(self, number: int, answer: int, ranking: Impressions | None) -> None:
+    def _note_answer(self, number: int, answer: int, ranking: RankingArrays | None) -> None:
         if answer == UNSEEN:
             self.counts.unseen += 1
         else:
@@ -144,9 +144,9 @@ class Learner:
         del self.waiting[number]
         self.answers[number - self.first] = answer
 
-    def _learn(self, answer: int, ranking: Impressions) -> None:
+    def _learn(self, answer: int, ranking: RankingArrays) -> None:
         click = answer if is_satisfied(answer) else None
-        self.ranker.absorb(ranking, np.array([self.ranker.slots if click is None else click]))
+        self.ranker.learn_arrays(ranking, np.array([self.ranker.slots if click is None else click]))
         counts = self.counts  # nothing is counted before all that can fail is done
         for slot in range(ranking.shown.shape[1] if click is None else click + 1):
             counts.examined[slot] += 1

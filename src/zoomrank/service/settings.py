@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zoomrank import rankers
-from zoomrank.bandits import Anytime, Bandit
+from zoomrank.bandits import Bandit
 from zoomrank.errors import ParameterError
+from zoomrank.rankers.registry import WITHOUT_HORIZON, endless_bandit
 from zoomrank.spaces import DocumentTree
 
 LONGEST_NAME = 64
 LONGEST_QUERY = 512
 MOST_SLOTS = 50
 MOST_NAMED = 100_000  # documents that one request may name
-ALGORITHMS = (
-    "ZoomRank",
-    "RankThompson",
-    "RankRandom",
-    "RankCorrZoom",
-    "RankZoom",
-    "RankContextZoom",
-    "RankUCB1",
-    "RankKLUCB",
-    "CascadeKLUCB",
-    "RankGridUCB1",
-    "RankGridEXP3",
-)
-FOREVER = frozenset({"ZoomRank", "RankThompson", "RankRandom", "RankKLUCB", "CascadeKLUCB"})  # need no phases
+ALGORITHMS = WITHOUT_HORIZON  # visitors come for ever
 
 
 class Settings(BaseModel):
@@ -45,11 +32,6 @@ class Settings(BaseModel):
 
     def bandit(self, tree: DocumentTree) -> Bandit:
         """The learner of each slot, of which all queries share one."""
-        kind: Any = getattr(rankers, self.algorithm)
         if self.slots > len(tree):
             raise ParameterError(f"{self.slots} slots cannot be filled from {len(tree)} documents.")
-        try:
-            bandit: Bandit = kind.make(tree, **self.parameters)
-        except TypeError as error:
-            raise ParameterError(f"{self.algorithm} does not take these parameters: {error}.") from error
-        return bandit if self.algorithm in FOREVER else Anytime(bandit)
+        return endless_bandit(self.algorithm, tree, self.parameters)

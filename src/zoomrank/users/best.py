@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zoomrank.errors import TooLargeError
+from zoomrank.errors import SearchTooLargeError
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentId
 from zoomrank.spaces.ids import Positions
@@ -114,7 +114,7 @@ def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
         nonlocal evaluations, best, found
         evaluations += 1
         if evaluations > limit:
-            raise TooLargeError(f"The optimum over {len(users)} documents takes more than {limit} evaluations.")
+            raise SearchTooLargeError(f"The optimum over {len(users)} documents takes more than {limit} evaluations.")
         log_skip, means = users.given_skipped(_positions(chosen))
         already = satisfied(log_skip)
         if log_skip == -np.inf:

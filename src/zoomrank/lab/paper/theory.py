@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from zoomrank.errors import ParameterError, TooLargeError
+from zoomrank.errors import ParameterError, SearchTooLargeError
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.covering import covering_dimension, covering_number, zooming_dimension
@@ -39,7 +39,7 @@ def facts(tree: DocumentTree, users: UserDistribution, slots: int) -> Facts:
     """Look at an instance as only an all-knowing observer can."""
     try:
         optimum, exact = users.optimum(slots, limit=_SEARCH).satisfaction, True
-    except TooLargeError:
+    except SearchTooLargeError:
         optimum, exact = users.optimum_bound(slots), False
     return Facts(
         greedy=users.greedy(slots).satisfaction,

@@ -63,7 +63,7 @@ async def query(engine: Engine, served: Served, query: str) -> dict[str, Any]:
     """One query: what became of its impressions, and what the next visitor will see."""
     learner = await engine.known(served, query)
     ranking = learner.next_ranking(served.settings.slots)
-    reasons = learner.ranker.reasons(ranking)
+    reasons = learner.ranker.explain_arrays(ranking)
     documents = [dict(row) for row in served.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
         label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
