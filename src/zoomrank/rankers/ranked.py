@@ -20,7 +20,7 @@ from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
 from zoomrank.rankers.kernels import RankingArrays
 from zoomrank.rankers.ranking import Ranking, Rankings
-from zoomrank.rankers.slot_bandits import SlotBandits
+from zoomrank.rankers.slot_bandits import SlotBandits, cannot
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
 
@@ -218,7 +218,7 @@ class Ranked(SlotBandits):
         if tree.grown_from is None or tree.grown_from.fingerprint != self.tree.fingerprint:
             raise ParameterError("A ranker can only move to a tree that was made by its own tree's grown().")
         if not self.bandit.growable:
-            raise ParameterError(f"{self._cannot('take new documents in', 'growable')} Make a new ranker.")
+            raise ParameterError(f"{cannot(self.bandit, 'take new documents in', 'growable')} Make a new ranker.")
         self.bandit, self.state = self.bandit.transplanted(self.state, tree)
         place = tree.documents.positions(self.tree.documents)
         self.moves = [place[move] for move in self.moves] + [place]

@@ -96,7 +96,7 @@ class SlotBandits:
         }
 
     def _restrict(self, present: Eligible) -> None:
-        self._check_eligible(present, self.slots)
+        check_eligible(self.bandit, present, self.slots)
         self.present = None if len(present) == len(self.tree) else present
 
     def _allowed(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Eligible | None:
@@ -108,16 +108,20 @@ class SlotBandits:
         elif eligible.documents is not self.tree.documents:
             raise UnknownDocumentError("The eligible documents are those of another collection.")
         allowed = eligible if self.present is None else eligible & self.present
-        self._check_eligible(allowed, slots)
+        check_eligible(self.bandit, allowed, slots)
         return allowed
 
-    def _check_eligible(self, allowed: Eligible, slots: int) -> None:
-        if not self.bandit.restrictable:
-            raise ParameterError(self._cannot("choose among some documents only", "restrictable"))
-        if len(allowed) < slots:
-            raise SlotsError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
 
-    def _cannot(self, do: str, able: str) -> str:
-        from zoomrank.rankers.registry import those_who_are  # it knows all rankers
+def check_eligible(bandit: Bandit, allowed: Eligible, slots: int) -> None:
+    """Refuse to choose among some documents only where a bandit cannot, or where they are fewer than the slots."""
+    if not bandit.restrictable:
+        raise ParameterError(cannot(bandit, "choose among some documents only", "restrictable"))
+    if len(allowed) < slots:
+        raise SlotsError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
 
-        return f"{type(self.bandit).__name__} cannot {do}; {those_who_are(able)} can."
+
+def cannot(bandit: Bandit, do: str, able: str) -> str:
+    """Say what a bandit cannot do, and which rankers can."""
+    from zoomrank.rankers.registry import those_who_are  # it knows all rankers
+
+    return f"{type(bandit).__name__} cannot {do}; {those_who_are(able)} can."
