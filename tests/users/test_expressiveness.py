@@ -7,7 +7,7 @@ import pytest
 
 from tests.reference import relevance
 from tests.support.trees import lipschitz_mean, random_network, random_tree
-from tests.users.test_network import table_of
+from tests.users.test_tree_network import table_of
 from zoomrank import DocumentTree, FiniteMetric
 from zoomrank.errors import ParameterError, UnknownDocumentError
 from zoomrank.spaces import EdgeWeightedTree

@@ -63,7 +63,7 @@ from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentId, DocumentTree
-from zoomrank.spaces.naming import scramble
+from zoomrank.spaces.scrambling import scramble
 
 
 class Pairs(NamedTuple):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.documents.reading import PathLike, Table, chosen_columns, read_columns
+from zoomrank.documents.source_files import PathLike, Table, chosen_columns, read_columns
 from zoomrank.errors import (
     EmptyCollectionError,
     FeedbackError,
@@ -50,17 +50,30 @@ class Counts(NamedTuple):
 
     query: Array  # number of the query
     document: Array  # position in the tree
-    examined: Array
-    clicked: Array
+    looks: Array
+    clicks: Array
 
 
 class ClickLog:
     """What visitors looked at and clicked, counted by query and document.
 
+    Parameters
+    ----------
+    impressions : iterable of tuple
+        For each impression its query, the documents that were shown, from the top, and the one that was clicked first,
+        or None.
+
+    Attributes
+    ----------
+    impressions, clicks : int
+        How many there are.
+
+    Examples
+    --------
     >>> log = ClickLog([("owls", ["a", "b", "c"], "b"), ("owls", ["a", "c"], None)])
     >>> log
     ClickLog(2 impressions, 1 clicks, 1 queries)
-    >>> log.counted(DocumentIds(3, ["a", "b", "c"])).examined.tolist()  # nobody knows whether c was seen the first time
+    >>> log.counted(DocumentIds(3, ["a", "b", "c"])).looks.tolist()  # nobody knows whether c was seen the first time
     [2, 1, 1]
     """
 
@@ -93,21 +106,78 @@ class ClickLog:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries, in the order in which they came."""
+        """The queries, in the order in which they came.
+
+        Returns
+        -------
+        tuple of str
+            Each query once.
+
+        Examples
+        --------
+        >>> ClickLog([("owls", ["a"], "a"), ("pikes", ["b"], None)]).queries
+        ('owls', 'pikes')
+        """
         return tuple(self._seen)
 
     @property
     def documents(self) -> list[str]:
-        """All documents that somebody looked at."""
+        """All documents that somebody looked at.
+
+        Returns
+        -------
+        list of str
+            Their ids, as texts.
+
+        Examples
+        --------
+        >>> ClickLog([("owls", ["a", "b", "c"], "b")]).documents
+        ['a', 'b']
+        """
         return list(dict.fromkeys(name for seen in self._seen.values() for name in seen))
 
     def unknown(self, documents: DocumentIds) -> list[str]:
-        """Documents of the log that a collection does not have."""
+        """List the documents of the log that a collection does not have.
+
+        Parameters
+        ----------
+        documents : DocumentIds
+            The ids of the collection.
+
+        Returns
+        -------
+        list of str
+            Ids, as texts.
+
+        Examples
+        --------
+        >>> ClickLog([("owls", ["a", "b"], "b")]).unknown(DocumentIds(2, ["b", "c"]))
+        ['a']
+        """
         places = _places(documents)
         return [name for name in self.documents if name not in places]
 
     def counted(self, documents: DocumentIds, unknown: str = "refuse") -> Counts:
-        """The counts of a collection's documents; others are refused, or skipped."""
+        """Count how often a collection's documents were looked at, and clicked.
+
+        Parameters
+        ----------
+        documents : DocumentIds
+            The ids of the collection.
+        unknown : {"refuse", "skip"}
+            What to do with documents that it does not have.
+
+        Returns
+        -------
+        Counts
+            Four arrays, sorted by query and document: number of the query, position of the document, looks, clicks.
+
+        Examples
+        --------
+        >>> log = ClickLog([("owls", ["a", "b"], "b"), ("owls", ["b"], None)])
+        >>> log.counted(DocumentIds(2, ["a", "b"])).looks.tolist()
+        [1, 2]
+        """
         if unknown not in ("refuse", "skip"):
             raise ParameterError(f"What to do with unknown documents is 'refuse' or 'skip', not {unknown!r}.")
         places = _places(documents)
@@ -131,7 +201,30 @@ class ClickLog:
 
 
 def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> ClickLog:
-    """Read a click log; `columns={"document": "sku"}` says which column is which where names are unusual."""
+    """Read a click log from a table (CSV, TSV, JSONL or Parquet): a row is an impression, or a document of one.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column is which where names are unusual, such as `{"document": "sku"}`.
+
+    Returns
+    -------
+    ClickLog
+        What was looked at, and clicked.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "clicks.csv")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write("impression,position,sku,clicked\\n1,1,owl,0\\n1,2,pike,1\\n")
+    ...     read_clicks(file, columns={"document": "sku"})
+    ClickLog(1 impressions, 1 clicks, 1 queries)
+    """
     file, names, read = read_columns(path)
     found = chosen_columns(file, names, columns or {}, USUAL_NAMES, needs=("clicked",))
     nested = "shown" in found

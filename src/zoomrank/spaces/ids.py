@@ -17,8 +17,17 @@ Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class DocumentIds(Sequence[DocumentId]):
-    """Ids in the order of the leaves; without any given, a document's id is its position.
+    """The ids of the documents of a collection, in the order of the leaves of its tree.
 
+    Parameters
+    ----------
+    count : int
+        How many documents there are.
+    ids : sequence of DocumentId, optional
+        Their ids, all different; without them a document's id is its position.
+
+    Examples
+    --------
     >>> ids = DocumentIds(3, ["cats", "dogs", "fish"])
     >>> ids.position("dogs"), ids[2]
     (1, 'fish')
@@ -76,7 +85,23 @@ class DocumentIds(Sequence[DocumentId]):
         return True
 
     def position(self, document: DocumentId) -> int:
-        """Where this document stands among the leaves."""
+        """Say where a document stands among the leaves.
+
+        Parameters
+        ----------
+        document : DocumentId
+            The document's id.
+
+        Returns
+        -------
+        int
+            Its position, counted from 0.
+
+        Examples
+        --------
+        >>> DocumentIds(3, [10, 20, 30]).position(20)
+        1
+        """
         if self._things is not None:
             place = self._place.get(document) if isinstance(document, Hashable) else None
             if place is not None:
@@ -98,7 +123,23 @@ class DocumentIds(Sequence[DocumentId]):
         raise UnknownDocumentError(f"No document has the id {document!r}; the first of {self._count} is {self[0]!r}.")
 
     def positions(self, documents: Iterable[DocumentId]) -> Positions:
-        """Where each of these documents stands; naming one twice is refused."""
+        """Say where each of some documents stands; naming one twice is refused.
+
+        Parameters
+        ----------
+        documents : iterable of DocumentId
+            The documents' ids.
+
+        Returns
+        -------
+        ndarray of int
+            Their positions, in the same order.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).positions(["fish", "cats"]).tolist()
+        [2, 0]
+        """
         places = [self.position(document) for document in documents]
         if len(set(places)) < len(places):
             twice = next(place for i, place in enumerate(places) if place in places[:i])
@@ -106,5 +147,21 @@ class DocumentIds(Sequence[DocumentId]):
         return np.array(places, dtype=np.int64)
 
     def at(self, positions: Iterable[int]) -> list[DocumentId]:
-        """The ids of the documents at these positions."""
+        """List the ids of the documents at some positions.
+
+        Parameters
+        ----------
+        positions : iterable of int
+            Positions, counted from 0.
+
+        Returns
+        -------
+        list of DocumentId
+            Their ids, in the same order.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).at([2, 0])
+        ['fish', 'cats']
+        """
         return [self[int(position)] for position in positions]

@@ -2,18 +2,18 @@
 here.
 """
 
-from zoomrank.users.best import BestRanking
-from zoomrank.users.checks import Check, Sampling, check_continuity, check_correlation
+from zoomrank.users.best_rankings import BestRanking
+from zoomrank.users.continuity_checks import Check, Sampling, check_continuity, check_correlation
 from zoomrank.users.distribution import UserDistribution
 from zoomrank.users.expressiveness import ExpressivenessBound, Stretched
-from zoomrank.users.models.echo import Echo
+from zoomrank.users.models.copied_relevance import Echo
 from zoomrank.users.models.independent import Independent
 from zoomrank.users.models.metric_network import MetricNetwork
 from zoomrank.users.models.mixture import Mixture
-from zoomrank.users.models.network import TreeNetwork
-from zoomrank.users.models.plain import PlainUsers
-from zoomrank.users.models.table import RelevanceTable
-from zoomrank.users.peaks import choose_peaks, peaks_mean, seat_customers
+from zoomrank.users.models.plain_users import PlainUsers
+from zoomrank.users.models.relevance_table import RelevanceTable
+from zoomrank.users.models.tree_network import TreeNetwork
+from zoomrank.users.peaked_means import choose_peaks, peaks_mean, seat_customers
 from zoomrank.users.worlds import (
     READINGS,
     chinese_restaurant,

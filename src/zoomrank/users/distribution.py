@@ -18,7 +18,7 @@ from zoomrank.errors import ImpossibleEventError, MeanError, ParameterError, Slo
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.spaces.ids import Positions
-from zoomrank.users.best import BestRanking, greedy, optimum, optimum_bound, satisfied
+from zoomrank.users.best_rankings import BestRanking, greedy, optimum, optimum_bound, satisfied
 from zoomrank.users.first_click import first_clicks
 
 

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from zoomrank.errors import CatalogueError, EmptyCollectionError, ParameterError, SourceError, UnknownDocumentError
 from zoomrank.spaces import DocumentId, DocumentIds, RootedTree, Space
-from zoomrank.users.models.table import RelevanceTable
+from zoomrank.users.models.relevance_table import RelevanceTable
 
 ONE_TOPIC = "all"  # what the only topic of ratings is called
 THRESHOLD = 4.0  # a rating that high means relevant

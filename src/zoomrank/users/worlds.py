@@ -22,12 +22,12 @@ from zoomrank.errors import MeanError, ParameterError, WeightError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree, FiniteMetric
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.models.echo import Echo
+from zoomrank.users.models.copied_relevance import Echo
 from zoomrank.users.models.independent import Independent
 from zoomrank.users.models.metric_network import MetricNetwork
 from zoomrank.users.models.mixture import Mixture, checked_shares
-from zoomrank.users.models.network import TreeNetwork
-from zoomrank.users.peaks import choose_peaks, peaks_mean_and_owners, seat_customers
+from zoomrank.users.models.tree_network import TreeNetwork
+from zoomrank.users.peaked_means import choose_peaks, peaks_mean_and_owners, seat_customers
 
 READINGS = ("network", "mixture", "mutations", "metric")
 

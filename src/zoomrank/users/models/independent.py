@@ -7,9 +7,9 @@ import numpy as np
 
 from zoomrank.numbers import Array
 from zoomrank.spaces import RootedTree, Space
-from zoomrank.spaces.topology import breadth_first_shape
+from zoomrank.spaces.trees.shape import breadth_first_shape
 from zoomrank.users.distribution import mean_array
-from zoomrank.users.models.network import TreeNetwork
+from zoomrank.users.models.tree_network import TreeNetwork
 
 
 class Independent(TreeNetwork):

@@ -13,7 +13,7 @@ from zoomrank.spaces import DocumentId, FiniteMetric, random_tree
 from zoomrank.spaces.ids import Positions
 from zoomrank.users.distribution import UserDistribution, mean_array
 from zoomrank.users.models.mixture import Mixture
-from zoomrank.users.models.network import TreeNetwork, check_theory
+from zoomrank.users.models.tree_network import TreeNetwork, check_theory
 
 
 class MetricNetwork(UserDistribution):

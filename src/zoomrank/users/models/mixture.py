@@ -15,7 +15,7 @@ from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds, Positions
 from zoomrank.users.distribution import UserDistribution
 from zoomrank.users.first_click import ForestState, whole_relevance
-from zoomrank.users.models.network import TreeNetwork, forest_state, orbits
+from zoomrank.users.models.tree_network import TreeNetwork, forest_state, orbits
 
 
 class Mixture(UserDistribution):

@@ -18,12 +18,12 @@ from zoomrank.errors import MeanError, MutationError, ParameterError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree, EdgeWeightedTree, RootedTree
 from zoomrank.spaces.ids import Positions
-from zoomrank.spaces.naming import scramble
+from zoomrank.spaces.scrambling import scramble
 from zoomrank.users.distribution import UserDistribution, mean_array
 from zoomrank.users.first_click import ForestState, lazy_relevance, whole_relevance
-from zoomrank.users.models.extension import average_of_children, lipschitz_extension
-from zoomrank.users.models.messages import log_skip_probability, posterior
-from zoomrank.users.models.mutation import (
+from zoomrank.users.networks.mean_extension import average_of_children, lipschitz_extension
+from zoomrank.users.networks.message_passing import log_skip_probability, posterior
+from zoomrank.users.networks.mutations import (
     ConditionReport,
     check_conditions,
     check_range,
@@ -222,7 +222,7 @@ def check_theory(documents: DocumentIds, mean: Array) -> None:
 
 def _with_lengths(tree: RootedTree) -> EdgeWeightedTree:
     if isinstance(tree, DocumentTree):
-        return EdgeWeightedTree.from_tree(tree)
+        return EdgeWeightedTree.from_document_tree(tree)
     if isinstance(tree, EdgeWeightedTree):
         return tree
     raise ParameterError("The conditions of Section 3.1 need distances: a tree with widths or lengths.")

@@ -18,7 +18,7 @@ from zoomrank.numbers import Array, whole_number
 from zoomrank.spaces import DocumentId, RootedTree, Space
 from zoomrank.spaces.ids import Positions
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.models.table import RelevanceTable
+from zoomrank.users.models.relevance_table import RelevanceTable
 
 
 class PlainUsers(UserDistribution):
