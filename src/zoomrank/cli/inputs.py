@@ -13,7 +13,8 @@ from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
 from zoomrank.lab.evaluation.judged import Topic
 from zoomrank.lab.inspection.look import LEAST_SCALE, suggested_scale
 from zoomrank.spaces import DocumentIds, DocumentTree
-from zoomrank.users.judgments import READERS, REFUSE, SKIP, THRESHOLD, Judgments, read_ratings
+from zoomrank.users.judgment_files import READERS, THRESHOLD, read_ratings
+from zoomrank.users.judgments import REFUSE, SKIP, Judgments
 
 if TYPE_CHECKING:
     from zoomrank.documents import Collection

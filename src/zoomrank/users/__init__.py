@@ -3,10 +3,10 @@ here.
 """
 
 from zoomrank.users.best_rankings import BestRanking
-from zoomrank.users.continuity_checks import Check, Sampling, check_continuity, check_correlation
+from zoomrank.users.continuity_checks import CheckResult, CheckSampling, check_continuity, check_correlation
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.expressiveness import ExpressivenessBound, Stretched
-from zoomrank.users.models.copied_relevance import Echo
+from zoomrank.users.expressiveness import ExpressivenessBound
+from zoomrank.users.models.copied_relevance import CopiedRelevance
 from zoomrank.users.models.independent import Independent
 from zoomrank.users.models.metric_network import MetricNetwork
 from zoomrank.users.models.mixture import Mixture
@@ -28,16 +28,15 @@ from zoomrank.users.worlds import (
 __all__ = [
     "READINGS",
     "BestRanking",
-    "Check",
-    "Echo",
+    "CheckResult",
+    "CheckSampling",
+    "CopiedRelevance",
     "ExpressivenessBound",
     "Independent",
     "MetricNetwork",
     "Mixture",
     "PlainUsers",
     "RelevanceTable",
-    "Sampling",
-    "Stretched",
     "TreeNetwork",
     "UserDistribution",
     "check_continuity",

@@ -11,7 +11,7 @@ Nothing but conditional means is needed, because given Z_S
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -28,27 +28,77 @@ NOISE = 1e-14  # probabilities below it are rounding errors
 
 
 @dataclass(frozen=True)
-class Check:
-    """The worst pair of documents that was found, and how bad it is."""
+class CheckResult:
+    """The worst pair of documents that was found, and how bad it is.
 
-    holds: bool  # no pair exceeded its distance
-    ratio: float  # |μ(x) - μ(y)| or P[π(x) ≠ π(y)], divided by D(x, y)
+    Attributes
+    ----------
+    holds : bool
+        Whether no pair exceeded its distance.
+    ratio : float
+        The value divided by the distance.
+    pair : tuple of DocumentId or None
+        The pair (x, y); None if nothing differs at all.
+    skipped : list of DocumentId
+        The set S that visitors had skipped.
+    value : float
+        |μ(x) - μ(y)| or P[π(x) ≠ π(y)], among those visitors.
+    distance : float
+        D(x, y).
+    exhaustive : bool
+        Whether every set and pair was tried, so that `holds` is a proof.
+    sets : int
+        How many sets were tried.
+
+    Examples
+    --------
+    >>> from zoomrank.users import three_documents
+    >>> tree, users = three_documents()
+    >>> result = check_correlation(users, tree)
+    >>> result.holds, result.pair, result.exhaustive
+    (True, ('x1', 'x2'), True)
+    """
+
+    holds: bool
+    ratio: float
     pair: tuple[DocumentId, DocumentId] | None
-    skipped: list[DocumentId]  # the set S that was conditioned on
+    skipped: list[DocumentId]
     value: float
     distance: float
-    exhaustive: bool  # every set and pair was tried: `holds` is a proof
-    sets: int  # how many sets were tried
+    exhaustive: bool
+    sets: int
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """Where to look: everywhere (`exhaustive`, the default up to a dozen documents) or at random."""
+class CheckSampling:
+    """Where a check looks: everywhere or at random.
+
+    Attributes
+    ----------
+    exhaustive : bool, optional
+        Whether to look at all sets and pairs; if left out, up to a dozen documents.
+    sets : int
+        How many random sets to look at, half of them close together.
+    largest : int
+        How many documents a set has at most.
+    documents : int
+        For how many documents all pairs with others are looked at, for each set.
+    seed : int, Generator or None
+        Where chance begins.
+
+    Examples
+    --------
+    >>> from zoomrank.spaces import DocumentTree
+    >>> from zoomrank.users import two_peaks
+    >>> tree = DocumentTree.exponential(depth=4)
+    >>> check_continuity(two_peaks(tree, seed=1), tree, sampling=CheckSampling(sets=5)).sets  # and the empty one
+    6
+    """
 
     exhaustive: bool | None = None
-    sets: int = 100  # random sets
-    largest: int = 8  # documents in a set, at most
-    documents: int = 10  # of which all pairs with others are looked at, for each set
+    sets: int = 100
+    largest: int = 8
+    documents: int = 10
     seed: Seed = 0
 
     def __post_init__(self) -> None:
@@ -58,14 +108,36 @@ class Sampling:
             )
 
 
-EVERYWHERE = Sampling()
+EVERYWHERE = CheckSampling()
 
 
 def check_continuity(
-    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: Sampling = EVERYWHERE
-) -> Check:
-    """Whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y), for all S if `conditional`.
+    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: CheckSampling = EVERYWHERE
+) -> CheckResult:
+    """Check (conditional) L-continuity: whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y).
 
+    Parameters
+    ----------
+    users : UserDistribution
+        The visitors.
+    space : Space
+        Their documents, and distances.
+    conditional : bool
+        Whether to ask it of visitors who have skipped any set S of documents, not only of all.
+    sampling : CheckSampling
+        Where to look: everywhere, or at random.
+
+    Returns
+    -------
+    CheckResult
+        The worst pair of documents that was found.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2, Eq. 1 and the definition of conditional L-continuity.
+
+    Examples
+    --------
     >>> from zoomrank.users.worlds import three_documents
     >>> tree, users = three_documents()
     >>> check_continuity(users, tree).ratio
@@ -75,13 +147,75 @@ def check_continuity(
 
 
 def check_correlation(
-    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: Sampling = EVERYWHERE
-) -> Check:
-    """Whether P[π(x) ≠ π(y) | Z_S] ≤ D(x, y), for all S if `conditional`."""
+    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: CheckSampling = EVERYWHERE
+) -> CheckResult:
+    """Check (conditional) L-correlation: whether P[π(x) ≠ π(y) | Z_S] ≤ D(x, y).
+
+    Parameters
+    ----------
+    users : UserDistribution
+        The visitors.
+    space : Space
+        Their documents, and distances.
+    conditional : bool
+        Whether to ask it of visitors who have skipped any set S of documents, not only of all.
+    sampling : CheckSampling
+        Where to look: everywhere, or at random.
+
+    Returns
+    -------
+    CheckResult
+        The worst pair of documents that was found.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.2, Eq. 3.
+
+    Examples
+    --------
+    >>> from zoomrank.users import three_documents
+    >>> tree, users = three_documents()
+    >>> check_correlation(users, tree).ratio
+    0.5
+    """
     return _check(users, space, conditional, correlated=True, sampling=sampling)
 
 
-def _check(users: UserDistribution, space: Space, conditional: bool, correlated: bool, sampling: Sampling) -> Check:
+def _check(
+    users: UserDistribution, space: Space, conditional: bool, correlated: bool, sampling: CheckSampling
+) -> CheckResult:
+    everything = _looks_everywhere(users, space, conditional, sampling)
+    rng = np.random.default_rng(sampling.seed)
+    place = None if users.documents is space.documents else space.documents.positions(users.documents)
+    worst = CheckResult(True, 0.0, None, [], 0.0, 0.0, everything, 0)
+    tried = 0
+    for skipped in _sets(users.documents, space, conditional, everything, sampling, rng):
+        log_probability, means = users.given_skipped(skipped)
+        if log_probability == -np.inf:
+            continue
+        tried += 1
+        for x in map(int, _documents(means, skipped, everything, sampling, rng)):
+            far = space.distances(users.documents[x])
+            if place is not None:
+                far = far[place]
+            values = _discorrelation(users, skipped, means, x) if correlated else np.abs(means - means[x])
+            y, ratio = _worst_partner(x, values, far)
+            if ratio > worst.ratio:
+                worst = CheckResult(
+                    holds=ratio <= 1 + ROUNDING,
+                    ratio=ratio,
+                    pair=(users.documents[x], users.documents[y]),
+                    skipped=users.documents.at(skipped),
+                    value=float(values[y]),
+                    distance=float(far[y]),
+                    exhaustive=everything,
+                    sets=0,
+                )
+    return replace(worst, sets=tried)
+
+
+def _looks_everywhere(users: UserDistribution, space: Space, conditional: bool, sampling: CheckSampling) -> bool:
+    """Whether all sets and pairs are to be tried; refused if there are too many, or nothing to compare."""
     if set(users.documents) != set(space.documents):
         raise UnknownDocumentError("The users and the space are not about the same documents.")
     everything = len(users) <= EXHAUSTIVE_UP_TO if sampling.exhaustive is None else sampling.exhaustive
@@ -89,38 +223,16 @@ def _check(users: UserDistribution, space: Space, conditional: bool, correlated:
         raise ParameterError(
             f"All subsets of {len(users)} documents are too many; leave exhaustive out to sample them."
         )
-    rng = np.random.default_rng(sampling.seed)
-    place = None if users.documents is space.documents else space.documents.positions(users.documents)
-    worst = Check(True, 0.0, None, [], 0.0, 0.0, everything, 0)
-    tried = 0
-    for skipped in _sets(users.documents, space, conditional, everything, sampling, rng):
-        log_probability, means = users.given_skipped(skipped)
-        if log_probability == -np.inf:
-            continue
-        tried += 1
-        for x in _documents(means, skipped, everything, sampling, rng):
-            far = space.distances(users.documents[int(x)])
-            if place is not None:
-                far = far[place]
-            values = _discorrelation(users, skipped, means, int(x)) if correlated else np.abs(means - means[x])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = np.where(values > NOISE, values / far, 0.0)
-            ratios[x] = 0.0
-            y = int(ratios.argmax())
-            if ratios[y] > worst.ratio:
-                pair = (users.documents[int(x)], users.documents[y])
-                names = users.documents.at(skipped)
-                worst = Check(
-                    bool(ratios[y] <= 1 + ROUNDING),
-                    float(ratios[y]),
-                    pair,
-                    names,
-                    float(values[y]),
-                    float(far[y]),
-                    everything,
-                    0,
-                )
-    return Check(**{**worst.__dict__, "sets": tried})
+    return everything
+
+
+def _worst_partner(x: int, values: Array, far: Array) -> tuple[int, float]:
+    """The document whose value is largest for its distance from x, and how many times the distance it is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(values > NOISE, values / far, 0.0)
+    ratios[x] = 0.0
+    y = int(ratios.argmax())
+    return y, float(ratios[y])
 
 
 def _discorrelation(users: UserDistribution, skipped: Positions, means: Array, x: int) -> Array:
@@ -138,7 +250,7 @@ def _sets(
     space: Space,
     conditional: bool,
     everything: bool,
-    sampling: Sampling,
+    sampling: CheckSampling,
     rng: np.random.Generator,
 ) -> Iterator[Positions]:
     yield np.empty(0, np.int64)
@@ -161,7 +273,7 @@ def _sets(
 
 
 def _documents(
-    means: Array, skipped: Positions, everything: bool, sampling: Sampling, rng: np.random.Generator
+    means: Array, skipped: Positions, everything: bool, sampling: CheckSampling, rng: np.random.Generator
 ) -> Positions:
     if everything or len(means) <= sampling.documents:
         return np.arange(len(means))
