@@ -21,21 +21,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("The client needs httpx: pip install 'zoomrank[client]'.") from error
 
-__all__ = [
-    "Activity",
-    "Answer",
-    "Client",
-    "ClientError",
-    "CollectionInfo",
-    "ExplainedDocument",
-    "FeedbackResult",
-    "Id",
-    "Node",
-    "PlacedDocument",
-    "QueryInfo",
-    "QueryRow",
-]
-
 Id = int | str  # a document's, as JSON can carry it
 
 _LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for

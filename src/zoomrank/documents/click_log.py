@@ -154,8 +154,8 @@ class ClickLog:
         >>> ClickLog([("owls", ["a", "b"], "b")]).unknown(DocumentIds(2, ["b", "c"]))
         ['a']
         """
-        places = _places(documents)
-        return [name for name in self.documents if name not in places]
+        positions = _positions(documents)
+        return [name for name in self.documents if name not in positions]
 
     def counted(self, documents: DocumentIds, unknown: str = "refuse") -> Counts:
         """Count how often a collection's documents were looked at, and clicked.
@@ -180,8 +180,8 @@ class ClickLog:
         """
         if unknown not in ("refuse", "skip"):
             raise ParameterError(f"What to do with unknown documents is 'refuse' or 'skip', not {unknown!r}.")
-        places = _places(documents)
-        missing = [name for name in self.documents if name not in places]
+        positions = _positions(documents)
+        missing = [name for name in self.documents if name not in positions]
         if missing and unknown == "refuse":
             few = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
             raise UnknownDocumentError(
@@ -189,10 +189,10 @@ class ClickLog:
                 'Add them, or say unknown="skip" (--unknown skip) to go on without them.'
             )
         rows = [
-            (number, places[name], looks, clicks)
+            (number, positions[name], looks, clicks)
             for number, seen in enumerate(self._seen.values())
             for name, (looks, clicks) in seen.items()
-            if name in places
+            if name in positions
         ]
         columns = np.array(sorted(rows), np.int64).reshape(-1, 4).T
         if not columns[3].any():
@@ -238,11 +238,11 @@ def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> Cli
         raise SourceError(f"{path}: {error}") from error
 
 
-def _places(documents: DocumentIds) -> dict[str, int]:
-    places = {str(document): place for place, document in enumerate(documents)}
-    if len(places) < len(documents):
+def _positions(documents: DocumentIds) -> dict[str, int]:
+    positions = {str(document): position for position, document in enumerate(documents)}
+    if len(positions) < len(documents):
         raise ParameterError("Two documents have the same id once it is written down.")
-    return places
+    return positions
 
 
 def _checked(number: int, shown: Sequence[DocumentId]) -> list[str]:
@@ -278,14 +278,14 @@ def _regrouped(table: Table) -> Iterator[Impression]:
         answer = _ANSWERS.get("" if clicked is None else str(clicked).strip().lower())
         if answer is None:
             raise FeedbackError(f"Row {row} has {clicked!r} for clicked; it should be 1 or 0.")
-        place = _number(position)
-        if math.isnan(place):
+        slot = _number(position)
+        if math.isnan(slot):
             raise FeedbackError(f"Row {row} has the position {position!r}, which is no number.")
         ranking = found.setdefault(("" if query is None else str(query), str(impression)), {})
-        if ranking.setdefault(place, (str(document), answer)) != (str(document), answer):
+        if ranking.setdefault(slot, (str(document), answer)) != (str(document), answer):
             raise FeedbackError(f"Row {row} is about a position of the impression {impression!r} that is taken.")
     for (query, _), ranking in found.items():
-        order = [ranking[place] for place in sorted(ranking)]
+        order = [ranking[slot] for slot in sorted(ranking)]
         yield query, [document for document, _ in order], next((document for document, click in order if click), None)
 
 

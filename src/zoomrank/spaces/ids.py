@@ -44,27 +44,33 @@ class DocumentIds(Sequence[DocumentId]):
         if ids is None:
             return
         if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-            if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
-                raise UnknownDocumentError(f"The id {ids.max()} is too large; integer ids have 63 bits at most.")
-            small = ids.dtype.kind == "i" and ids.dtype.itemsize <= 4
-            self._numbers = ids.astype(np.int32 if small else np.int64)
-            self._numbers.flags.writeable = False
-            self._order = np.argsort(ids, kind="stable").astype(np.min_scalar_type(count))
-            ascending = ids[self._order]
-            twice = np.flatnonzero(ascending[1:] == ascending[:-1])
-            if len(twice):
-                raise DuplicateDocumentError(f"The id {ascending[twice[0]]} stands for two documents.")
+            self._remember_numbers(ids)
         else:
-            self._things = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-            self._place: dict[DocumentId, int] = {}
-            for position, document in enumerate(self._things):
-                if not isinstance(document, Hashable):
-                    raise UnknownDocumentError(f"{document!r} cannot be an id: it is not hashable.")
-                if self._place.setdefault(document, position) != position:
-                    raise DuplicateDocumentError(
-                        f"The id {document!r} stands for two documents: "
-                        f"number {self._place[document]} and number {position}."
-                    )
+            self._remember_things(ids.tolist() if isinstance(ids, np.ndarray) else list(ids))
+
+    def _remember_numbers(self, ids: np.ndarray[Any, Any]) -> None:
+        if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
+            raise UnknownDocumentError(f"The id {ids.max()} is too large; integer ids have 63 bits at most.")
+        small = ids.dtype.kind == "i" and ids.dtype.itemsize <= 4
+        self._numbers = ids.astype(np.int32 if small else np.int64)
+        self._numbers.flags.writeable = False
+        self._order = np.argsort(ids, kind="stable").astype(np.min_scalar_type(self._count))
+        ascending = ids[self._order]
+        twice = np.flatnonzero(ascending[1:] == ascending[:-1])
+        if len(twice):
+            raise DuplicateDocumentError(f"The id {ascending[twice[0]]} stands for two documents.")
+
+    def _remember_things(self, ids: list[DocumentId]) -> None:
+        self._things = ids
+        self._position_of: dict[DocumentId, int] = {}
+        for position, document in enumerate(ids):
+            if not isinstance(document, Hashable):
+                raise UnknownDocumentError(f"{document!r} cannot be an id: it is not hashable.")
+            if self._position_of.setdefault(document, position) != position:
+                raise DuplicateDocumentError(
+                    f"The id {document!r} stands for two documents: "
+                    f"number {self._position_of[document]} and number {position}."
+                )
 
     def __len__(self) -> int:
         return self._count
@@ -103,9 +109,9 @@ class DocumentIds(Sequence[DocumentId]):
         1
         """
         if self._things is not None:
-            place = self._place.get(document) if isinstance(document, Hashable) else None
-            if place is not None:
-                return place
+            position = self._position_of.get(document) if isinstance(document, Hashable) else None
+            if position is not None:
+                return position
         else:
             try:
                 number = operator.index(document)
@@ -140,11 +146,11 @@ class DocumentIds(Sequence[DocumentId]):
         >>> DocumentIds(3, ["cats", "dogs", "fish"]).positions(["fish", "cats"]).tolist()
         [2, 0]
         """
-        places = [self.position(document) for document in documents]
-        if len(set(places)) < len(places):
-            twice = next(place for i, place in enumerate(places) if place in places[:i])
+        found = [self.position(document) for document in documents]
+        if len(set(found)) < len(found):
+            twice = next(position for i, position in enumerate(found) if position in found[:i])
             raise DuplicateDocumentError(f"The document {self[twice]!r} is named twice.")
-        return np.array(places, dtype=np.int64)
+        return np.array(found, dtype=np.int64)
 
     def at(self, positions: Iterable[int]) -> list[DocumentId]:
         """List the ids of the documents at some positions.

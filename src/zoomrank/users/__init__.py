@@ -1,6 +1,4 @@
-"""Who clicks: models of visitors, and the exact answers that only an all-knowing observer has. Learners never look
-here.
-"""
+"""Who clicks: models of visitors, and what only an all-knowing observer can say of them. Learners never look here."""
 
 from zoomrank.users.best_rankings import BestRanking
 from zoomrank.users.continuity_checks import CheckResult, CheckSampling, check_continuity, check_correlation

@@ -86,7 +86,7 @@ def greedy(users: UserDistribution, slots: int, tie_budget: int) -> BestRanking:
 
 
 def satisfied(log_skip: float) -> float:
-    """The fraction of visitors who click, given the logarithm of the fraction who do not."""
+    """The share of visitors who click, given the logarithm of the share who do not."""
     return max(float(-np.expm1(log_skip)), 0.0)
 
 

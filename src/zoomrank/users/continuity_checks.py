@@ -217,7 +217,7 @@ def _check(
 def _looks_everywhere(users: UserDistribution, space: Space, conditional: bool, sampling: CheckSampling) -> bool:
     """Whether all sets and pairs are to be tried; refused if there are too many, or nothing to compare."""
     if set(users.documents) != set(space.documents):
-        raise UnknownDocumentError("The users and the space are not about the same documents.")
+        raise UnknownDocumentError("The visitors and the space are not about the same documents.")
     everything = len(users) <= EXHAUSTIVE_UP_TO if sampling.exhaustive is None else sampling.exhaustive
     if everything and conditional and len(users) > 20:
         raise ParameterError(
