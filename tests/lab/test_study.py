@@ -17,7 +17,7 @@ from zoomrank.lab.run import Rows, looks, run
 from zoomrank.lab.studies import study
 from zoomrank.lab.studies.study import FAMILIES, best_competitor, bootstrap, collected, ratio_of_medians, settled
 from zoomrank.lab.studies.study_report import write_study_report
-from zoomrank.users import Echo, Independent
+from zoomrank.users import CopiedRelevance, Independent
 
 HUNDRED = next(family for family in FAMILIES if family.name == "hundred")
 
@@ -178,9 +178,9 @@ def test_studies_have_help(capsys: pytest.CaptureFixture[str]) -> None:
         main(["study", "speed"])
 
 
-def test_echoes_are_relevant_to_the_same_visitors() -> None:
+def test_copies_are_relevant_to_the_same_visitors() -> None:
     tree = zr.DocumentTree.exponential(depth=3)
-    users = Echo(zr.users.two_peaks(tree, seed=2), origin=[0, 1, 2, 3, 0, 1, 6, 7])
+    users = CopiedRelevance(zr.users.two_peaks(tree, seed=2), origin=[0, 1, 2, 3, 0, 1, 6, 7])
     drawn = users.sample(4_000, seed=1)
     assert (drawn[:, 4] == drawn[:, 0]).all()
     assert np.abs(drawn.mean(axis=0) - users.mean()).max() < 0.035
@@ -189,10 +189,10 @@ def test_echoes_are_relevant_to_the_same_visitors() -> None:
     clicks = users.clicks([0, 4, 7], 20_000, seed=3)
     assert not (clicks == 1).any()
     assert np.mean(clicks < 3) == pytest.approx(users.satisfaction([0, 7]), abs=0.015)
-    alone = Echo(Independent(tree, np.full(8, 0.3)), origin=[0] * 8)
+    alone = CopiedRelevance(Independent(tree, np.full(8, 0.3)), origin=[0] * 8)
     assert alone.greedy(3).satisfaction == pytest.approx(0.3)
     with pytest.raises(ParameterError, match="origin"):
-        Echo(alone, origin=[0, 9])
+        CopiedRelevance(alone, origin=[0, 9])
 
 
 def test_models_of_the_study() -> None:

@@ -32,7 +32,7 @@ from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import node_depths
+from zoomrank.spaces.trees.shape import node_depths
 
 
 class GridPhases(NamedTuple):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zoomrank.documents.arranging import checked_scale
+from zoomrank.documents.collection import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
 from zoomrank.lab.evaluation.judged import Topic
 from zoomrank.lab.inspection.look import LEAST_SCALE, suggested_scale
 from zoomrank.spaces import DocumentIds, DocumentTree
-from zoomrank.users.judgments import READERS, REFUSE, SKIP, THRESHOLD, Judgments, read_ratings
+from zoomrank.users.judgment_files import READERS, THRESHOLD, read_ratings
+from zoomrank.users.judgments import REFUSE, SKIP, Judgments
 
 if TYPE_CHECKING:
     from zoomrank.documents import Collection
@@ -64,7 +65,7 @@ def read_judgments(options: argparse.Namespace) -> tuple[Judgments, list[str]]:
 def read_collection(path: Path) -> "Collection":
     """A saved collection, or one that is made of a table or a taxonomy."""
     from zoomrank.documents import Collection, load_collection
-    from zoomrank.documents.reading import read_table
+    from zoomrank.documents.source_files import read_table
 
     if path.suffix.lower() == _TAXONOMY:
         return Collection.from_taxonomy(path, categories="skip")

@@ -13,7 +13,7 @@ import numpy as np
 from zoomrank.bandits.state.context_paths import remember_paths
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.numbers import Array
-from zoomrank.spaces.naming import scramble
+from zoomrank.spaces.scrambling import scramble
 
 
 class DescribedScratch(NamedTuple):

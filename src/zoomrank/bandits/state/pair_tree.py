@@ -17,7 +17,7 @@ from zoomrank.bandits.kernels import Feedback
 from zoomrank.bandits.state.described_context import context_node, describe_context, width_around
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
-from zoomrank.spaces.naming import scramble
+from zoomrank.spaces.scrambling import scramble
 
 ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no context is called so
 

@@ -11,7 +11,7 @@ import numpy as np
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import node_depths
+from zoomrank.spaces.trees.shape import node_depths
 
 BITS = 2.0**40  # choices that one random number may decide among; it has 53 bits, and 13 stay in hand
 

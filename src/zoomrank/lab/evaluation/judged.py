@@ -36,7 +36,7 @@ from zoomrank.numbers import Array
 from zoomrank.rankers import FixedRanking
 from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree
 from zoomrank.spaces.ids import Positions
-from zoomrank.spaces.topology import shape_from_breadth_first
+from zoomrank.spaces.trees.shape import shape_from_breadth_first
 from zoomrank.users import RelevanceTable
 
 if TYPE_CHECKING:  # these need the extra zoomrank[lab], which nobody needs who only asks for help

@@ -12,13 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zoomrank.documents.click_calibration import Comparisons, comparisons, power_of_neighbours, true_steepness
+from zoomrank.documents.click_calibration import Comparisons, comparisons, predictive_power_from_clicks, true_steepness
 from zoomrank.documents.click_log import ClickLog
-from zoomrank.documents.label_calibration import Rows, calibrated_scale, mean_relevance, predictive_power
+from zoomrank.documents.label_calibration import (
+    RelevanceRows,
+    mean_relevance,
+    predictive_power_from_labels,
+    scale_from_labels,
+)
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree, covering_dimension
-from zoomrank.spaces.topology import node_depths
+from zoomrank.spaces.trees.shape import node_depths
 
 LABELS, CLICKS = "labels", "clicks"
 GOOD, POOR = 0.75, 0.55  # chances that a pair that shares visitors is closer than one that does not
@@ -112,7 +117,7 @@ class Inspection:
 
 def inspect_tree(
     tree: DocumentTree,
-    topics: Sequence[tuple[Rows, Sequence[float]]] = (),
+    topics: Sequence[tuple[RelevanceRows, Sequence[float]]] = (),
     seed: int = 0,
     *,
     clicks: ClickLog | None = None,
@@ -154,12 +159,14 @@ def _level(tree: DocumentTree, depths: Array, depth: int) -> Level:
     )
 
 
-def _verdict(tree: DocumentTree, depths: Array, topics: Sequence[tuple[Rows, Sequence[float]]], seed: int) -> Verdict:
+def _verdict(
+    tree: DocumentTree, depths: Array, topics: Sequence[tuple[RelevanceRows, Sequence[float]]], seed: int
+) -> Verdict:
     rng = np.random.default_rng(seed)
     powers, scales, pairs = [], [], []
     for rows, weights in topics:
         with suppress(ParameterError):  # nobody likes two documents, or everybody the same: nothing to predict
-            powers.append(predictive_power(tree, rows, weights, seed=seed))
+            powers.append(predictive_power_from_labels(tree, rows, weights, seed=seed))
         with suppress(ParameterError):  # no two documents are apart
             scales.append(suggested_scale(tree, rows, weights, seed))
         pairs.append(_pairs(tree, depths, rows, weights, rng))
@@ -169,7 +176,7 @@ def _verdict(tree: DocumentTree, depths: Array, topics: Sequence[tuple[Rows, Seq
     return Verdict(len(topics), power, float(np.median(scales)) if scales else None, levels)
 
 
-def suggested_scale(tree: DocumentTree, rows: Rows, weights: Sequence[float], seed: int = 0) -> float:
+def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float], seed: int = 0) -> float:
     """The factor on all widths that labels ask for: the largest of what is asked for near and far, above and below.
 
     Close pairs ask for the most, mostly. Yet where only what is far apart is liked by more people or fewer, the factor
@@ -182,9 +189,9 @@ def suggested_scale(tree: DocumentTree, rows: Rows, weights: Sequence[float], se
     asked = []
     while sum(weight for _, weight in left) >= enough and any(row for row, _ in left):
         those, shares = [row for row, _ in left], [weight for _, weight in left]
-        asked.append(calibrated_scale(tree, those, shares, close=1.0, seed=seed))
+        asked.append(scale_from_labels(tree, those, shares, close=1.0, seed=seed))
         with suppress(ParameterError):  # no two documents are close, yet apart
-            asked.append(calibrated_scale(tree, those, shares, seed=seed))
+            asked.append(scale_from_labels(tree, those, shares, seed=seed))
         popular = tree.documents[int(np.argmax(mean_relevance(tree, those, shares)))]
         left = [(row, weight) for row, weight in left if popular not in row]
     if not asked:
@@ -196,7 +203,7 @@ def _verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: i
     power, scale, levels = None, None, []
     counts = log.counted(tree.documents, unknown)
     with suppress(ParameterError):  # too few visits
-        power = power_of_neighbours(tree, log, seed=seed, unknown=unknown)
+        power = predictive_power_from_clicks(tree, log, seed=seed, unknown=unknown)
     with suppress(ParameterError):  # too few visits
         found = comparisons(tree, counts, seed=seed)
         depth = depths[found.parting]
@@ -220,7 +227,9 @@ def _agreement_of_clicks(depth: int, found: Comparisons, here: Array) -> Agreeme
     )
 
 
-def _pairs(tree: DocumentTree, depths: Array, rows: Rows, weights: Sequence[float], rng: np.random.Generator) -> Array:
+def _pairs(
+    tree: DocumentTree, depths: Array, rows: RelevanceRows, weights: Sequence[float], rng: np.random.Generator
+) -> Array:
     """Relevant documents, each with one other from every subtree around it: depth where they part, distance,
     difference of relevance, whether somebody likes both.
     """

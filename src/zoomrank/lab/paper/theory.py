@@ -16,7 +16,7 @@ from zoomrank.errors import ParameterError, SearchTooLargeError
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.covering import covering_dimension, covering_number, zooming_dimension
-from zoomrank.spaces.topology import node_depths
+from zoomrank.spaces.trees.shape import node_depths
 from zoomrank.users import UserDistribution
 
 _SEARCH = 2_000  # evaluations to find the optimum in, before a bound has to do

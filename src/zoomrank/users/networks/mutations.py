@@ -13,7 +13,7 @@ import numpy as np
 from zoomrank.errors import MutationError, ParameterError
 from zoomrank.numbers import Array
 from zoomrank.spaces import EdgeWeightedTree
-from zoomrank.spaces.topology import Shape
+from zoomrank.spaces.trees.shape import Shape
 
 ROUNDING = 1e-14
 

@@ -42,7 +42,32 @@ _LONGEST_FIELD = 1 << 27
 
 
 def read_table(path: PathLike, columns: Mapping[str, str] | None = None, needs: Iterable[str] = ("id",)) -> Table:
-    """Read the columns id, title, url, text, path that a file has; those in `needs` must be there."""
+    """Read what a table (CSV, TSV, JSONL or Parquet) says of documents.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column is which where names are unusual, such as `{"id": "sku"}`.
+    needs : iterable of str
+        Which of id, title, url, text, path and vector must be there.
+
+    Returns
+    -------
+    dict of str to list
+        The columns that were found, by what they mean.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "documents.csv")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write("sku,name\\nowl,Owls\\npike,Pikes\\n")
+    ...     read_table(file, columns={"id": "sku"})
+    {'id': ['owl', 'pike'], 'title': ['Owls', 'Pikes']}
+    """
     file, names, read = read_columns(path)
     found = chosen_columns(file, names, columns or {}, USUAL_NAMES, needs)
     table = {meaning: read[name] for meaning, name in found.items()}
@@ -70,7 +95,30 @@ def read_columns(path: PathLike) -> tuple[Path, list[str], Table]:
 
 
 def read_taxonomy(path: PathLike, columns: Mapping[str, str] | None = None) -> Table:
-    """Read a taxonomy: always a path for each document, and whatever else the file says about it."""
+    """Read a taxonomy from a table, or from a text file with a path on each line.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Lines of a text file are `Animals > Birds`, or `id : Animals > Birds`.
+    columns : mapping of str to str, optional
+        Which column of a table is which where names are unusual, such as `{"path": "shelf"}`.
+
+    Returns
+    -------
+    dict of str to list
+        Always a "path" for each document, and whatever else the file says of it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "taxonomy.txt")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write("owl : Animals > Birds\\npike : Animals > Fish\\n")
+    ...     read_taxonomy(file)
+    {'id': ['owl', 'pike'], 'path': ['Animals > Birds', 'Animals > Fish']}
+    """
     file = existing(path)
     if not is_text(path):
         table = read_table(path, columns, needs=("path",))
@@ -92,7 +140,31 @@ def read_taxonomy(path: PathLike, columns: Mapping[str, str] | None = None) -> T
 
 
 def read_vectors(path: PathLike, columns: Mapping[str, str] | None = None) -> tuple[Array, Table]:
-    """Read vectors, and what else the file says about the documents: nothing, if it is a `.npy` file."""
+    """Read vectors from a `.npy` or Parquet file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column of a Parquet file is which where names are unusual, such as `{"vector": "embedding"}`.
+
+    Returns
+    -------
+    vectors : ndarray
+        A row for each document.
+    table : dict of str to list
+        What else the file says of them: nothing, if it is a `.npy` file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(os.path.join(folder, "vectors.npy"), np.eye(2))
+    ...     vectors, _ = read_vectors(os.path.join(folder, "vectors.npy"))
+    >>> vectors.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     file = existing(path)
     if file.suffix.lower() == ".npy":
         try:

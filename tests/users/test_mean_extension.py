@@ -5,7 +5,7 @@ from hypothesis import given
 from tests.support.trees import lipschitz_mean, random_tree, seeds, sizes
 from zoomrank import DocumentTree, EdgeWeightedTree
 from zoomrank.errors import ContinuityError
-from zoomrank.users.models.extension import average_of_children, lipschitz_extension
+from zoomrank.users.networks.mean_extension import average_of_children, lipschitz_extension
 
 
 @given(seeds, sizes)
@@ -26,7 +26,7 @@ def test_lipschitz_extension_is_lipschitz_and_keeps_documents_and_range(seed: in
     tree = random_tree(rng, nodes)
     mean = lipschitz_mean(rng, tree)
     values = lipschitz_extension(tree, mean)
-    lengths = EdgeWeightedTree.from_tree(tree)
+    lengths = EdgeWeightedTree.from_document_tree(tree)
     np.testing.assert_array_equal(values[tree.shape.leaf], mean)
     assert values.min() >= mean.min() - 1e-12
     assert values.max() <= mean.max() + 1e-12

@@ -1,16 +1,15 @@
 """From taxonomy paths to a tree: "Animals > Birds > Owls" becomes a chain of nodes, shared where paths agree."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, TaxonomyError
 from zoomrank.spaces.ids import DocumentId
 
-Path = str | Sequence[str]
+TaxonomyPath = str | Sequence[str]
 
 
-def plant(
-    paths: Mapping[Any, Path] | Iterable[Path], separator: str, categories: str
+def nodes_of_paths(
+    paths: Mapping[DocumentId, TaxonomyPath] | Iterable[TaxonomyPath], separator: str, categories: str
 ) -> tuple[list[int], list[str], list[DocumentId]]:
     """Return the parent of each node, the name of each node, and the ids of the leaves in the order of their nodes."""
     if categories not in ("refuse", "skip"):
@@ -66,7 +65,7 @@ def _documents_only(
     return [kept[node] for node in sorted(kept)]
 
 
-def _steps(path: Path, separator: str) -> list[str]:
+def _steps(path: TaxonomyPath, separator: str) -> list[str]:
     steps = path.split(separator) if isinstance(path, str) else list(path)
     if not all(isinstance(step, str) for step in steps):
         raise TaxonomyError(f"The path {path!r} has a step that is not a string.")

@@ -11,7 +11,7 @@ from zoomrank.compiled import compiled
 from zoomrank.errors import ContinuityError
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree, EdgeWeightedTree, RootedTree
-from zoomrank.spaces.topology import Shape
+from zoomrank.spaces.trees.shape import Shape
 
 ROUNDING = 1e-12
 
@@ -24,7 +24,7 @@ def average_of_children(tree: RootedTree, mean: Array) -> Array:
 def lipschitz_extension(tree: RootedTree, mean: Array) -> Array:
     """μ of every node such that it is L-continuous on all of them; refused if it is not so on the documents."""
     if isinstance(tree, DocumentTree):
-        tree = EdgeWeightedTree.from_tree(tree)
+        tree = EdgeWeightedTree.from_document_tree(tree)
     if not isinstance(tree, EdgeWeightedTree):
         raise ContinuityError("The Lipschitz extension needs distances between nodes: a tree with widths or lengths.")
     low, high = _intervals(tree.shape, tree.length, mean)

@@ -11,16 +11,35 @@ import numpy as np
 
 from zoomrank.compiled import compiled
 from zoomrank.errors import MetricError
-from zoomrank.numbers import Array
+from zoomrank.numbers import Array, Seed
+from zoomrank.spaces.finite_metric import FiniteMetric
 from zoomrank.spaces.ids import DocumentIds
-from zoomrank.spaces.metric import FiniteMetric
-from zoomrank.spaces.topology import breadth_first_shape
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.shape import breadth_first_shape
 
 
-def random_tree(space: FiniteMetric, seed: int | np.random.Generator | None = None) -> DocumentTree:
-    """Draw one tree: `tree.distance(x, y) ≥ space.distance(x, y)`, and on average over draws O(log N) times that.
+def random_tree(space: FiniteMetric, seed: Seed = None) -> DocumentTree:
+    """Draw a tree that dominates a metric, and whose distances are on average at most O(log N) times as large.
 
+    Parameters
+    ----------
+    space : FiniteMetric
+        Documents, and their distances, all of them finite.
+    seed : int, Generator or None
+        Where chance begins.
+
+    Returns
+    -------
+    DocumentTree
+        A tree with `tree.distance(x, y) >= space.distance(x, y)` for all documents.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.2. J. Fakcharoenphol, S. Rao, K. Talwar, *A tight
+    bound on approximating arbitrary metrics by tree metrics*, STOC 2003.
+
+    Examples
+    --------
     >>> line = FiniteMetric.from_function(range(4), lambda x, y: abs(x - y))
     >>> tree = random_tree(line, seed=0)
     >>> all(tree.distance(x, y) >= abs(x - y) for x in range(4) for y in range(4))

@@ -18,8 +18,19 @@ from zoomrank.users.first_click import TableState
 
 
 class RelevanceTable(UserDistribution):
-    """Visitors drawn from a table; weights need not add up to 1, and without any all rows count the same.
+    """Visitors drawn from the rows of a table.
 
+    Parameters
+    ----------
+    space : Space or RootedTree
+        The documents.
+    rows : sequence of iterables of DocumentId
+        For each kind of visitor the documents that are relevant to it.
+    weights : sequence of float, optional
+        How frequent each kind is, relative to the others; without them all are equally frequent.
+
+    Examples
+    --------
     >>> from zoomrank.spaces import DocumentTree
     >>> tree = DocumentTree.from_paths(["A > a", "A > b", "B > c"])
     >>> users = RelevanceTable(tree, rows=[["A > a", "A > b"], ["B > c"], []], weights=[5, 4, 1])

@@ -15,10 +15,10 @@ from zoomrank.numbers import Array
 PIECE = 1 << 24  # numbers in memory at a time: 64 megabytes of float32
 
 
-class Rows:
+class VectorRows:
     """Vectors that can be asked for by row number.
 
-    >>> rows = Rows(np.array([[3.0, 4.0], [0.0, 2.0]]))
+    >>> rows = VectorRows(np.array([[3.0, 4.0], [0.0, 2.0]]))
     >>> rows.take(np.array([0])).tolist()
     [[0.6, 0.8]]
     """

@@ -18,12 +18,25 @@ from zoomrank.numbers import Array, whole_number
 from zoomrank.spaces import DocumentId, RootedTree, Space
 from zoomrank.spaces.ids import Positions
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.models.table import RelevanceTable
+from zoomrank.users.models.relevance_table import RelevanceTable
 
 
 class PlainUsers(UserDistribution):
-    """Subclass it and write `visitor`; override `click` too if yours do not click on the first relevant document.
+    """Visitors of your own: subclass it and write `visitor`.
 
+    Override `click` too if yours do not click on the first relevant document.
+
+    Parameters
+    ----------
+    space : Space or RootedTree
+        The documents.
+    sample : int
+        How many visitors are drawn, once, to estimate what only an all-knowing observer could say.
+    sample_seed : int
+        Where their chance begins.
+
+    Examples
+    --------
     >>> from zoomrank.spaces import DocumentTree
     >>> class Neighbours(PlainUsers):
     ...     def visitor(self, rng):
@@ -44,7 +57,28 @@ class PlainUsers(UserDistribution):
 
     @abstractmethod
     def visitor(self, rng: np.random.Generator) -> Iterable[DocumentId]:
-        """Draw one visitor: the documents that are relevant to her."""
+        """Draw one visitor.
+
+        Parameters
+        ----------
+        rng : Generator
+            Where chance comes from.
+
+        Returns
+        -------
+        iterable of DocumentId
+            The documents that are relevant to her.
+
+        Examples
+        --------
+        >>> from zoomrank.spaces import DocumentTree
+        >>> class Fans(PlainUsers):
+        ...     def visitor(self, rng):
+        ...         return ["owl"] if rng.random() < 0.3 else ["pike"]
+        >>> users = Fans(DocumentTree.from_paths(["owl", "pike"]), sample=100)
+        >>> users.satisfaction(["owl", "pike"])
+        1.0
+        """
 
     def click(self, ranking: Sequence[DocumentId], rng: np.random.Generator) -> int | None:
         """Return the slot that one visitor clicks on, if any."""
@@ -53,7 +87,22 @@ class PlainUsers(UserDistribution):
 
     @cached_property
     def table(self) -> RelevanceTable:
-        """The sample that everything but clicks is estimated from."""
+        """The sample that everything but clicks is estimated from.
+
+        Returns
+        -------
+        RelevanceTable
+            A row for each visitor of the sample.
+
+        Examples
+        --------
+        >>> from zoomrank.spaces import DocumentTree
+        >>> class Fans(PlainUsers):
+        ...     def visitor(self, rng):
+        ...         return ["owl"]
+        >>> Fans(DocumentTree.from_paths(["owl", "pike"]), sample=100).table.mean().tolist()
+        [1.0, 0.0]
+        """
         rng = np.random.default_rng(self.sample_seed)
         return RelevanceTable(self.space, [self.visitor(rng) for _ in range(self.sample_size)])
 

@@ -21,6 +21,28 @@ ROUNDING = 1e-9  # how far, relative to the distances, a triangle may fail by ro
 class FiniteMetric:
     """Documents and the distances between them. Distances may be infinite (nothing is known), never negative.
 
+    Most are made by `from_matrix`, `from_vectors`, `from_function` or `from_bounds`, which check that it is a metric.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        Distances, known to be a metric.
+    ids : DocumentIds
+        The ids of the documents, in the order of the rows.
+
+    Attributes
+    ----------
+    documents : DocumentIds
+        The ids of the documents.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
+
+    Examples
+    --------
+    >>> FiniteMetric.from_matrix([[0, 1, 2], [1, 0, 1], [2, 1, 0]], ids="abc")
+    FiniteMetric(3 documents, diameter 2)
     >>> space = FiniteMetric.from_matrix([[0, 1, 3], [1, 0, 1], [3, 1, 0]], ids="abc")
     Traceback (most recent call last):
         ...
@@ -44,7 +66,25 @@ D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
     def from_matrix(
         cls, matrix: Sequence[Sequence[float]] | Array, ids: Sequence[DocumentId] | None = None
     ) -> FiniteMetric:
-        """Take a full matrix of distances, and check that it is a metric."""
+        """Take a full matrix of distances, and check that it is a metric.
+
+        Parameters
+        ----------
+        matrix : array-like
+            The distance of each pair, in both directions.
+        ids : sequence of DocumentId, optional
+            The ids of the documents; without them a document's id is the number of its row.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]]).distance(0, 1)
+        1.0
+        """
         distances = np.array(matrix, dtype=np.float64)
         if distances.size == 0:
             raise EmptyCollectionError("A collection needs at least one document.")
@@ -62,9 +102,29 @@ D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
         metric: str = "euclidean",
         scale: float = 1.0,
     ) -> FiniteMetric:
-        """Measure distances between vectors by any metric that `scipy.spatial.distance.cdist` knows, times `scale`.
+        """Measure distances between vectors.
 
-        Not everything it knows is a metric ("cosine" is not): the result is checked like any other.
+        Parameters
+        ----------
+        vectors : ndarray
+            A row for each document.
+        ids : sequence of DocumentId, optional
+            The ids of the documents; without them a document's id is the number of its row.
+        metric : str
+            Any metric that `scipy.spatial.distance.cdist` knows. Not everything it knows is one ("cosine" is not): the
+            result is checked like any other.
+        scale : float
+            What distances are multiplied by.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_vectors(np.array([[0.0, 0.0], [3.0, 4.0]]), scale=0.1).distance(0, 1)
+        0.5
         """
         points = np.asarray(vectors, dtype=np.float64)
         if points.ndim != 2 or not np.isfinite(points).all():
@@ -80,16 +140,56 @@ D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
         distance: Callable[[Any, Any], float],
         ids: Sequence[DocumentId] | None = None,
     ) -> FiniteMetric:
-        """Measure every ordered pair with a function; without `ids`, the points themselves name the documents."""
+        """Measure every ordered pair with a function.
+
+        Parameters
+        ----------
+        points : sequence
+            What the function is called with, one for each document.
+        distance : callable
+            The distance of two points.
+        ids : sequence of DocumentId, optional
+            The ids of the documents; without them the points themselves are the ids.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_function([1, 2, 4], lambda x, y: abs(x - y)).distance(1, 4)
+        3.0
+        """
         matrix = [[float(distance(one, other)) for other in points] for one in points]
         return cls.from_matrix(matrix, list(points) if ids is None else ids)
 
     @classmethod
-    def from_bounds(cls, documents: Sequence[DocumentId], bounds: Mapping[tuple[Any, Any], float]) -> FiniteMetric:
-        """Make a metric of whatever is known: |μ(x) - μ(y)| ≤ δ for some pairs (the footnote of Section 2).
+    def from_bounds(
+        cls, documents: Sequence[DocumentId], bounds: Mapping[tuple[DocumentId, DocumentId], float]
+    ) -> FiniteMetric:
+        """Make a metric of whatever is known: |μ(x) - μ(y)| ≤ δ for some pairs of documents.
 
         The distance is the length of the shortest chain of known pairs, infinite where there is none.
 
+        Parameters
+        ----------
+        documents : sequence of DocumentId
+            The ids of the documents.
+        bounds : mapping of pairs of DocumentId to float
+            The δ of each pair for which one is known, above 0.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        References
+        ----------
+        Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2, the footnote to Eq. 1.
+
+        Examples
+        --------
         >>> FiniteMetric.from_bounds("abc", {("a", "b"): 0.25, ("b", "c"): 0.5}).distance("a", "c")
         0.75
         """
@@ -108,15 +208,58 @@ D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
         return cls.from_matrix((closure + closure.T) / 2, documents)
 
     def distance(self, one: DocumentId, other: DocumentId) -> float:
-        """D(x, y)."""
+        """Measure D(x, y).
+
+        Parameters
+        ----------
+        one, other : DocumentId
+            The documents.
+
+        Returns
+        -------
+        float
+            Their distance.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]], ids="ab").distance("a", "b")
+        1.0
+        """
         return float(self.matrix[self.documents.position(one), self.documents.position(other)])
 
     def distances(self, document: DocumentId) -> Array:
-        """D(x, y) for every document y, in the order of `documents`."""
+        """Measure D(x, y) from one document to all.
+
+        Parameters
+        ----------
+        document : DocumentId
+            The document x.
+
+        Returns
+        -------
+        ndarray
+            A distance for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]], ids="ab").distances("a").tolist()
+        [0.0, 1.0]
+        """
         return np.asarray(self.matrix[self.documents.position(document)])
 
     def distance_matrix(self) -> Array:
-        """D between all pairs, in the order of `documents`."""
+        """Measure D between all pairs of documents.
+
+        Returns
+        -------
+        ndarray
+            A row and a column for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]]).distance_matrix().tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
         return self.matrix
 
 

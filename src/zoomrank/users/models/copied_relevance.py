@@ -1,7 +1,8 @@
-"""`Echo`: documents that are relevant to exactly those visitors to whom some other document is, however far apart."""
+"""`CopiedRelevance`: documents that are relevant to just those visitors to whom another one is, however far apart."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,18 +15,27 @@ from zoomrank.users.distribution import UserDistribution
 from zoomrank.users.first_click import ForestState
 
 
-class Echo(UserDistribution):
-    """The visitors of another distribution, for whom the document at position x is what `origin[x]` is.
+class CopiedRelevance(UserDistribution):
+    """The visitors of another distribution, to whom a document is relevant if another one, its origin, is.
 
+    Parameters
+    ----------
+    users : UserDistribution
+        The visitors.
+    origin : sequence of int
+        For each document, in the order of `users.documents`, the position of its origin: itself, or another.
+
+    Examples
+    --------
     >>> from zoomrank.spaces import DocumentTree
     >>> from zoomrank.users.models.independent import Independent
     >>> users = Independent(DocumentTree.exponential(depth=2), [0.4, 0.3, 0.2, 0.1])
-    >>> twins = Echo(users, origin=[0, 1, 2, 0])
+    >>> twins = CopiedRelevance(users, origin=[0, 1, 2, 0])
     >>> twins.mean(3), twins.conditional_mean(shown=[0], document=3)
     (0.4, 0.0)
     """
 
-    def __init__(self, users: UserDistribution, origin: Array | list[int]) -> None:
+    def __init__(self, users: UserDistribution, origin: Sequence[int] | Array) -> None:
         super().__init__(users.documents)
         self.users, self.origin = users, np.asarray(origin, dtype=np.int64)
         if self.origin.shape != (len(users),) or not ((self.origin >= 0) & (self.origin < len(users))).all():
@@ -50,6 +60,6 @@ class Echo(UserDistribution):
 
     @cached_property
     def state(self) -> Any:
-        """What clicks are drawn from, if that is a forest: an echo hangs on the same node as its origin."""
+        """What clicks are drawn from, if that is a forest: a copy hangs on the same node as its origin."""
         state = self.users.state
         return state._replace(decider=state.decider[:, self.origin]) if isinstance(state, ForestState) else None

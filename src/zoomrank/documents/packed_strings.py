@@ -18,10 +18,10 @@ from zoomrank.numbers import Array
 _PIECE = 1 << 16
 
 
-class Strings(Sequence[str]):
+class PackedStrings(Sequence[str]):
     """A sequence of strings, decoded when asked for.
 
-    >>> strings = Strings.packed(["owl", "", "pike"])
+    >>> strings = PackedStrings.packed(["owl", "", "pike"])
     >>> strings[2], len(strings), list(strings)
     ('pike', 3, ['owl', '', 'pike'])
     """
@@ -31,7 +31,7 @@ class Strings(Sequence[str]):
         self.ends = ends  # string i is letters[ends[i] : ends[i + 1]]
 
     @classmethod
-    def packed(cls, strings: Iterable[str]) -> Strings:
+    def packed(cls, strings: Iterable[str]) -> PackedStrings:
         """Pack strings into two arrays."""
         pieces = [string.encode("utf-8", "surrogatepass") for string in strings]
         ends = np.zeros(len(pieces) + 1, np.int64)

@@ -1,4 +1,4 @@
-"""Names for sets of nodes: 64 scrambled bits per node, added up, so that order does not matter."""
+"""Scrambled bits, of which names are made: 64 for each node, added up to name a set of nodes in no order."""
 
 import numpy as np
 

@@ -10,13 +10,31 @@ from zoomrank.compiled import compiled
 from zoomrank.errors import WidthError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.topology import RootedTree, Shape, breadth_first_shape, least_common_ancestor
-from zoomrank.spaces.tree import DocumentTree, document_ids
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.rooted_tree import RootedTree, ids_of_leaves
+from zoomrank.spaces.trees.shape import Shape, breadth_first_shape, least_common_ancestor
 
 
 class EdgeWeightedTree(RootedTree):
     """A tree of documents whose distances are lengths of paths; inner nodes have distances too.
 
+    Parameters
+    ----------
+    shape : Shape
+        Who is below whom.
+    length : ndarray
+        The length of the edge above each node, 0 for the root.
+    ids : DocumentIds, optional
+        The ids of the documents, left to right. Without them a document's id is its position.
+    names : sequence of str, optional
+        A name for each node, for print only.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.1.
+
+    Examples
+    --------
     >>> tree = EdgeWeightedTree.from_parents([-1, 0, 0, 2, 2], length=[0, 0.5, 0.1, 0.2, 0.3])
     >>> round(tree.distance(1, 3), 6), round(tree.distance(3, 4), 6)
     (0.8, 0.5)
@@ -39,52 +57,153 @@ class EdgeWeightedTree(RootedTree):
         length: Sequence[float] | Array,
         ids: Sequence[DocumentId] | None = None,
     ) -> EdgeWeightedTree:
-        """Build from the caller's parent array; `length[i]` is that of the edge above node i, 0 for the root.
+        """Build a tree from the parents of its nodes; nodes without children are documents.
 
-        Ids as in `DocumentTree.from_parents`.
+        Parameters
+        ----------
+        parents : sequence of int
+            `parents[i]` is the parent of node i, -1 for the root. Nodes may come in any order.
+        length : sequence of float
+            `length[i]` is that of the edge above node i, 0 for the root.
+        ids : sequence of DocumentId, optional
+            The ids of the documents in the order of their nodes. Without them a document's id is its node's number in
+            `parents`.
+
+        Returns
+        -------
+        EdgeWeightedTree
+            The tree; its `given_numbers` say which of the caller's nodes each of its own is.
+
+        Examples
+        --------
+        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25], ids="ab").distance("a", "b")
+        0.75
         """
         shape, order = breadth_first_shape(np.asarray(parents))
         given = np.asarray(length, dtype=np.float64)
         if given.shape != (len(order),):
             raise WidthError(f"Lengths of shape {given.shape} were given for {len(order)} nodes.")
         _check_lengths(given, root=int(order[0]))
-        tree = cls(shape, given[order], document_ids(shape, order, ids))
+        tree = cls(shape, given[order], ids_of_leaves(shape, order, ids))
         tree.given_numbers = order
         return tree
 
     @classmethod
-    def from_tree(cls, tree: DocumentTree) -> EdgeWeightedTree:
+    def from_document_tree(cls, tree: DocumentTree) -> EdgeWeightedTree:
         """Build the edge-weighted tree with the same distances between documents.
 
         The edge above u has length (W(parent) - W(u)) / 2, so a path up from x and down to y adds up to W(LCA).
+
+        Parameters
+        ----------
+        tree : DocumentTree
+            A tree with widths.
+
+        Returns
+        -------
+        EdgeWeightedTree
+            A tree of the same shape, with lengths.
+
+        Examples
+        --------
+        >>> lengths = EdgeWeightedTree.from_document_tree(DocumentTree.exponential(depth=2, epsilon=0.5))
+        >>> lengths.distance(0, 1), lengths.node_distance(0, 1)
+        (0.5, 0.25)
         """
         length = (tree.width[tree.shape.parent] - tree.width) / 2
         return cls(tree.shape, length, tree.documents, tree.names)
 
     def distance(self, one: DocumentId, other: DocumentId) -> float:
-        """D(x, y) between two documents."""
+        """Measure D(x, y) between two documents.
+
+        Parameters
+        ----------
+        one, other : DocumentId
+            The documents.
+
+        Returns
+        -------
+        float
+            The length of the path between them.
+
+        Examples
+        --------
+        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).distance(1, 2)
+        0.75
+        """
         return self.node_distance(self.leaf(one), self.leaf(other))
 
     def node_distance(self, one: int, other: int) -> float:
-        """D(u, v) between any two nodes."""
+        """Measure D(u, v) between any two nodes.
+
+        Parameters
+        ----------
+        one, other : int
+            The nodes, in this tree's own numbering.
+
+        Returns
+        -------
+        float
+            The length of the path between them.
+
+        Examples
+        --------
+        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).node_distance(0, 2)
+        0.25
+        """
         meeting = int(least_common_ancestor(self.shape.parent, one, other))
         return float(
             (self._from_root[one] - self._from_root[meeting]) + (self._from_root[other] - self._from_root[meeting])
         )
 
     def distances(self, document: DocumentId) -> Array:
-        """D(x, y) for every document y, in the order of `documents`."""
+        """Measure D(x, y) from one document to all.
+
+        Parameters
+        ----------
+        document : DocumentId
+            The document x.
+
+        Returns
+        -------
+        ndarray
+            A distance for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).distances(1).tolist()
+        [0.0, 0.75]
+        """
         return _path_lengths(self.shape.parent, self.length, self.leaf(document))[self.shape.leaf]
 
     def distance_matrix(self) -> Array:
-        """D between all pairs of documents, in the order of `documents`: for small collections."""
+        """Measure D between all pairs of documents: for small collections.
+
+        Returns
+        -------
+        ndarray
+            A row and a column for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).distance_matrix().tolist()
+        [[0.0, 0.75], [0.75, 0.0]]
+        """
         matrix = np.stack([self.distances(document) for document in self.documents])
         return np.asarray(np.minimum(matrix, matrix.T))  # the same path summed in two directions may differ in a bit
 
-    def widths(self) -> DocumentTree:
-        """Build the tree whose widths are the diameters of the subtrees: what the learners need.
+    def to_document_tree(self) -> DocumentTree:
+        """Build the tree whose widths are the diameters of the subtrees: what rankers need.
 
-        Its distance is never below this one, and agrees with it on the farthest pair of every subtree.
+        Returns
+        -------
+        DocumentTree
+            Its distances are never below these, and agree with them on the farthest pair of every subtree.
+
+        Examples
+        --------
+        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).to_document_tree().width.tolist()
+        [0.75, 0.0, 0.0]
         """
         return DocumentTree(self.shape, _diameters(self.shape.parent, self.length), self.documents, self.names)
 

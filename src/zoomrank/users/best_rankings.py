@@ -21,11 +21,30 @@ TIE = 1e-12  # means that differ by less are equal
 
 @dataclass(frozen=True)
 class BestRanking:
-    """A ranking found with full information."""
+    """A ranking found with full information.
+
+    Attributes
+    ----------
+    documents : list of DocumentId
+        The documents, from the top.
+    satisfaction : float
+        The share of visitors who click.
+    every_tie : bool
+        Whether all choices among equals were followed, so that no such ranking is worse (or better).
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4.1.
+
+    Examples
+    --------
+    >>> BestRanking(["owl", "pike"], satisfaction=0.75, every_tie=True)
+    BestRanking(['owl', 'pike'], satisfaction=0.750000)
+    """
 
     documents: list[DocumentId]
-    satisfaction: float  # the fraction of visitors who click
-    every_tie: bool  # whether all choices among equals were followed, so that no such ranking is worse (or better)
+    satisfaction: float
+    every_tie: bool
 
     def __repr__(self) -> str:
         ties = "" if self.every_tie else ", not every tie followed"
@@ -67,7 +86,7 @@ def greedy(users: UserDistribution, slots: int, tie_budget: int) -> BestRanking:
 
 
 def satisfied(log_skip: float) -> float:
-    """The fraction of visitors who click, given the logarithm of the fraction who do not."""
+    """The share of visitors who click, given the logarithm of the share who do not."""
     return max(float(-np.expm1(log_skip)), 0.0)
 
 

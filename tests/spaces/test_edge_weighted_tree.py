@@ -35,7 +35,7 @@ def test_shortest_paths(seed: int, nodes: int) -> None:
 @given(seeds, sizes)
 def test_widths_and_lengths_are_two_views_of_an_ultrametric(seed: int, nodes: int) -> None:
     tree = random_tree(np.random.default_rng(seed), nodes)
-    lengths = EdgeWeightedTree.from_tree(tree)
+    lengths = EdgeWeightedTree.from_document_tree(tree)
     np.testing.assert_allclose(lengths.distance_matrix(), tree.distance_matrix(), atol=1e-12)
 
 
@@ -45,7 +45,7 @@ def test_diameters(seed: int, nodes: int) -> None:
     parents = random_parents(rng, nodes)
     length = [0.0 if parent < 0 else float(rng.choice([0.0, rng.random()])) for parent in parents]
     tree = EdgeWeightedTree.from_parents(parents, length=length)
-    hull = tree.widths()
+    hull = tree.to_document_tree()
     assert isinstance(hull, DocumentTree)
     for node in range(tree.nodes):
         places = tree.documents.positions(tree.below(node))

@@ -1,4 +1,4 @@
-"""A rooted tree whose leaves are the documents, as five flat integer arrays and nothing else.
+"""`Shape`: a rooted tree whose leaves are the documents, as five flat integer arrays and nothing else.
 
 Nodes are numbered breadth first. Three things follow, and everything fast in zoomrank rests on them:
 
@@ -8,8 +8,6 @@ Nodes are numbered breadth first. Three things follow, and everything fast in zo
 - documents are numbered left to right, so the documents below a node are a range as well.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,17 +15,35 @@ import numpy as np
 from zoomrank.compiled import compiled
 from zoomrank.errors import EmptyCollectionError, TreeError
 from zoomrank.numbers import Array
-from zoomrank.spaces.ids import DocumentId, DocumentIds
 
 
 class Shape(NamedTuple):
-    """What kernels see of a tree: 32-bit unsigned integers, with which indexing needs no check for negative numbers."""
+    """What kernels see of a tree: 32-bit unsigned integers, with which indexing needs no check for negative numbers.
 
-    parent: Array  # of each node; the root is its own parent
-    child_start: Array  # the children of u are child_start[u] .. child_start[u + 1] - 1
-    first_document: Array  # the documents below u are first_document[u] .. end_document[u] - 1
+    Attributes
+    ----------
+    parent : ndarray
+        The parent of each node; the root is its own.
+    child_start : ndarray
+        The children of a node `u` are `child_start[u]` to `child_start[u + 1] - 1`.
+    first_document, end_document : ndarray
+        The documents below a node `u` stand at the positions `first_document[u]` to `end_document[u] - 1`.
+    leaf : ndarray
+        The node of each document.
+
+    Examples
+    --------
+    >>> from zoomrank.spaces import DocumentTree
+    >>> shape = DocumentTree.exponential(depth=2, branching=2).shape
+    >>> shape.parent.tolist(), shape.leaf.tolist()
+    ([0, 0, 0, 1, 1, 2, 2], [3, 4, 5, 6])
+    """
+
+    parent: Array
+    child_start: Array
+    first_document: Array
     end_document: Array
-    leaf: Array  # the node of each document
+    leaf: Array
 
 
 @compiled
@@ -138,6 +154,20 @@ def shape_from_breadth_first(parent: Array, child_start: Array) -> Shape:
     return Shape(parent, child_start, *_documents_below(parent, child_start))
 
 
+def shape_of_some(shape: Shape, kept: Array) -> tuple[Shape, Array]:
+    """The shape with the documents at these positions alone, and which of the nodes are left."""
+    mask = np.zeros(len(shape.leaf), bool)
+    mask[kept] = True
+    before = np.concatenate([[0], np.cumsum(mask)])
+    alive = before[shape.end_document] > before[shape.first_document]
+    nodes = np.flatnonzero(alive)  # still breadth first
+    number = np.cumsum(alive) - 1
+    parent = number[shape.parent[nodes]].astype(np.uint32)
+    children = np.bincount(parent[1:], minlength=len(nodes))
+    child_start = np.concatenate([[1], 1 + np.cumsum(children)]).astype(np.uint32)
+    return shape_from_breadth_first(parent, child_start), nodes
+
+
 def _cycle(parents: Array, reached: Array) -> str:
     outside = np.ones(len(parents), bool)
     outside[reached] = False
@@ -147,74 +177,3 @@ def _cycle(parents: Array, reached: Array) -> str:
         node = int(parents[node])
     ring = seen[seen.index(node) :]
     return " -> ".join(str(node) for node in ring[:6]) + (" -> ..." if len(ring) > 6 else "")
-
-
-class RootedTree:
-    """The tree itself, without distances: documents, ancestors, subtrees. Immutable.
-
-    Nodes are integers, the root is 0; documents go by the caller's ids.
-    """
-
-    root = 0
-
-    def __init__(self, shape: Shape, ids: DocumentIds, names: Sequence[str] | None = None) -> None:
-        for array in shape:
-            array.flags.writeable = False
-        self.shape = shape
-        self.documents = ids
-        self.names = names
-        self.given_numbers: Array | None = None  # how the caller numbered the nodes, if from an array of parents
-
-    def __len__(self) -> int:
-        """How many documents there are."""
-        return len(self.shape.leaf)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} documents, {self.nodes} nodes, depth {self.depth})"
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are, leaves included."""
-        return len(self.shape.parent)
-
-    @cached_property
-    def depth(self) -> int:
-        """How many steps the deepest document is from the root."""
-        return sum(1 for _ in self.ancestors(self.nodes - 1)) - 1  # breadth first: the last node is a deepest one
-
-    def children(self, node: int) -> range:
-        """The children of a node, left to right; none for a document."""
-        self._check_node(node)
-        return range(int(self.shape.child_start[node]), int(self.shape.child_start[node + 1]))
-
-    def leaf(self, document: DocumentId) -> int:
-        """The node of a document."""
-        return int(self.shape.leaf[self.documents.position(document)])
-
-    def below(self, node: int) -> list[DocumentId]:
-        """The documents in the subtree of a node."""
-        self._check_node(node)
-        first, end = int(self.shape.first_document[node]), int(self.shape.end_document[node])
-        return [self.documents[position] for position in range(first, end)]
-
-    def ancestors(self, node: int) -> Iterator[int]:
-        """The node itself, its parent, and so on up to the root."""
-        self._check_node(node)
-        yield int(node)
-        while node != self.root:
-            node = int(self.shape.parent[node])
-            yield node
-
-    def common_ancestor(self, one: DocumentId, other: DocumentId) -> int:
-        """The least common ancestor of two documents."""
-        return int(least_common_ancestor(self.shape.parent, self.leaf(one), self.leaf(other)))
-
-    def name(self, node: int) -> str:
-        """What to call a node in print: its path of names where the tree has them."""
-        if self.names is None:
-            return f"node {node}"
-        return " > ".join(self.names[up] for up in reversed(list(self.ancestors(node))) if self.names[up])
-
-    def _check_node(self, node: int) -> None:
-        if not 0 <= node < self.nodes:
-            raise TreeError(f"There is no node {node}; nodes are numbered 0 to {self.nodes - 1}.")
