@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -14,6 +14,8 @@ from zoomrank.compiled import compiled
 from zoomrank.errors import EmptyCollectionError, MetricError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
+
+Point = TypeVar("Point")
 
 ROUNDING = 1e-9  # how far, relative to the distances, a triangle may fail by rounding alone
 
@@ -136,8 +138,8 @@ D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
     @classmethod
     def from_function(
         cls,
-        points: Sequence[Any],
-        distance: Callable[[Any, Any], float],
+        points: Sequence[Point],
+        distance: Callable[[Point, Point], float],
         ids: Sequence[DocumentId] | None = None,
     ) -> FiniteMetric:
         """Measure every ordered pair with a function.

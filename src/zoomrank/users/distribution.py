@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.spaces.ids import Positions
 from zoomrank.users.best_rankings import BestRanking, greedy, optimum, optimum_bound, satisfied
-from zoomrank.users.first_click import first_clicks
+from zoomrank.users.first_click import ClickState, first_clicks
 
 
 class UserDistribution(ABC):
@@ -139,12 +139,12 @@ class UserDistribution(ABC):
 
     @property
     @abstractmethod
-    def state(self) -> Any:
+    def state(self) -> ClickState | None:
         """What `first_click` draws from; its scratch space belongs to this object, one thread at a time.
 
         Returns
         -------
-        NamedTuple of arrays, or None
+        ForestState, TableState or None
             None if clicks are drawn in plain Python.
 
         Examples
@@ -496,7 +496,7 @@ class UserDistribution(ABC):
         return count
 
 
-def mean_array(documents: DocumentIds, mean: Mapping[Any, float] | Iterable[float] | Array) -> Array:
+def mean_array(documents: DocumentIds, mean: Mapping[DocumentId, float] | Iterable[float] | Array) -> Array:
     """One mean per document in the order of `documents`, from a mapping or an array; refused if not within [0, 1]."""
     if isinstance(mean, Mapping):
         positions = documents.positions(mean)

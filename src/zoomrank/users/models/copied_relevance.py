@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ class CopiedRelevance(UserDistribution):
         return self.users.first_clicks(self.origin[ranking], visitors, rng)
 
     @cached_property
-    def state(self) -> Any:
+    def state(self) -> ForestState | None:
         """What clicks are drawn from, if that is a forest: a copy hangs on the same node as its origin."""
         state = self.users.state
         return state._replace(decider=state.decider[:, self.origin]) if isinstance(state, ForestState) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, overload
+from typing import NoReturn, overload
 
 import numpy as np
 
@@ -136,7 +136,7 @@ class MetricNetwork(UserDistribution):
         self._refuse()
 
     @property
-    def state(self) -> Any:
+    def state(self) -> NoReturn:
         """Refused: a fresh tree for each visitor has no compiled form."""
         self._refuse()
 

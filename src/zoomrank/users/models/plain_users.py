@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -128,6 +127,6 @@ class PlainUsers(UserDistribution):
         return np.array([len(documents) if slot is None else slot for slot in slots], np.int32)
 
     @property
-    def state(self) -> Any:
+    def state(self) -> None:
         """None: there is nothing compiled to draw from."""
         return None
