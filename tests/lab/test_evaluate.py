@@ -12,22 +12,12 @@ from zoomrank.cli import main
 from zoomrank.documents import Collection
 from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsError
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.competitors import RIVAL
 from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
-from zoomrank.lab.evaluation.judged import (
-    GIVEN,
-    LEARNERS,
-    RIVAL,
-    Topic,
-    by_popularity,
-    evaluate,
-    kept_world,
-    learning_curves,
-    marginally_relevant,
-    marks,
-    settings,
-    shares,
-    topics_in,
-)
+from zoomrank.lab.evaluation.given_rankings import GIVEN, by_popularity, marginally_relevant
+from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, evaluate, settings
+from zoomrank.lab.evaluation.topic_shares import learning_curves, marks, shares, topics_in
+from zoomrank.lab.evaluation.topics import Topic, kept_world
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results import Results
 from zoomrank.lab.results_folder import Store, about_sweep
@@ -35,7 +25,7 @@ from zoomrank.lab.run import Rows
 from zoomrank.numbers import Array
 from zoomrank.users import RelevanceTable
 
-FEW = ("ZoomRank", RIVAL)  # every other learner would have to be compiled, too
+FEW = ("ZoomRank", RIVAL)  # every other ranker would have to be compiled, too
 ALL = (*FEW, *GIVEN)
 
 
@@ -153,13 +143,13 @@ def test_an_evaluation_goes_on_where_it_was(tmp_path: Path) -> None:
         evaluate(other, tmp_path / "a", resume=True, instances=2, **options)  # type: ignore[arg-type]
 
 
-def test_every_learner_can_be_asked_for(tmp_path: Path) -> None:
+def test_every_ranker_can_be_asked_for(tmp_path: Path) -> None:
     runs = settings(
         [topic("1", 5)], tmp_path, ["RankEXP3", "mine:Own", GREEDY], slots=2, visits=70, instances=1, seed=1
     )
     assert [run.curve for run in runs] == ["RankEXP3", "mine.Own", *GIVEN]
     assert runs[0].ranker.given == {"horizon": 70}
-    assert LEARNERS == ("ZoomRank", "RankCorrZoom", RIVAL)
+    assert DEFAULT_RANKERS == ("ZoomRank", "RankCorrZoom", RIVAL)
     rival = next(
         run for run in settings([topic("1", 5)], tmp_path, slots=2, visits=9, instances=1, seed=1) if run.curve == RIVAL
     )

@@ -20,9 +20,21 @@ from zoomrank.lab import catalogue
 from zoomrank.lab import runners as engines
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.code_version import this_version
-from zoomrank.lab.paper import claims, theory
-from zoomrank.lab.paper.claims import CANNOT_TELL, DIFFERS, HOLDS, Above, Alike, Claim, Reaches, Settles, judge
-from zoomrank.lab.paper.experiments import EXPERIMENTS, FIGURES, PAPER, figures_named, settings_for
+from zoomrank.lab.paper import theory
+from zoomrank.lab.paper.claims import CLAIMS, Claim
+from zoomrank.lab.paper.comparisons import (
+    CANNOT_TELL,
+    DIFFERS,
+    HOLDS,
+    Above,
+    Alike,
+    Comparison,
+    Reaches,
+    Settles,
+)
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.figures import FIGURES, PAPER, figures_named, settings_for
+from zoomrank.lab.paper.verdicts import judge
 from zoomrank.lab.recipes import Curve, Experiment, Setting, recipe
 from zoomrank.lab.results import Results, estimate
 from zoomrank.lab.results_folder import Store, about_sweep, from_parquet, to_parquet
@@ -402,9 +414,9 @@ def _results(**curves: list[tuple[float, float]]) -> Results:
     return Results(_rows(name, at, rates) for name, all_rates in curves.items() for at, rates in enumerate(all_rates))
 
 
-def _verdict(test: claims.Comparison, results: Results) -> str:
-    (judgement,) = judge(Claim("c", "p", "s", {"tiny": (test,)}), results)
-    return judgement.verdict
+def _verdict(test: Comparison, results: Results) -> str:
+    (finding,) = judge(Claim("c", "p", "s", {"tiny": (test,)}), results)
+    return finding.verdict
 
 
 GOOD = [(0.5, 0.7), (0.52, 0.72), (0.48, 0.69)]
@@ -445,7 +457,7 @@ def test_every_part_of_a_claim_must_hold() -> None:
 def test_the_papers_claims_follow_the_rows() -> None:
     """Swap the rows of two rankers, and the verdict on who is best turns round."""
     curves = {"RankZoom": POOR, "RankGridUCB1": POOR, "RankContextZoom": POOR, "RankContextZoom-0.2": POOR}
-    best = next(claim for claim in claims.CLAIMS if claim.name == "best")
+    best = next(claim for claim in CLAIMS if claim.name == "best")
     for mine, theirs, verdict in ((GOOD, POOR, HOLDS), (POOR, GOOD, DIFFERS)):
         for rounds in (300_000, 1_000):
             made = [
@@ -459,14 +471,14 @@ def test_the_papers_claims_follow_the_rows() -> None:
 
 
 def test_claims_are_about_curves_that_exist() -> None:
-    for claim in claims.CLAIMS:
+    for claim in CLAIMS:
         for experiment, tests in claim.tests.items():
             curves = {curve.name for curve in EXPERIMENTS[experiment].curves}
             for test in tests:
                 named = {getattr(test, name) for name in ("curve", "other") if hasattr(test, name)}
                 assert named <= curves, claim.name
-    names = [claim.name for claim in claims.CLAIMS]
-    assert len(set(zip(names, [claim.place for claim in claims.CLAIMS], strict=True))) == len(names)
+    names = [claim.name for claim in CLAIMS]
+    assert len(set(zip(names, [claim.place for claim in CLAIMS], strict=True))) == len(names)
 
 
 def test_intervals_are_students() -> None:

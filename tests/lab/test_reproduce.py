@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from zoomrank.cli import main
-from zoomrank.lab.paper.experiments import FIGURES
+from zoomrank.lab.paper.figures import FIGURES
 from zoomrank.lab.results_folder import Store, about_sweep
 from zoomrank.lab.run import run
 

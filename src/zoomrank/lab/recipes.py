@@ -9,7 +9,7 @@ Instance i has the same kind of visitors for every curve, so that curves can be 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -37,13 +37,13 @@ class Recipe:
         return f"{self.name}({inside})"
 
 
-def recipe(what: str | type, **parameters: Any) -> Recipe:
-    """Write a recipe; a class of your own is named by where it can be imported from.
+def recipe(what: str | Callable[..., Any], **parameters: Any) -> Recipe:
+    """Write a recipe; a class or function of your own is named by where it can be imported from.
 
     >>> print(recipe("RankContextZoom", scale=0.2))
     RankContextZoom(scale=0.2)
     """
-    if isinstance(what, type):
+    if not isinstance(what, str):
         what = f"{what.__module__}:{what.__qualname__}"
     return Recipe(what, tuple(sorted(parameters.items())))
 
@@ -143,8 +143,3 @@ class Experiment:
 def _with_rounds(ranker: Recipe, rounds: int) -> Recipe:
     filled = tuple((name, rounds if value == ROUNDS else value) for name, value in ranker.parameters)
     return replace(ranker, parameters=filled)
-
-
-def described(values: Mapping[str, Any]) -> str:
-    """Parameters in words, for tables."""
-    return ", ".join(f"{name} = {value}" for name, value in values.items())

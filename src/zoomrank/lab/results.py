@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import stdtrit
 
 from zoomrank.errors import ResultsError
-from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.run import Rows
 from zoomrank.lab.simulator import WINDOWS, window_ends
@@ -163,9 +162,8 @@ class Results:
         return [curve for name, curve in self._curves if name == experiment]
 
     def experiments(self) -> list[str]:
-        """The experiments that have rows, ours in our order."""
-        there = dict.fromkeys(name for name, _ in self._curves)
-        return [name for name in EXPERIMENTS if name in there] + [name for name in there if name not in EXPERIMENTS]
+        """The experiments that have rows."""
+        return list(dict.fromkeys(name for name, _ in self._curves))
 
     def curve(self, experiment: str, curve: str) -> CurveRows:
         """The rows of one curve."""

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
-from zoomrank.lab.studies.study import STUDIES
+from zoomrank.lab.studies.questions import STUDIES
 
 
 def add(commands: Commands) -> None:
@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write it, as the command would that began the folder."""
     from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
-    from zoomrank.lab.paper.paper_report import write_report
+    from zoomrank.lab.paper.paper_report import write_paper_report
     from zoomrank.lab.results_folder import Store
     from zoomrank.lab.studies.study_report import write_study_report
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
     elif asked[0] in STUDIES:
         page = write_study_report(store)
     else:
-        report = write_report(store)
+        report = write_paper_report(store)
         page = report.page
         counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
         print(f"Claims of the paper: {counts}.")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command, add_sweep
 from zoomrank.errors import ParameterError
-from zoomrank.lab.studies.study import FAMILIES, STUDIES, taxonomy_family
+from zoomrank.lab.studies.families import FAMILIES, taxonomy_family
+from zoomrank.lab.studies.questions import STUDIES
 
 
 def add(commands: Commands) -> None:

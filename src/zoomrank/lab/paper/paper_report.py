@@ -1,18 +1,14 @@
-"""The report of a sweep: figures, claims, settings, theory and machine, as `report.md` and one `report.html`.
+"""The report of the paper's evaluation: claims, figures, numbers, theory, settings and machine.
 
-It is written once, as Markdown; the page is made of it, with its pictures inside, so that it can be sent as one file.
 Every number and every verdict in it is computed from the rows; only our reading of why something differs is written by
 hand, beside the claim.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from markdown_it import MarkdownIt
 
 from zoomrank.errors import ResultsError
 from zoomrank.lab import catalogue
@@ -20,20 +16,19 @@ from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.paper.claims import (
     BETTER,
     CLOSE,
-    DIFFERS,
     FAR_ENOUGH,
     INDISTINGUISHABLE,
     MUCH,
     NEAR_OPTIMAL,
     RAPIDLY,
-    Judgement,
-    judge_all,
-    tally,
 )
-from zoomrank.lab.paper.experiments import EXPERIMENTS, FIGURES, Figure
-from zoomrank.lab.paper.figures import draw, label
+from zoomrank.lab.paper.comparisons import DIFFERS
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.figures import FIGURES, Figure
+from zoomrank.lab.paper.plots import draw
 from zoomrank.lab.paper.theory import Facts, facts, guarantee, over_instances, regret, vacuous_until
-from zoomrank.lab.recipes import described
+from zoomrank.lab.paper.verdicts import Finding, judge_all, tally
+from zoomrank.lab.reporting import label, made_with, table, write_page
 from zoomrank.lab.results import Results, estimate
 from zoomrank.lab.results_folder import Store
 
@@ -46,21 +41,25 @@ class Report:
     verdicts: Mapping[str, int]
 
 
-def write_report(store: Store) -> Report:
+def write_paper_report(store: Store) -> Report:
     """Draw and write everything."""
     results = Results(store.rows())
-    if not results.experiments():
+    there = _in_our_order(results.experiments())
+    if not there:
         raise ResultsError(f"{store.folder} has no finished runs yet: there is nothing to report.")
-    known = {name: _facts(name, results) for name in results.experiments() if name in EXPERIMENTS}
+    known = {name: _facts(name, results) for name in there if name in EXPERIMENTS}
     figures = [figure for figure in FIGURES.values() if _drawable(figure, results, store.manifest["figures"])]
     for figure in figures:
         draw(figure, results, store.folder / "figures", known)
-    judgements = judge_all(results, known)
-    text = "\n\n".join(_sections(store, results, known, figures, judgements)) + "\n"
-    (store.folder / "report.md").write_text(text)
-    written = store.folder / "report.html"
-    written.write_text(page(text, store.folder, "zoomrank: the evaluation, rerun"))
-    return Report(written, tally(judgements))
+    findings = judge_all(results, known)
+    paragraphs = _sections(store, results, known, figures, findings)
+    return Report(write_page(store.folder, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
+
+
+def _in_our_order(experiments: Iterable[str]) -> list[str]:
+    """As `EXPERIMENTS` has them; others behind."""
+    places = {name: place for place, name in enumerate(EXPERIMENTS)}
+    return sorted(experiments, key=lambda name: places.get(name, len(places)))
 
 
 def _drawable(figure: Figure, results: Results, wanted: Sequence[str]) -> bool:
@@ -77,15 +76,15 @@ def _sections(
     results: Results,
     known: Mapping[str, Facts],
     figures: Sequence[Figure],
-    judgements: Sequence[Judgement],
+    findings: Sequence[Finding],
 ) -> Iterable[str]:
     yield "# Ranked bandits in metric spaces: the evaluation, rerun"
-    yield _opening(store, judgements)
-    if judgements:
+    yield _opening(store, findings)
+    if findings:
         yield "## What the paper says, and what was measured"
         yield _CLAIMS_INTRODUCTION
-        yield _claims(judgements)
-        yield from _reasons(judgements)
+        yield _claims(findings)
+        yield from _reasons(findings)
     yield "## Figures"
     for figure in figures:
         yield f"![{figure.title}](figures/figure-{figure.name}.png)"
@@ -95,7 +94,7 @@ def _sections(
         "Visitors satisfied, with 95 % intervals over instances: over the whole run, in the window around visit "
         f"{RAPIDLY:,} and in the last tenth of the run. *Slots* is the share of all visitors who clicked on each slot."
     )
-    for experiment in results.experiments():
+    for experiment in _in_our_order(results.experiments()):
         yield f"### {_title(experiment)}"
         yield _numbers(experiment, results, store.seconds())
     if known:
@@ -107,9 +106,9 @@ def _sections(
     yield made_with(store)
 
 
-def _opening(store: Store, judgements: Sequence[Judgement]) -> str:
+def _opening(store: Store, findings: Sequence[Finding]) -> str:
     manifest = store.manifest
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(judgements).items())
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(findings).items())
     options = f" --rounds {manifest['rounds']}" if manifest["rounds"] is not None else ""
     command = f"zoomrank reproduce {' '.join(manifest['figures'])} --instances {manifest['instances']}{options}"
     return (
@@ -123,18 +122,18 @@ _CLAIMS_INTRODUCTION = (
     "Sentences are in our words. Differences are between fractions of satisfied visitors over the whole run unless "
     "said otherwise, paired by instance, with 95 % intervals. A claim *holds* if every interval is on the right side "
     "of its threshold, *differs* if one is wholly on the wrong side, and else one *cannot tell*; a conjecture can hold "
-    "but not differ, and runs that were cut short tell nothing. What adjectives stand "
-    f"for is the same everywhere (`lab/paper/claims.py`): indistinguishable {INDISTINGUISHABLE}, eventually better "
-    f"{BETTER}, close {CLOSE}, much better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it "
-    f"by visit {RAPIDLY:,}. Not tested: what REC would do (it is not here), whether the large branching factor is why "
-    "RankContextZoom is slow, and whether table sizes follow a power law."
+    "but not differ, and runs that were cut short tell nothing. What adjectives stand for is the same everywhere "
+    f"(`lab/paper/claims.py`): indistinguishable {INDISTINGUISHABLE}, eventually better {BETTER}, close {CLOSE}, much "
+    f"better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it by visit {RAPIDLY:,}. "
+    "Not tested: what REC would do (it is not here), whether the large branching factor is why RankContextZoom is "
+    "slow, and whether table sizes follow a power law."
 )
 
 
-def _claims(judgements: Sequence[Judgement]) -> str:
+def _claims(findings: Sequence[Finding]) -> str:
     rows = []
     before = None
-    for one in judgements:
+    for one in findings:
         measured = "; ".join(str(part) for part in one.measured)
         verdict = f"**{one.verdict}**" if one.verdict == DIFFERS else one.verdict
         said = (one.claim.place, one.claim.says) if one.claim is not before else ("", "")
@@ -143,10 +142,10 @@ def _claims(judgements: Sequence[Judgement]) -> str:
     return table(("where", "claim", "experiment", "measured", "verdict"), rows)
 
 
-def _reasons(judgements: Sequence[Judgement]) -> Iterable[str]:
+def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
     """Why, for each claim that differs somewhere."""
-    differing: dict[str, list[Judgement]] = {}
-    for one in judgements:
+    differing: dict[str, list[Finding]] = {}
+    for one in findings:
         if one.verdict == DIFFERS:
             differing.setdefault(one.claim.name, []).append(one)
     if differing:
@@ -229,7 +228,7 @@ def _theory(results: Results, known: Mapping[str, Facts]) -> str:
 
 
 def _settings(results: Results) -> Iterable[str]:
-    for name in results.experiments():
+    for name in _in_our_order(results.experiments()):
         first = results.curve(name, results.curves(name)[0])
         run = first.settings[0]
         yield (
@@ -239,56 +238,11 @@ def _settings(results: Results) -> Iterable[str]:
         lines = []
         for curve in results.curves(name):
             one = results.curve(name, curve).settings[0]
-            extra = f", answers {one.delay:,} visits late" if one.delay else ""
+            extra = f", feedback {one.delay:,} visits late" if one.delay else ""
             extra += f", believes in the tree {one.belief}" if one.belief else ""
             lines.append(f"- `{name}/{curve}`: {one.ranker}{extra}")
         yield "\n".join(lines)
 
 
-def made_with(store: Store) -> str:
-    """Say which zoomrank ran on what, and for how long."""
-    machine = described(store.manifest["machine"])
-    seconds = store.seconds()
-    return (
-        f"zoomrank {store.manifest['version']}; {machine}. {len(seconds)} runs took {sum(seconds.values()):,.0f} "
-        "seconds in all, compiling included."
-    )
-
-
 def _title(experiment: str) -> str:
     return EXPERIMENTS[experiment].title if experiment in EXPERIMENTS else experiment
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table in Markdown."""
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-_LOOK = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
-h1, h2, h3 { line-height: 1.2 } img { max-width: 100%; background: #fff } code { font-size: .9em }
-table { border-collapse: collapse; font-size: .85rem; display: block; overflow-x: auto }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top }
-td { font-variant-numeric: tabular-nums } td strong { color: #a33c00 }
-@media (prefers-color-scheme: dark) {
-  body { background: #16181c; color: #ddd } th, td { border-color: #3a3d44 }
-  td strong { color: #ff9a5c } a { color: #7ab8ff }
-}
-"""
-
-
-def page(text: str, folder: Path, title: str) -> str:
-    """Make a page of a report, with its pictures inside."""
-    body = MarkdownIt("commonmark").enable("table").render(text)
-    for figure in sorted((folder / "figures").glob("*.svg")):
-        data = base64.b64encode(figure.read_bytes()).decode()
-        inside = f"data:image/svg+xml;base64,{data}"
-        body = body.replace(f'src="figures/{figure.stem}.png"', f'src="{inside}"')
-        body = body.replace(f' <a href="figures/{figure.name}">SVG</a>', "")
-    return (
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_LOOK}</style>\n{body}</html>\n"
-    )

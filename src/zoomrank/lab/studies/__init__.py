@@ -1,1 +1,1 @@
-"""Studies of our own: how many impressions learners need, which parameters are best, who converges."""
+"""Studies of our own: how many impressions rankers need, which parameters are best, who converges."""
