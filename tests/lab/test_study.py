@@ -14,8 +14,8 @@ from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.measures import MARKS, bootstrap, collected, lead_over_best, ratio_of_medians, settled
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results import Results
-from zoomrank.lab.results_folder import Store, about_sweep
-from zoomrank.lab.run import Rows, looks, run
+from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.run import RunRows, looks, run
 from zoomrank.lab.studies.blind_search import blind_chances
 from zoomrank.lab.studies.families import FAMILIES, Family, taxonomy_family
 from zoomrank.lab.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
@@ -26,17 +26,17 @@ HUNDRED = next(family for family in FAMILIES if family.name == "hundred")
 
 
 def _curve(
-    curve: str, rates: list[float], expected: list[list[float]] | None = None, rounds: int = 50_000
-) -> list[Rows]:
+    curve: str, rates: list[float], expected: list[list[float]] | None = None, visits: int = 50_000
+) -> list[RunRows]:
     """Made-up rows of one curve of the family of 100 documents: a rate per instance."""
     setting = experiment(HUNDRED).settings(instances=1)[0]
-    at = np.array(looks(rounds))
+    at = np.array(looks(visits))
     made = []
     for instance, rate in enumerate(rates):
         satisfied = np.round(at * rate).astype(np.int64)
         exact = np.full(len(at), rate) if expected is None else np.resize(expected[instance], len(at))
         named = dataclasses.replace(setting, curve=curve, instance=instance)
-        made.append(Rows(named, at, np.stack([satisfied, 0 * satisfied], axis=1), exact))
+        made.append(RunRows(named, at, np.stack([satisfied, 0 * satisfied], axis=1), exact))
     return made
 
 
@@ -44,7 +44,7 @@ def test_every_setting_survives_being_written_down() -> None:
     runs = [run for one in STUDIES.values() for run in one.settings(2, None, 5)]
     assert len({setting.id for setting in runs}) == len(runs)
     assert all(Setting.from_json(setting.to_json()) == setting for setting in runs)
-    assert all(setting.rounds >= 50_000 for setting in runs)
+    assert all(setting.visits >= 50_000 for setting in runs)
     assert {str(ranker) for ranker in COMPETITORS.values()} <= {
         *CANDIDATES,
         "RankCorrZoom()",
@@ -57,7 +57,7 @@ def test_every_setting_survives_being_written_down() -> None:
 )
 def test_families_can_be_run(family: Family) -> None:
     curves = ["ZoomRank", "RankRandom", GREEDY]
-    runs = experiment(family).settings(curves, instances=1, rounds=3_000)
+    runs = experiment(family).settings(curves, instances=1, visits=3_000)
     mine, chance, greedy = (rows.expected[-20:].mean() for rows in map(run, runs))
     assert chance < mine <= greedy + 1e-9
 
@@ -102,40 +102,46 @@ def test_losses_are_seen() -> None:
 
 
 def test_the_report_says_where_zoomrank_is_behind(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "out", about_sweep(["efficiency"], 3, None, 2013))
+    folder = ResultsFolder.create(tmp_path / "out", about_sweep("study", 3, None, 2013, study="efficiency"))
     with pytest.raises(ResultsError, match="nothing to report yet"):
-        write_study_report(store)
+        write_study_report(folder)
     rates = {**dict.fromkeys([*COMPETITORS, *ABLATIONS], 0.2), "RankUCB1-tuned": 0.5, GREEDY: 0.9}
     for name, rate in rates.items():
         for rows in _curve(name, [rate] * 3):
-            store.add(rows, 0.1)
-    page = write_study_report(store).read_text()
+            folder.add(rows, 0.1)
+    page = write_study_report(folder).read_text()
     assert "behind" in page
     assert "data:image/svg+xml;base64," in page
-    text = (store.folder / "report.md").read_text()
+    text = (folder.path / "report.md").read_text()
     assert "RankUCB1-tuned | -0.333" in text
     assert "3 of 3 never" in text
     assert "no-lending" in text
 
 
+def test_a_folder_stays_with_its_study(tmp_path: Path) -> None:
+    ResultsFolder.create(tmp_path / "out", about_sweep("study", 3, None, 2013, study="efficiency"))
+    with pytest.raises(ResultsError, match="study = efficiency, not convergence"):
+        ResultsFolder.resume(tmp_path / "out", about_sweep("study", 3, None, 2013, study="convergence"))
+
+
 def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
     for name in ("tuning", "convergence"):
-        store = Store.create(tmp_path / name, about_sweep([name], 1, None, 1))
+        folder = ResultsFolder.create(tmp_path / name, about_sweep("study", 1, None, 1, study=name))
         with pytest.raises(ResultsError, match="nothing to report yet"):
-            write_study_report(store)
+            write_study_report(folder)
         runs = STUDIES[name].settings(1, 300, 1)
         wanted = [run for run in runs if run.experiment in ("tuning-hundred", "convergence-three-documents")]
         slow = [run for run in wanted if "ContextZoom" in run.curve]
         for setting in wanted:
             rate = 0.3 if setting in slow else 0.6
-            at = np.array(looks(setting.rounds))
+            at = np.array(looks(setting.visits))
             clicks = np.stack([np.round(at * rate).astype(np.int64), 0 * at], axis=1)
-            store.add(Rows(setting, at, clicks, np.full(len(at), rate)), 0.1)
-        write_study_report(store)
-        text = (store.folder / "report.md").read_text()
+            folder.add(RunRows(setting, at, clicks, np.full(len(at), rate)), 0.1)
+        write_study_report(folder)
+        text = (folder.path / "report.md").read_text()
         assert f"zoomrank study {name} --instances 1 --seed 1" in text
-        assert main(["report", str(store.folder)]) == 0
-        assert (store.folder / "report.md").read_text() == text
+        assert main(["report", str(folder.path)]) == 0
+        assert (folder.path / "report.md").read_text() == text
         assert ("| used |" in text) == (name == "tuning")
 
 
@@ -163,7 +169,7 @@ def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file = tmp_path / "categories.txt"
     file.write_text("# ours\n\n1 : Animals\n" + "".join(f"{i} : Animals > {i % 7} > {i}\n" for i in range(2, 60)))
     family = taxonomy_family(str(file))
-    runs = experiment(family).settings(["ZoomRank", GREEDY], instances=1, rounds=500)
+    runs = experiment(family).settings(["ZoomRank", GREEDY], instances=1, visits=500)
     mine, greedy = (rows.expected[-1] for rows in map(run, runs))
     assert 0 < mine <= greedy + 1e-9
     assert main(["study", "tuning", "--taxonomy", str(file), "--out", str(tmp_path / "no")]) == 2

@@ -18,13 +18,13 @@ _RESAMPLES = 2_000
 
 def collected(mine: CurveRows, greedy: CurveRows, visits: int) -> Array:
     """Clicks by some visit, as a share of what greedy collects on average by then."""
-    end = min(visits / mine.rounds, 1.0)
+    end = min(visits / mine.length, 1.0)
     return np.asarray(mine.rate(0.0, end) / greedy.expected[:, 0])
 
 
 def collected_so_far(mine: CurveRows, greedy: CurveRows) -> Array:
     """The same at every look, the mean over instances: a curve to draw."""
-    return np.asarray((mine.satisfied / mine.round / greedy.expected[:, :1]).mean(axis=0))
+    return np.asarray((mine.satisfied / mine.visits / greedy.expected[:, :1]).mean(axis=0))
 
 
 def settled(mine: CurveRows, greedy: CurveRows) -> Array:
@@ -35,7 +35,7 @@ def settled(mine: CurveRows, greedy: CurveRows) -> Array:
         failures = np.flatnonzero(~row)
         first = 0 if len(failures) == 0 else failures[-1] + 1
         if first < len(row):
-            since[instance] = mine.round[first]
+            since[instance] = mine.visits[first]
     return since
 
 

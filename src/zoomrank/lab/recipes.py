@@ -16,7 +16,7 @@ from typing import Any
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import whole_number
 
-ROUNDS = "{rounds}"  # as a parameter: however many rounds are played
+ALL_VISITS = "{visits}"  # as a parameter: however many visits there are
 SEED = 2013  # from which all instances are drawn unless said otherwise
 
 
@@ -59,8 +59,8 @@ class Setting:
     users: Recipe
     ranker: Recipe
     slots: int
-    rounds: int
-    delay: int  # answers arrive so many visits late
+    visits: int
+    delay: int  # feedback comes so many visits late
     belief: Recipe | None  # how the tree that the ranker is given differs from the one that visitors live in
     seed: int
 
@@ -103,19 +103,19 @@ class Experiment:
     tree: Recipe
     users: Recipe
     slots: int
-    rounds: int
+    visits: int
     curves: tuple[Curve, ...]
 
     def settings(
-        self, curves: Sequence[str] | None = None, *, instances: int, rounds: int | None = None, seed: int = SEED
+        self, curves: Sequence[str] | None = None, *, instances: int, visits: int | None = None, seed: int = SEED
     ) -> list[Setting]:
-        """The runs of these curves, or of all; `rounds` other than the experiment's own are for a quick look."""
+        """The runs of these curves, or of all; `visits` other than the experiment's own are for a quick look."""
         count = whole_number(instances, "instances")
         if count < 1:
             raise ParameterError(f"{count} instances are nothing to look at; ask for at least one.")
-        length = self.rounds if rounds is None else whole_number(rounds, "rounds")
+        length = self.visits if visits is None else whole_number(visits, "visits")
         if length < 1:
-            raise ParameterError(f"{length} rounds are nothing to look at; ask for at least one.")
+            raise ParameterError(f"{length} visits are nothing to look at; ask for at least one.")
         names = {curve.name for curve in self.curves}
         missing = [name for name in curves or () if name not in names]
         if missing:
@@ -127,9 +127,9 @@ class Experiment:
                 instance=instance,
                 tree=self.tree,
                 users=self.users,
-                ranker=_with_rounds(curve.ranker, length),
+                ranker=_with_visits(curve.ranker, length),
                 slots=self.slots,
-                rounds=length,
+                visits=length,
                 delay=curve.delay,
                 belief=curve.belief,
                 seed=seed,
@@ -140,6 +140,6 @@ class Experiment:
         ]
 
 
-def _with_rounds(ranker: Recipe, rounds: int) -> Recipe:
-    filled = tuple((name, rounds if value == ROUNDS else value) for name, value in ranker.parameters)
+def _with_visits(ranker: Recipe, visits: int) -> Recipe:
+    filled = tuple((name, visits if value == ALL_VISITS else value) for name, value in ranker.parameters)
     return replace(ranker, parameters=filled)

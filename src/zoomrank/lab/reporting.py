@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from zoomrank.lab.catalogue import GREEDY
 
 if TYPE_CHECKING:  # whoever needs but a word for a curve needs neither Parquet nor Markdown
-    from zoomrank.lab.results_folder import Store
+    from zoomrank.lab.results_folder import ResultsFolder
 
 _LOOK = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
@@ -77,11 +77,11 @@ def label(curve: str) -> str:
     return "greedy optimum" if name == GREEDY else name.replace("RankRandom", "random")
 
 
-def made_with(store: Store) -> str:
+def made_with(folder: ResultsFolder) -> str:
     """Say which zoomrank ran on what, and for how long."""
-    machine = ", ".join(f"{name} = {value}" for name, value in store.manifest["machine"].items())
-    seconds = store.seconds()
+    machine = ", ".join(f"{name} = {value}" for name, value in folder.manifest["machine"].items())
+    seconds = folder.seconds()
     return (
-        f"zoomrank {store.manifest['version']}; {machine}. {len(seconds)} runs took {sum(seconds.values()):,.0f} "
+        f"zoomrank {folder.manifest['version']}; {machine}. {len(seconds)} runs took {sum(seconds.values()):,.0f} "
         "seconds in all, compiling included."
     )

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
     for note in notes:
         print(note)
     with SweepProgress() as progress:
-        store = evaluate(
+        folder = evaluate(
             topics,
             options.out,
             options.rankers,
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
             about={"command": _command(options), "notes": notes},
             watcher=progress,
         )
-    page = write_evaluation_report(store)
+    page = write_evaluation_report(folder)
     count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
     print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
 

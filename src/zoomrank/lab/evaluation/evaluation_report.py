@@ -36,7 +36,7 @@ from zoomrank.lab.evaluation.topic_shares import experiment_of, learning_curves,
 from zoomrank.lab.evaluation.topics import kept_world_of
 from zoomrank.lab.reporting import label, made_with, table, write_page
 from zoomrank.lab.results import Results, estimate
-from zoomrank.lab.results_folder import Store
+from zoomrank.lab.results_folder import ResultsFolder
 
 _LEVEL = 0.005  # shares nearer than this are called level
 _SAME = 1e-9  # means nearer than this are equal
@@ -51,14 +51,14 @@ _COLOUR: Mapping[str, str] = {
 _OTHERS = (SKY, WINE, INDIGO, OLIVE, BLACK)
 
 
-def write_evaluation_report(store: Store) -> Path:
+def write_evaluation_report(folder: ResultsFolder) -> Path:
     """Draw and write everything; returns where the page is."""
-    results = Results(store.rows())
+    results = Results(folder.rows())
     rankers, topics = _common(results)
     if not topics:
-        raise ResultsError(f"{store.folder} has no topic on which all rankers have run: nothing to report yet.")
-    paragraphs = (*_sections(store, results, rankers, topics), "## Made with", made_with(store))
-    return write_page(store.folder, "zoomrank: an evaluation on judged documents", paragraphs)
+        raise ResultsError(f"{folder.path} has no topic on which all rankers have run: nothing to report yet.")
+    paragraphs = (*_sections(folder, results, rankers, topics), "## Made with", made_with(folder))
+    return write_page(folder.path, "zoomrank: an evaluation on judged documents", paragraphs)
 
 
 def _common(results: Results) -> tuple[list[str], list[str]]:
@@ -68,13 +68,13 @@ def _common(results: Results) -> tuple[list[str], list[str]]:
     return rankers, topics_in(results, *rankers, *GIVEN)
 
 
-def _sections(store: Store, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
+def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
     first = results.curve(experiment_of(topics[0]), GREEDY)
     curves = [*rankers, POPULARITY, DIVERSIFIED, CHANCE]
-    at = marks(first.rounds)
-    _draw(results, rankers, topics, store.folder / "figures")
+    at = marks(first.length)
+    _draw(results, rankers, topics, folder.path / "figures")
     yield "# Rankers on judged documents"
-    yield _opening(store, len(topics), len(first.instances), first.rounds, first.settings[0].slots)
+    yield _opening(folder, len(topics), len(first.instances), first.length, first.settings[0].slots)
     yield "![Clicks so far as a share of greedy's](figures/figure-evaluation.png)"
     yield (
         f"Clicks so far as a share of greedy's{_bands(topics)}. {_who(rankers)} [SVG](figures/figure-evaluation.svg)"
@@ -87,7 +87,7 @@ def _sections(store: Store, results: Results, rankers: Sequence[str], topics: Se
             for curve in curves
         ),
     )
-    yield _caution(store, results, topics)
+    yield _caution(folder.path, results, topics)
     if {OURS, RIVAL} <= set(rankers):
         yield f"## Topics that {OURS} wins and loses against {RIVAL}"
         yield _duels(results, topics, at)
@@ -96,13 +96,13 @@ def _sections(store: Store, results: Results, rankers: Sequence[str], topics: Se
         f"Shares of greedy's clicks by {_listed(at)} visits, means of instances. *Greedy* is the share of visitors "
         "whom the greedy optimum satisfies; every other number is a part of it."
     )
-    yield _by_topic(store, results, topics, curves, at)
+    yield _by_topic(folder.path, results, topics, curves, at)
 
 
-def _opening(store: Store, topics: int, instances: int, visits: int, slots: int) -> str:
-    command = store.manifest.get("command")
+def _opening(folder: ResultsFolder, topics: int, instances: int, visits: int, slots: int) -> str:
+    command = folder.manifest.get("command")
     made = f"Made by `{command}`. " if command else ""
-    notes = "".join(f" {note}" for note in store.manifest.get("notes", ()))
+    notes = "".join(f" {note}" for note in folder.manifest.get("notes", ()))
     return (
         "**Clicks here are simulated from real labels.** Which documents are relevant to which kind of visitor was "
         "judged by people; that visitors come in these shares, read top-down and click on the first relevant document "
@@ -138,10 +138,10 @@ def _told(curve: str) -> str:
     return known.get(curve, "clicks alone")
 
 
-def _caution(store: Store, results: Results, topics: Sequence[str]) -> str:
+def _caution(path: Path, results: Results, topics: Sequence[str]) -> str:
     """Say how much there is to know from popularity, and how far chance alone gets."""
     runs = [results.curve(experiment_of(topic), GREEDY).settings[0] for topic in topics]
-    worlds = [kept_world_of(run, store.folder)[1] for run in runs]
+    worlds = [kept_world_of(run, path)[1] for run in runs]
     relevant = [mean[mean > 0] for mean in (users.mean() for users in worlds)]
     level = sum(float(np.ptp(mean)) < _SAME for mean in relevant)
     share = np.mean([len(mean) / len(users) for mean, users in zip(relevant, worlds, strict=True)])
@@ -172,12 +172,12 @@ def _lead(results: Results, topics: Sequence[str], mark: int) -> Any:
     return shares(results, topics, OURS, mark) - shares(results, topics, RIVAL, mark)
 
 
-def _by_topic(store: Store, results: Results, topics: Sequence[str], curves: Sequence[str], at: Sequence[int]) -> str:
+def _by_topic(path: Path, results: Results, topics: Sequence[str], curves: Sequence[str], at: Sequence[int]) -> str:
     cells = {curve: np.stack([shares(results, topics, curve, mark) for mark in at], axis=1) for curve in curves}
     rows = []
     for number, topic in enumerate(topics):
         greedy = results.curve(experiment_of(topic), GREEDY)
-        tree, users = kept_world_of(greedy.settings[0], store.folder)
+        tree, users = kept_world_of(greedy.settings[0], path)
         rows.append(
             (
                 topic,
@@ -228,7 +228,7 @@ def _draw_curves(axes: Axes, results: Results, rankers: Sequence[str], topics: S
 
 
 def _draw_leads(axes: Axes, results: Results, topics: Sequence[str]) -> None:
-    at = marks(results.curve(experiment_of(topics[0]), GREEDY).rounds)
+    at = marks(results.curve(experiment_of(topics[0]), GREEDY).length)
     for place, mark in enumerate(at):
         lead = np.sort(_lead(results, topics, mark))
         beside = place + np.linspace(-0.28, 0.28, len(lead)) if len(lead) > 1 else np.array([float(place)])

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from zoomrank.errors import CatalogueError, ParameterError, SlotsError
 from zoomrank.lab.catalogue import RANKERS
 from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED, RIVAL
+from zoomrank.lab.evaluation import KIND
 from zoomrank.lab.evaluation.given_rankings import GIVEN, given_rankings
 from zoomrank.lab.evaluation.topic_shares import experiment_of
 from zoomrank.lab.evaluation.topics import Topic, file_of, keep, kept_tree, kept_users
 from zoomrank.lab.measures import VISITS
-from zoomrank.lab.recipes import ROUNDS as ALL_ROUNDS
-from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
+from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.runners import Local
 
 if TYPE_CHECKING:  # these need the extra zoomrank[lab], which nobody needs who only asks for help
-    from zoomrank.lab.results_folder import Store
+    from zoomrank.lab.results_folder import ResultsFolder
     from zoomrank.lab.sweep import Watcher
 
 INSTANCES = 3
@@ -32,7 +32,7 @@ DEFAULT_RANKERS = (OURS, PUBLISHED, RIVAL)
 
 def evaluate(
     topics: Sequence[Topic],
-    folder: str | Path,
+    path: str | Path,
     rankers: Sequence[str] = DEFAULT_RANKERS,
     *,
     slots: int = 5,
@@ -43,24 +43,24 @@ def evaluate(
     resume: bool = False,
     about: Mapping[str, Any] | None = None,
     watcher: Watcher | None = None,
-) -> Store:
+) -> ResultsFolder:
     """Let all rankers learn on every topic and keep their rows in a folder; `about` is what the report tells of it."""
-    from zoomrank.lab.results_folder import Store, about_sweep
+    from zoomrank.lab.results_folder import ResultsFolder, about_sweep
     from zoomrank.lab.sweep import sweep
 
-    engine = Local(workers)
-    runs = settings(topics, folder, rankers, slots=slots, visits=visits, instances=instances, seed=seed)
-    asked = {**about_sweep(["evaluation"], instances, visits, seed), "slots": slots, **(about or {})}
-    store = (Store.resume if resume else Store.create)(folder, asked)
+    runner = Local(workers)  # before anything is written
+    runs = settings(topics, path, rankers, slots=slots, visits=visits, instances=instances, seed=seed)
+    asked = about_sweep(KIND, instances, visits, seed, slots=slots, **(about or {}))
+    folder = ResultsFolder.begin(path, asked, resume=resume)
     for topic in topics:
-        keep(topic, file_of(topic, folder))
-    sweep(runs, store, engine, watcher)
-    return store
+        keep(topic, file_of(topic, path))
+    sweep(runs, folder, runner, watcher)
+    return folder
 
 
 def settings(
     topics: Sequence[Topic],
-    folder: str | Path,
+    path: str | Path,
     rankers: Sequence[str] = DEFAULT_RANKERS,
     *,
     slots: int,
@@ -81,7 +81,7 @@ def settings(
             )
         # Topics are independent of each other only if their visitors come from streams of their own.
         own = seed + zlib.crc32(topic.name.encode())
-        experiment = _experiment(topic, str(file_of(topic, folder)), learning, slots, visits)
+        experiment = _experiment(topic, str(file_of(topic, path)), learning, slots, visits)
         runs += experiment.settings(instances=instances, seed=own)
     return sorted(runs, key=lambda run: run.instance)
 
@@ -94,7 +94,7 @@ def _experiment(topic: Topic, file: str, learning: Mapping[str, Recipe], slots: 
         tree=recipe(kept_tree, file=file),
         users=recipe(kept_users, file=file),
         slots=slots,
-        rounds=visits,
+        visits=visits,
         curves=tuple(Curve(name, ranker) for name, ranker in {**learning, **given_rankings(file)}.items()),
     )
 
@@ -104,5 +104,5 @@ def _ranker(name: str) -> Recipe:
         known = ", ".join(sorted({*COMPETITORS, *RANKERS}))
         raise CatalogueError(f"There is no ranker {name!r}; there are {known}. Your own are called module:Name.")
     if name == "RankEXP3":
-        return recipe(name, horizon=ALL_ROUNDS)
+        return recipe(name, horizon=ALL_VISITS)
     return COMPETITORS.get(name, recipe(name))

@@ -50,4 +50,4 @@ def learning_curves(results: Results, topics: Sequence[str], curve: str) -> tupl
     for topic in topics:
         mine, greedy = results.together(experiment_of(topic), curve, GREEDY)
         rows.append(collected_so_far(mine, greedy))
-    return mine.round, np.array(rows)
+    return mine.visits, np.array(rows)

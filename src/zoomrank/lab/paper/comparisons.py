@@ -57,7 +57,7 @@ class Above(Comparison):
         if not results.comparable(experiment, self.curve, self.other):
             return Measured(what, None, CANNOT_TELL)
         one, other = results.together(experiment, self.curve, self.other)
-        end = self.end if self.visits is None else min(self.visits / one.rounds, 1.0)
+        end = self.end if self.visits is None else min(self.visits / one.length, 1.0)
         value = estimate(one.rate(self.start, end) - other.rate(self.start, end))
         return Measured(what, value, _beyond(value, self.by))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.recipes import ROUNDS, Curve, Experiment, Recipe, recipe
+from zoomrank.lab.recipes import ALL_VISITS, Curve, Experiment, Recipe, recipe
 
 
 def _curve(name: str, ranker: str, **parameters: object) -> Curve:
@@ -19,13 +19,13 @@ def _curve(name: str, ranker: str, **parameters: object) -> Curve:
 
 def _pessimistic(name: str, ranker: str, **parameters: object) -> Curve:
     """The paper writes these names with two dashes."""
-    return _curve(f"{name}--", ranker, exploration="pessimistic", horizon=ROUNDS, **parameters)
+    return _curve(f"{name}--", ranker, exploration="pessimistic", horizon=ALL_VISITS, **parameters)
 
 
 _GREEDY = Curve(GREEDY, recipe(GREEDY))
 CURVES = (
     _curve("RankUCB1", "RankUCB1"),
-    _curve("RankEXP3", "RankEXP3", horizon=ROUNDS),
+    _curve("RankEXP3", "RankEXP3", horizon=ALL_VISITS),
     _curve("RankGridUCB1", "RankGridUCB1"),
     _curve("RankGridEXP3", "RankGridEXP3"),
     _curve("RankZoom", "RankZoom"),
@@ -56,7 +56,7 @@ def _secondary(name: str, title: str, users: Recipe) -> Experiment:
         tree=recipe("exponential", depth=7),
         users=users,
         slots=2,
-        rounds=1_000_000,
+        visits=1_000_000,
         curves=(*_ZOOMING, *BASELINES),
     )
 
@@ -69,7 +69,7 @@ def _large(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
         tree=recipe("exponential", depth=15),
         users=recipe("two-peaks"),
         slots=5,
-        rounds=300_000,
+        visits=300_000,
         curves=curves,
     )
 
@@ -82,7 +82,7 @@ def _size(depth: int) -> Experiment:
         tree=recipe("exponential", depth=depth),
         users=recipe("two-peaks"),
         slots=5,
-        rounds=100_000,
+        visits=100_000,
         curves=(*(Curve(name, recipe(name)) for name in names), _GREEDY),
     )
 
@@ -118,7 +118,7 @@ EXPERIMENTS = {
             tree=recipe("three-documents"),
             users=recipe("three-documents"),
             slots=2,
-            rounds=1_000_000,
+            visits=1_000_000,
             curves=(*CURVES[:2], *_ZOOMING[:3], *BASELINES),
         ),
         *(_size(depth) for depth in (10, 12, 15, 18, 20)),

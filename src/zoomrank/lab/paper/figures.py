@@ -30,13 +30,13 @@ class Figure:
     panels: tuple[Panel, ...]
     in_paper: bool = True
 
-    def settings(self, instances: int, rounds: int | None = None, seed: int = SEED) -> list[Setting]:
+    def settings(self, instances: int, visits: int | None = None, seed: int = SEED) -> list[Setting]:
         """The runs it needs."""
         return [
             setting
             for panel in self.panels
             for setting in EXPERIMENTS[panel.experiment].settings(
-                panel.curves, instances=instances, rounds=rounds, seed=seed
+                panel.curves, instances=instances, visits=visits, seed=seed
             )
         ]
 
@@ -104,8 +104,8 @@ def figures_named(names: Iterable[str]) -> list[Figure]:
 
 
 def settings_for(
-    figures: Iterable[Figure], instances: int, rounds: int | None = None, seed: int = SEED
+    figures: Iterable[Figure], instances: int, visits: int | None = None, seed: int = SEED
 ) -> list[Setting]:
     """All runs that these figures need, each once, instance by instance, so that a first picture comes early."""
-    runs = {setting.id: setting for figure in figures for setting in figure.settings(instances, rounds, seed)}
+    runs = {setting.id: setting for figure in figures for setting in figure.settings(instances, visits, seed)}
     return sorted(runs.values(), key=lambda setting: setting.instance)

@@ -30,7 +30,7 @@ from zoomrank.lab.paper.theory import Facts, facts, guarantee, over_instances, r
 from zoomrank.lab.paper.verdicts import Finding, judge_all, tally
 from zoomrank.lab.reporting import label, made_with, table, write_page
 from zoomrank.lab.results import Results, estimate
-from zoomrank.lab.results_folder import Store
+from zoomrank.lab.results_folder import ResultsFolder
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Report:
     verdicts: Mapping[str, int]
 
 
-def write_paper_report(store: Store) -> Report:
+def write_paper_report(folder: ResultsFolder) -> Report:
     """Draw and write everything."""
-    results = Results(store.rows())
+    results = Results(folder.rows())
     there = _in_our_order(results.experiments())
     if not there:
-        raise ResultsError(f"{store.folder} has no finished runs yet: there is nothing to report.")
+        raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
     known = {name: _facts(name, results) for name in there if name in EXPERIMENTS}
-    figures = [figure for figure in FIGURES.values() if _drawable(figure, results, store.manifest["figures"])]
+    figures = [figure for figure in FIGURES.values() if _drawable(figure, results, folder.manifest["figures"])]
     for figure in figures:
-        draw(figure, results, store.folder / "figures", known)
+        draw(figure, results, folder.path / "figures", known)
     findings = judge_all(results, known)
-    paragraphs = _sections(store, results, known, figures, findings)
-    return Report(write_page(store.folder, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
+    paragraphs = _sections(folder, results, known, figures, findings)
+    return Report(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
 
 
 def _in_our_order(experiments: Iterable[str]) -> list[str]:
@@ -72,14 +72,14 @@ def _facts(experiment: str, results: Results) -> Facts:
 
 
 def _sections(
-    store: Store,
+    folder: ResultsFolder,
     results: Results,
     known: Mapping[str, Facts],
     figures: Sequence[Figure],
     findings: Sequence[Finding],
 ) -> Iterable[str]:
     yield "# Ranked bandits in metric spaces: the evaluation, rerun"
-    yield _opening(store, findings)
+    yield _opening(folder, findings)
     if findings:
         yield "## What the paper says, and what was measured"
         yield _CLAIMS_INTRODUCTION
@@ -96,20 +96,20 @@ def _sections(
     )
     for experiment in _in_our_order(results.experiments()):
         yield f"### {_title(experiment)}"
-        yield _numbers(experiment, results, store.seconds())
+        yield _numbers(experiment, results, folder.seconds())
     if known:
         yield "## Theory beside it"
         yield _theory(results, known)
     yield "## Settings"
     yield from _settings(results)
     yield "## Made with"
-    yield made_with(store)
+    yield made_with(folder)
 
 
-def _opening(store: Store, findings: Sequence[Finding]) -> str:
-    manifest = store.manifest
+def _opening(folder: ResultsFolder, findings: Sequence[Finding]) -> str:
+    manifest = folder.manifest
     counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(findings).items())
-    options = f" --rounds {manifest['rounds']}" if manifest["rounds"] is not None else ""
+    options = f" --visits {manifest['visits']}" if manifest["visits"] is not None else ""
     command = f"zoomrank reproduce {' '.join(manifest['figures'])} --instances {manifest['instances']}{options}"
     return (
         f"Made by `{command} --seed {manifest['seed']}`. Every curve is the mean of up to {manifest['instances']} "
@@ -161,7 +161,7 @@ def _caption(figure: Figure, results: Results) -> str:
     name = f"Figure {figure.name}" if figure.in_paper else f"“{figure.name}”"
     shown = [EXPERIMENTS[p.experiment] for p in figure.panels if results.curves(p.experiment)]
     parts = "; ".join(
-        f"{e.title} ({e.slots} slots, {results.curve(e.name, results.curves(e.name)[0]).rounds:,} visits)"
+        f"{e.title} ({e.slots} slots, {results.curve(e.name, results.curves(e.name)[0]).length:,} visits)"
         for e in shown
     )
     return f"**{name}.** {figure.title}. {parts}. [SVG](figures/figure-{figure.name}.svg)"
@@ -177,7 +177,7 @@ def _numbers(experiment: str, results: Results, seconds: Mapping[str, float]) ->
             pair, greedy = results.together(experiment, curve, GREEDY)
             share = f"{float((pair.rate(0.9) / greedy.expected[:, 0]).mean()):.2f}"
         taken = [seconds[run.id] for run in mine.settings if run.id in seconds]
-        speed = f"{mine.rounds * len(taken) / sum(taken):,.0f}" if taken and sum(taken) > 0 else ""
+        speed = f"{mine.length * len(taken) / sum(taken):,.0f}" if taken and sum(taken) > 0 else ""
         slots = " ".join(f"{rate:.2f}" for rate in mine.slot_rates().mean(axis=0))
         values = (estimate(rate) for rate in (mine.rate(), mine.rate_around(RAPIDLY), mine.rate(0.9)))
         rows.append((label(curve), *(str(value) for value in values), share, slots, speed))
@@ -190,12 +190,12 @@ def _theory(results: Results, known: Mapping[str, Facts]) -> str:
     for name, one in known.items():
         run = results.curve(name, results.curves(name)[0]).settings[0]
         tree, users = catalogue.world(run)
-        sure = float(guarantee(one.optimum, run.slots, one.covering_dimension, run.rounds))
+        sure = float(guarantee(one.optimum, run.slots, one.covering_dimension, run.visits))
         until = vacuous_until(one.optimum, run.slots, one.covering_dimension)
         contextual = vacuous_until(one.optimum, run.slots, run.slots * one.covering_dimension)
         mean = users.mean()
-        worst = float(mean.max() - mean.min())  # what any learner can lose in a visit
-        bounds = [regret(tree, mean, run.rounds, kind) / run.rounds for kind in ("UCB1", "GridUCB1", "zooming")]
+        worst = float(mean.max() - mean.min())  # what any bandit can lose in a visit
+        bounds = [regret(tree, mean, run.visits, kind) / run.visits for kind in ("UCB1", "GridUCB1", "zooming")]
         rows.append(
             (
                 name,
@@ -232,7 +232,7 @@ def _settings(results: Results) -> Iterable[str]:
         first = results.curve(name, results.curves(name)[0])
         run = first.settings[0]
         yield (
-            f"**{name}**: {_title(name)}. Tree {run.tree}, visitors {run.users}, {run.slots} slots, {run.rounds:,} "
+            f"**{name}**: {_title(name)}. Tree {run.tree}, visitors {run.users}, {run.slots} slots, {run.visits:,} "
             f"visits, instances {first.instances[0]} to {first.instances[-1]} from seed {run.seed}."
         )
         lines = []

@@ -75,8 +75,8 @@ def _best_last(panel: Panel, results: Results) -> list[str]:
 def _plot(axes: Axes, curve: str, band: Band) -> Any:
     colour, line = _look(curve)
     thin = curve == GREEDY
-    (handle,) = axes.plot(band.round, band.mean, color=colour, linestyle=line, linewidth=0.9 if thin else 1.3)
-    axes.fill_between(band.round, band.low, band.high, color=colour, alpha=0.12, linewidth=0)
+    (handle,) = axes.plot(band.visits, band.mean, color=colour, linestyle=line, linewidth=0.9 if thin else 1.3)
+    axes.fill_between(band.visits, band.low, band.high, color=colour, alpha=0.12, linewidth=0)
     return handle
 
 
@@ -92,9 +92,9 @@ def _look(curve: str) -> tuple[str, Any]:
 def _theory(axes: Axes, facts: Facts, panel: Panel, results: Results) -> dict[str, Any]:
     """The worst case of the greedy algorithm, and what RankGridEXP3 is sure of where that is more than nothing."""
     slots = EXPERIMENTS[panel.experiment].slots
-    rounds = results.curve(panel.experiment, results.curves(panel.experiment)[0]).rounds
+    visits = results.curve(panel.experiment, results.curves(panel.experiment)[0]).length
     handles = {"(1 − 1/e) OPT": axes.axhline(WORST_CASE * facts.optimum, color="0.35", linewidth=0.7, linestyle=":")}
-    at = np.linspace(rounds / 200, rounds, 200)
+    at = np.linspace(visits / 200, visits, 200)
     sure = guarantee(facts.optimum, slots, facts.covering_dimension, at)
     if sure[-1] > 0:
         at, sure = at[sure > 0], sure[sure > 0]
@@ -163,8 +163,8 @@ def _variants(figure: Figure, results: Results, known: Mapping[str, Facts]) -> D
             if results.has(panel.experiment, curve):
                 band = results.curve(panel.experiment, curve).windows()
                 colour, line = _VARIANT[at % len(_VARIANT)], _LINES[at % len(_LINES)]
-                (handle,) = axes.plot(band.round, band.mean, color=colour, linestyle=line)
-                axes.fill_between(band.round, band.low, band.high, color=colour, alpha=0.12, linewidth=0)
+                (handle,) = axes.plot(band.visits, band.mean, color=colour, linestyle=line)
+                axes.fill_between(band.visits, band.low, band.high, color=colour, alpha=0.12, linewidth=0)
                 handles[curve.partition("-")[2].replace("-", " ") or "as it is"] = handle
         if results.has(panel.experiment, GREEDY):
             handles["greedy optimum"] = _plot(axes, GREEDY, results.curve(panel.experiment, GREEDY).windows())

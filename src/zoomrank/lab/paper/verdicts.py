@@ -38,8 +38,8 @@ def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = No
 
 def _cut_short(experiment: str, results: Results) -> bool:
     """Whether runs are shorter than the experiment's own: a quick look says nothing of what the paper says."""
-    full = EXPERIMENTS[experiment].rounds if experiment in EXPERIMENTS else 0
-    return any(results.curve(experiment, curve).rounds < full for curve in results.curves(experiment))
+    full = EXPERIMENTS[experiment].visits if experiment in EXPERIMENTS else 0
+    return any(results.curve(experiment, curve).length < full for curve in results.curves(experiment))
 
 
 def judge_all(results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:

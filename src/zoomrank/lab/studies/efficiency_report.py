@@ -111,7 +111,7 @@ def _worst(results: Results, families: Sequence[Family]) -> str:
     rows = []
     for family in families:
         mine, greedy = results.together(_name(family), OURS, GREEDY)
-        share = mine.rate(0.8 * VISITS / mine.rounds, VISITS / mine.rounds) / greedy.expected[:, 0]
+        share = mine.rate(0.8 * VISITS / mine.length, VISITS / mine.length) / greedy.expected[:, 0]
         missed = [chance_to_miss(setting, visits, _ENOUGH) for setting in mine.settings]
         rows.append(
             (
@@ -168,7 +168,7 @@ def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
             for colour, curve in zip(_COLOURS, COMPETITORS, strict=True):
                 mine, greedy = results.together(_name(family), curve, GREEDY)
                 share, thick = collected_so_far(mine, greedy), 1.6 if curve == OURS else 1.0
-                (handles[curve],) = axes.plot(mine.round, share, color=colour, linewidth=thick)
+                (handles[curve],) = axes.plot(mine.visits, share, color=colour, linewidth=thick)
             axes.set_title(textwrap.fill(family.title, 30), loc="left", fontsize=7)
             axes.set_xscale("log")
             axes.set_xlim(left=100)

@@ -62,7 +62,7 @@ def experiment(family: Family) -> Experiment:
     return _experiment("efficiency", family, {**COMPETITORS, **ABLATIONS}, family.visits)
 
 
-def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], rounds: int) -> Experiment:
+def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visits: int) -> Experiment:
     curves = (Curve(name, ranker, belief=family.belief) for name, ranker in rankers.items())
     return Experiment(
         name=f"{study}-{family.name}",
@@ -70,21 +70,21 @@ def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], round
         tree=family.tree,
         users=family.users,
         slots=5,
-        rounds=rounds,
+        visits=visits,
         curves=(*curves, _GREEDILY),
     )
 
 
-def _efficiency(instances: int, rounds: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
+def _efficiency(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
     runs = [
-        run for family in families for run in experiment(family).settings(instances=instances, rounds=rounds, seed=seed)
+        run for family in families for run in experiment(family).settings(instances=instances, visits=visits, seed=seed)
     ]
     return [run for run in runs if run.curve not in ABLATIONS or run.instance < ABLATED_INSTANCES]
 
 
-def _tuning(instances: int, rounds: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
+def _tuning(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
     tried = (_experiment("tuning", family, CANDIDATES, VISITS) for family in families)
-    return [run for one in tried for run in one.settings(instances=instances, rounds=rounds, seed=seed)]
+    return [run for one in tried for run in one.settings(instances=instances, visits=visits, seed=seed)]
 
 
 def _long(name: str, title: str, tree: Recipe, users: Recipe) -> Experiment:
@@ -94,7 +94,7 @@ def _long(name: str, title: str, tree: Recipe, users: Recipe) -> Experiment:
         tree=tree,
         users=users,
         slots=2,
-        rounds=3_000_000,
+        visits=3_000_000,
         curves=(Curve(OURS, COMPETITORS[OURS]), _GREEDILY),
     )
 
@@ -117,8 +117,8 @@ CONVERGENCE = (  # the small worlds of the paper
 )
 
 
-def _convergence(instances: int, rounds: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
-    return [run for one in CONVERGENCE for run in one.settings(instances=instances, rounds=rounds, seed=seed)]
+def _convergence(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    return [run for one in CONVERGENCE for run in one.settings(instances=instances, visits=visits, seed=seed)]
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ class Study:
     runs: Callable[[int, int | None, int, Sequence[Family]], list[Setting]]
 
     def settings(
-        self, instances: int, rounds: int | None, seed: int, families: Sequence[Family] = FAMILIES
+        self, instances: int, visits: int | None, seed: int, families: Sequence[Family] = FAMILIES
     ) -> list[Setting]:
         """All runs, instance by instance."""
-        return sorted(self.runs(instances, rounds, seed, families), key=lambda run: run.instance)
+        return sorted(self.runs(instances, visits, seed, families), key=lambda run: run.instance)
 
 
 STUDIES: Mapping[str, Study] = {

@@ -13,24 +13,24 @@ from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.measures import MARKS, collected
 from zoomrank.lab.reporting import made_with, table, write_page
 from zoomrank.lab.results import Results
-from zoomrank.lab.results_folder import Store
+from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.studies.efficiency_report import efficiency_sections
 from zoomrank.lab.studies.families import FAMILIES, Family
 from zoomrank.lab.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
 
 
-def write_study_report(store: Store, families: Sequence[Family] = FAMILIES) -> Path:
+def write_study_report(folder: ResultsFolder, families: Sequence[Family] = FAMILIES) -> Path:
     """Draw and write everything; returns where the page is."""
-    (study,) = store.manifest["figures"]
+    study = folder.manifest["study"]
     sections = {"efficiency": efficiency_sections, "tuning": _tuning, "convergence": _convergence}[study]
-    paragraphs = sections(store.folder, _command(store), Results(store.rows()), families)
-    made = ("## Made with", made_with(store))
-    return write_page(store.folder, f"zoomrank: {STUDIES[study].title}", (*paragraphs, *made))
+    paragraphs = sections(folder.path, _command(folder), Results(folder.rows()), families)
+    made = ("## Made with", made_with(folder))
+    return write_page(folder.path, f"zoomrank: {STUDIES[study].title}", (*paragraphs, *made))
 
 
-def _command(store: Store) -> str:
-    manifest = store.manifest
-    return f"zoomrank study {manifest['figures'][0]} --instances {manifest['instances']} --seed {manifest['seed']}"
+def _command(folder: ResultsFolder) -> str:
+    manifest = folder.manifest
+    return f"zoomrank study {manifest['study']} --instances {manifest['instances']} --seed {manifest['seed']}"
 
 
 def _tuning(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:
