@@ -38,8 +38,17 @@ class Recipe:
 
 
 def recipe(what: str | Callable[..., Any], **parameters: Any) -> Recipe:
-    """Write a recipe; a class or function of your own is named by where it can be imported from.
+    """Write a recipe.
 
+    Parameters
+    ----------
+    what
+        A name in the catalogue, `module:Name`, or a class or function, which is named by where it can be imported from.
+    **parameters
+        What it is made with; numbers, texts and tuples, so that they can be written down.
+
+    Examples
+    --------
     >>> print(recipe("RankContextZoom", scale=0.2))
     RankContextZoom(scale=0.2)
     """
@@ -109,35 +118,54 @@ class Experiment:
     def settings(
         self, curves: Sequence[str] | None = None, *, instances: int, visits: int | None = None, seed: int = SEED
     ) -> list[Setting]:
-        """The runs of these curves, or of all; `visits` other than the experiment's own are for a quick look."""
-        count = whole_number(instances, "instances")
-        if count < 1:
-            raise ParameterError(f"{count} instances are nothing to look at; ask for at least one.")
-        length = self.visits if visits is None else whole_number(visits, "visits")
-        if length < 1:
-            raise ParameterError(f"{length} visits are nothing to look at; ask for at least one.")
+        """The runs of an experiment, instance by instance.
+
+        Parameters
+        ----------
+        curves
+            The names of those that are wanted; all of them unless said otherwise.
+        instances
+            How many worlds are drawn; all curves meet the same.
+        visits
+            Other than the experiment's own, for a quick look.
+        seed
+            From which all instances are drawn.
+
+        Returns
+        -------
+        list of Setting
+            One per curve and instance.
+        """
+        count = _at_least_one(instances, "instances")
+        length = _at_least_one(self.visits if visits is None else visits, "visits")
         names = {curve.name for curve in self.curves}
         missing = [name for name in curves or () if name not in names]
         if missing:
             raise ParameterError(f"{self.name} has no curve {missing[0]!r}; it has {', '.join(sorted(names))}.")
-        return [
-            Setting(
-                experiment=self.name,
-                curve=curve.name,
-                instance=instance,
-                tree=self.tree,
-                users=self.users,
-                ranker=_with_visits(curve.ranker, length),
-                slots=self.slots,
-                visits=length,
-                delay=curve.delay,
-                belief=curve.belief,
-                seed=seed,
-            )
-            for instance in range(count)
-            for curve in self.curves
-            if curves is None or curve.name in curves
-        ]
+        chosen = [curve for curve in self.curves if curves is None or curve.name in curves]
+        return [self._setting(curve, instance, length, seed) for instance in range(count) for curve in chosen]
+
+    def _setting(self, curve: Curve, instance: int, visits: int, seed: int) -> Setting:
+        return Setting(
+            experiment=self.name,
+            curve=curve.name,
+            instance=instance,
+            tree=self.tree,
+            users=self.users,
+            ranker=_with_visits(curve.ranker, visits),
+            slots=self.slots,
+            visits=visits,
+            delay=curve.delay,
+            belief=curve.belief,
+            seed=seed,
+        )
+
+
+def _at_least_one(value: int, what: str) -> int:
+    count = whole_number(value, what)
+    if count < 1:
+        raise ParameterError(f"{count} {what} are nothing to look at; ask for at least one.")
+    return count
 
 
 def _with_visits(ranker: Recipe, visits: int) -> Recipe:

@@ -34,8 +34,20 @@ class Estimate:
 
 
 def estimate(values: Array | Sequence[float]) -> Estimate:
-    """The mean of one number per instance.
+    """The mean of one number per instance, and its 95 % interval.
 
+    Parameters
+    ----------
+    values
+        A number per instance.
+
+    Returns
+    -------
+    Estimate
+        Whose interval is Student's.
+
+    Examples
+    --------
     >>> print(estimate([0.1, 0.2, 0.3]))
     0.200 [-0.048, 0.448]
     """

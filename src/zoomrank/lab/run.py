@@ -38,7 +38,18 @@ def looks(visits: int) -> list[int]:
 
 
 def run(setting: Setting) -> RunRows:
-    """Carry out one run."""
+    """Carry out one run.
+
+    Parameters
+    ----------
+    setting
+        All that the rows depend on.
+
+    Returns
+    -------
+    RunRows
+        What was seen at each look.
+    """
     tree, users = believed(setting)
     trace = simulate(
         ranker(setting, tree, users),

@@ -80,9 +80,9 @@ class Local(Runner):
 
     def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
         """Carry them out; whoever stops listening stops the workers."""
-        if self._workers == 1:
-            yield from map(timed, settings)
-            return
+        yield from map(timed, settings) if self._workers == 1 else self._finish_beside(settings)
+
+    def _finish_beside(self, settings: Sequence[Setting]) -> Iterator[Finished]:
         todo = deque(settings)
         deaths: Counter[str] = Counter()
         free = [_Worker() for _ in range(min(self._workers, len(settings)))]

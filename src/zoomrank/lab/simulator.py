@@ -66,12 +66,30 @@ def simulate(
     delay: int = 0,
     windows: Sequence[int] | int = WINDOWS,
 ) -> Trace:
-    """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` visits late.
+    """Show this many visitors a ranking each and let the ranker learn from their clicks.
 
-    `windows` says how many equal windows to record, or where each of them ends. Feedback that is still on its way at
-    the end is never given. The visitors come from `seed` alone: two rankers with the same seed meet the same people in
-    the same order.
+    Parameters
+    ----------
+    ranker
+        One of the library, or anything that can `rank` and `learn`.
+    users
+        Where visitors are drawn from.
+    visits
+        How many visitors come.
+    seed
+        The visitors come from it alone: two rankers with the same seed meet the same people in the same order.
+    delay
+        How many visits late feedback comes. What is still on its way at the end is never given.
+    windows
+        How many equal windows to record, or where each of them ends.
 
+    Returns
+    -------
+    Trace
+        Who clicked in each window, on which slot, and what was shown last.
+
+    Examples
+    --------
     >>> import zoomrank as zr
     >>> tree = zr.DocumentTree.exponential(depth=8)
     >>> users = zr.users.two_peaks(tree, seed=1)

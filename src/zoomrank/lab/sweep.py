@@ -31,7 +31,28 @@ def swept(
     resume: bool = False,
     watcher: Watcher | None = None,
 ) -> ResultsFolder:
-    """Begin a folder, or go on in it, and carry out what is missing there."""
+    """Begin a folder, or go on in it, and carry out what is missing there.
+
+    Parameters
+    ----------
+    settings
+        All runs that are wanted.
+    path
+        Where their rows are kept.
+    about
+        What was asked for, as `about_sweep` writes it.
+    runner
+        Who carries them out.
+    resume
+        Whether the folder may have results already.
+    watcher
+        Who is told of each run that ends.
+
+    Returns
+    -------
+    ResultsFolder
+        With rows of all settings.
+    """
     folder = ResultsFolder.begin(path, about, resume=resume)
     sweep(settings, folder, runner, watcher)
     return folder

@@ -44,7 +44,32 @@ def evaluate(
     about: Mapping[str, Any] | None = None,
     watcher: Watcher | None = None,
 ) -> ResultsFolder:
-    """Let all rankers learn on every topic and keep their rows in a folder; `about` is what the report tells of it."""
+    """Let all rankers learn on every topic and keep their rows in a folder.
+
+    Parameters
+    ----------
+    topics
+        The worlds; rankers start from nothing in each.
+    path
+        The folder, which must be new or empty unless `resume`.
+    rankers
+        Names of competitors, of rankers in the catalogue, or `module:Name` of your own.
+    slots, visits, instances, seed
+        How long rankings are, how many visitors come, how often each topic is repeated, and from which seed.
+    workers
+        Processes; one per core unless said otherwise.
+    resume
+        Whether to go on in a folder that has results already.
+    about
+        More for the manifest, such as the command and the notes that the report shows.
+    watcher
+        Who is told of each run that ends.
+
+    Returns
+    -------
+    ResultsFolder
+        For `write_evaluation_report`.
+    """
     from zoomrank.lab.results_folder import ResultsFolder, about_sweep
     from zoomrank.lab.sweep import sweep
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarForm
 
 from zoomrank.lab.drawing import BLUE, RED, STYLE, WIDTH, save
 from zoomrank.lab.inspection.agreement import CLICKS, Verdict
-from zoomrank.lab.inspection.look import Inspection
+from zoomrank.lab.inspection.look import Inspection, Level
 from zoomrank.lab.reporting import table, write_page
 
 LARGE = 20  # a covering dimension that only says that there is no structure
@@ -38,6 +38,10 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
         if look.verdict.levels:
             yield _agreements(look.verdict)
     yield "## Level by level"
+    yield _levels(look.levels)
+
+
+def _levels(levels: Sequence[Level]) -> str:
     heads = (
         "depth",
         "nodes",
@@ -46,7 +50,7 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
         "children, at most",
         "width, on average",
     )
-    yield table(
+    return table(
         heads,
         (
             (
@@ -57,7 +61,7 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
                 f"{level.widest_branching:,}",
                 f"{level.width:.3f}",
             )
-            for level in look.levels
+            for level in levels
         ),
     )
 

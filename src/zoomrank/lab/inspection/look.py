@@ -48,8 +48,28 @@ def inspect_tree(
     clicks: ClickLog | None = None,
     unknown: str = "refuse",
 ) -> Inspection:
-    """Look at a tree and, topic by topic, at the visitors: rows of relevant documents, with weights; or at clicks.
+    """Look at a tree and, if labels or clicks are given, at whether relevance follows its distances.
 
+    Parameters
+    ----------
+    tree
+        Of the collection.
+    topics
+        For each topic the documents that each kind of visitor likes, and the weights of these kinds.
+    seed
+        Of the sample of pairs that is looked at.
+    clicks
+        A log, instead of topics.
+    unknown
+        Whether to "refuse" or "skip" documents of the log that the tree does not have.
+
+    Returns
+    -------
+    Inspection
+        Levels of the tree, and a verdict if there was something to tell from.
+
+    Examples
+    --------
     >>> look = inspect_tree(DocumentTree.exponential(depth=3), [([[0, 1], [0, 1], [6, 7]], [1, 1, 2])])
     >>> look.depth, look.levels[1].nodes, look.verdict.power
     (3, 2, 1.0)

@@ -26,7 +26,8 @@ from zoomrank.lab.paper.comparisons import DIFFERS
 from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.paper.figures import FIGURES, Figure
 from zoomrank.lab.paper.plots import draw
-from zoomrank.lab.paper.theory import Facts, facts, guarantee, over_instances, regret, vacuous_until
+from zoomrank.lab.paper.theory import Facts, facts, over_instances
+from zoomrank.lab.paper.theory_table import theory_table
 from zoomrank.lab.paper.verdicts import Finding, judge_all, tally
 from zoomrank.lab.reporting import label, made_with, table, write_page
 from zoomrank.lab.results import Results, estimate
@@ -99,7 +100,7 @@ def _sections(
         yield _numbers(experiment, results, folder.seconds())
     if known:
         yield "## Theory beside it"
-        yield _theory(results, known)
+        yield theory_table(results, known)
     yield "## Settings"
     yield from _settings(results)
     yield "## Made with"
@@ -183,48 +184,6 @@ def _numbers(experiment: str, results: Results, seconds: Mapping[str, float]) ->
         rows.append((label(curve), *(str(value) for value in values), share, slots, speed))
     heads = ("ranker", "whole run", f"around {RAPIDLY:,}", "last tenth", "of greedy", "slots", "visits/s")
     return table(heads, rows)
-
-
-def _theory(results: Results, known: Mapping[str, Facts]) -> str:
-    rows = []
-    for name, one in known.items():
-        run = results.curve(name, results.curves(name)[0]).settings[0]
-        tree, users = catalogue.world(run)
-        sure = float(guarantee(one.optimum, run.slots, one.covering_dimension, run.visits))
-        until = vacuous_until(one.optimum, run.slots, one.covering_dimension)
-        contextual = vacuous_until(one.optimum, run.slots, run.slots * one.covering_dimension)
-        mean = users.mean()
-        worst = float(mean.max() - mean.min())  # what any bandit can lose in a visit
-        bounds = [regret(tree, mean, run.visits, kind) / run.visits for kind in ("UCB1", "GridUCB1", "zooming")]
-        rows.append(
-            (
-                name,
-                f"{one.greedy:.4f}",
-                f"{one.optimum:.4f}" if one.optimum_is_exact else f"≤ {one.optimum:.4f}",
-                f"{one.covering_dimension:.2f}",
-                f"{one.zooming_dimension:.2f}",
-                f"{sure:.3f}" if sure > 0 else "vacuous",
-                f"{until:.2g}",
-                f"{contextual:.2g}",
-                " / ".join(f"{bound:.2f}" if bound < worst else "vacuous" for bound in bounds),
-            )
-        )
-    heads = (
-        "experiment",
-        "greedy",
-        "OPT",
-        "covering dimension",
-        "zooming dimension",
-        "RankGridEXP3 is sure of",
-        "vacuous until visit",
-        "RankContextZoom's until",
-        "regret per visit of UCB1 / GridUCB1 / zooming in one slot",
-    )
-    return (
-        "The bounds of Sections 4 and 5 and of Appendix A with every hidden constant and logarithm taken as 1 (but the "
-        "log T that Appendix A prints), which is kinder than the truth: where even this promises nothing, it says "
-        "*vacuous*. Dimensions are with α = 1; the regret bounds are those of the first instance.\n\n"
-    ) + table(heads, rows)
 
 
 def _settings(results: Results) -> Iterable[str]:

@@ -18,7 +18,7 @@ from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.paper.figures import Figure, Panel
 from zoomrank.lab.paper.theory import WORST_CASE, Facts, guarantee
 from zoomrank.lab.reporting import label
-from zoomrank.lab.results import Band, Results, estimate
+from zoomrank.lab.results import Band, Estimate, Results, estimate
 
 _COLOUR = {
     "RankUCB1": PINK,
@@ -130,10 +130,7 @@ def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawi
         if not there:
             continue
         documents = np.array([int(experiment.partition("-")[2]) for experiment in there])
-        shares = []
-        for experiment in there:
-            mine, greedy = results.together(experiment, curve, GREEDY)
-            shares.append(estimate(mine.rate() / greedy.rate()))
+        shares = [_share(results, experiment, curve) for experiment in there]
         colour, line = _look(curve)
         mean = np.array([share.mean for share in shares])
         (handles[curve],) = axes.plot(documents, mean, color=colour, linestyle=line, marker="o", markersize=3)
@@ -148,6 +145,11 @@ def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawi
     order = sorted(handles, key=lambda curve: -last[curve])
     drawing.legend([handles[curve] for curve in order], [label(c) for c in order], loc="outside right upper")
     return drawing
+
+
+def _share(results: Results, experiment: str, curve: str) -> Estimate:
+    mine, greedy = results.together(experiment, curve, GREEDY)
+    return estimate(mine.rate() / greedy.rate())
 
 
 def _variants(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:  # noqa: ARG001

@@ -73,7 +73,11 @@ def steepest(tree: DocumentTree, mean: Array) -> float:
 def guarantee(optimum: float, slots: int, dimension: float, visits: Array | float) -> Array:
     """The fraction of satisfied visitors that RankGridEXP3 is sure of: (1 - 1/e) OPT - k T^(-1/(d + 2)).
 
-    With slots · dimension in place of the dimension it is RankContextZoom's (Section 5).
+    With slots · dimension in place of the dimension it is RankContextZoom's.
+
+    References
+    ----------
+    Eq. 16 and 19 and Section 5 of the paper.
     """
     return np.asarray(WORST_CASE * optimum - slots * np.asarray(visits, float) ** (-1 / (dimension + 2)))
 
@@ -84,10 +88,14 @@ def vacuous_until(optimum: float, slots: int, dimension: float) -> float:
 
 
 def regret(tree: DocumentTree, mean: Array, visits: int, bandit: str) -> float:
-    """Bound the regret of a bandit on this very μ (Eq. `eq:regret-Nr`, Table 2).
+    """Bound the regret of a bandit on this very μ.
 
     min over δ of δT + Σ over scales r ≥ δ of N(δ, r) · log(T) / r, where N counts what the bandit has to tell apart at
     scale r: documents for "UCB1", balls of radius δ for "GridUCB1", balls of radius r for "zooming".
+
+    References
+    ----------
+    Eq. `eq:regret-Nr` and Table 2 in Appendix A of the paper.
     """
     if bandit not in ("UCB1", "GridUCB1", "zooming"):
         raise ParameterError(f"There is no such bound for {bandit!r}; there is for UCB1, GridUCB1 and zooming.")
