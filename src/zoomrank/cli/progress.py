@@ -57,7 +57,7 @@ class SweepProgress:
 def swept(settings: Sequence[Setting], figures: Sequence[str], options: argparse.Namespace) -> Store:
     """Carry out what is missing of a sweep, as its options say, and watch it."""
     place = engine(options.engine, options.workers, options.address)  # before anything is written
-    about = about_sweep(figures, options.instances, options.rounds, options.seed)
+    about = about_sweep(figures, options.instances, options.visits, options.seed)
     store = (Store.resume if options.resume else Store.create)(options.out, about)
     with SweepProgress() as progress:
         sweep(settings, store, place, progress)

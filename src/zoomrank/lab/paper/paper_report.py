@@ -110,7 +110,7 @@ def _sections(
 def _opening(store: Store, judgements: Sequence[Judgement]) -> str:
     manifest = store.manifest
     counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(judgements).items())
-    options = f" --rounds {manifest['rounds']}" if manifest["rounds"] is not None else ""
+    options = f" --visits {manifest['rounds']}" if manifest["rounds"] is not None else ""
     command = f"zoomrank reproduce {' '.join(manifest['figures'])} --instances {manifest['instances']}{options}"
     return (
         f"Made by `{command} --seed {manifest['seed']}`. Every curve is the mean of up to {manifest['instances']} "
