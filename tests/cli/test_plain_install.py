@@ -22,7 +22,7 @@ else:  # which pytest brings there
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NOT_FOR_COMMANDS = {"compare", "dev"}  # extras of those who work on zoomrank
+NOT_FOR_COMMANDS = {"compare", "dev", "docs"}  # extras of those who work on zoomrank
 FOR_SPEED = {"httptools", "uvloop"}  # uvicorn takes them if they are there, and does without
 
 # A process in which nothing can be imported but the standard library, zoomrank and what it depends on.

@@ -271,9 +271,9 @@ def _page_files() -> frozenset[str]:
 
 @cache
 def _page_file(name: str) -> bytes:
-    return resources.files("zoomrank.service.http").joinpath("page", name).read_bytes()
+    return resources.files("zoomrank.service.http").joinpath("page").joinpath(name).read_bytes()
 
 
 @cache
 def _plotly() -> bytes:
-    return resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    return resources.files("plotly").joinpath("package_data").joinpath("plotly.min.js").read_bytes()
