@@ -30,7 +30,7 @@ def test_demo_shows_a_table_and_a_picture(capsys: pytest.CaptureFixture[str]) ->
 
 def test_demo_ends_with_commands_to_try(capsys: pytest.CaptureFixture[str]) -> None:
     main(["demo", "--depth", "6", "--visits", "10"])
-    last = capsys.readouterr().out.partition("What to try next:")[2]
+    last = capsys.readouterr().out.partition("What to try next")[2]
     tries = re.findall(r"^  (zoomrank .*)$", last, flags=re.MULTILINE)
     assert len(tries) >= 4
     for words in map(shlex.split, tries):

@@ -8,6 +8,7 @@ import numpy as np
 
 from zoomrank.cli.arguments import Commands, add_command, add_depth, add_seed, add_slots, add_visits
 from zoomrank.cli.chart import chart, sparkline
+from zoomrank.cli.extras import installing
 from zoomrank.lab.simulator import simulate
 from zoomrank.rankers import RankCorrZoom, ZoomRank
 from zoomrank.spaces import DocumentId, DocumentTree
@@ -16,17 +17,17 @@ from zoomrank.users import BestRanking, UserDistribution, chinese_restaurant
 _VISITS = 20_000
 _SAMPLE = 300_000  # visitors by whom rankings that do not learn are tried
 _WINDOWS = 30
-_NEXT = """
-What to try next:
+_NEXT = f"""
+What to try next, after {installing(["lab", "service"])}:
 
   zoomrank demo-service
       a service in your browser that learns as you watch
   zoomrank inspect FILE
-      whether the similarity of your own documents is any good to learn with
+      your own documents: whether their similarity is any good to learn with
   zoomrank reproduce 1 --instances 3 --visits 50000
       a quick look at Figure 1 of the paper
   zoomrank --help
-      every command; README.md and the folder docs say more, also how to use zoomrank from Python"""
+      every command; README.md and docs say how to use zoomrank from Python"""
 
 
 def add(commands: Commands) -> None:
