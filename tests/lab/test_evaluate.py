@@ -215,7 +215,7 @@ WORDS = ("owl hawk heron wren", "pike perch trout carp", "oak birch maple elm", 
 
 
 def written(folder: Path, kind: str) -> list[str]:
-    """Twenty documents about four things, and two topics of ten documents each; where they are, as options."""
+    """Twenty documents about four things, and two topics of ten documents each; where they are, as arguments."""
     rng = np.random.default_rng(4)
     documents, relevance = folder / "pages.tsv", folder / f"{kind}.txt"
     lines = ["ID\ttitle\tsnippet"]
@@ -230,7 +230,7 @@ def written(folder: Path, kind: str) -> list[str]:
         judged["ratings"] += [f"u{about},d{number},5", f"u{(about + 1) % 4},d{number},2"]
     documents.write_text("\n".join(lines) + "\n")
     relevance.write_text("\n".join(judged[kind]) + "\n")
-    return ["--documents", str(documents), "--relevance", str(relevance), "--kind", kind]
+    return [str(documents), "--relevance", str(relevance), "--kind", kind]
 
 
 SMALL = ["--slots", "3", "--visits", "300", "--instances", "2", "--workers", "1", "--rankers", *FEW]
@@ -244,7 +244,7 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind:
     text = (out / "report.md").read_text()
     first = text.split("\n\n")[1]
     assert "simulated from real labels" in first
-    assert f"`zoomrank evaluate --documents pages.tsv --relevance {kind}.txt --kind {kind} " in first
+    assert f"`zoomrank evaluate pages.tsv --relevance {kind}.txt --kind {kind} " in first
     results = Results(ResultsFolder(out).rows())
     names = topics_in(results, *ALL)
     assert names == (["all"] if kind == "ratings" else ["1", "2"])
@@ -326,14 +326,15 @@ def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--threshold", "3"], "for --kind ratings"),
         (["--slots", "11"], "too few for 11 slots"),
         (["--relevance", "nowhere.txt"], "nowhere.txt cannot be read"),
-        (["--documents", "nowhere.csv"], "no file nowhere.csv"),
         (["--rankers", "Rank"], "no ranker 'Rank'"),
     ):
         assert main([*options, *extra]) == 2
         assert says in capsys.readouterr().err
     (tmp_path / "bare.csv").write_text("id,url\nd1,x\n")
-    assert main([*options, "--documents", str(tmp_path / "bare.csv")]) == 2
-    assert "neither a title, a text nor a path" in capsys.readouterr().err
+    bare = str(tmp_path / "bare.csv")
+    for file, says in (("nowhere.csv", "no file nowhere.csv"), (bare, "neither a title, a text nor a path")):
+        assert main([options[0], file, *options[2:]]) == 2
+        assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -341,7 +342,7 @@ def test_collections_from_files_and_numbers_as_ids(tmp_path: Path) -> None:
     texts = [" ".join([WORDS[number % 4]] * 2) + f" {number}" for number in range(12)]
     Collection.from_texts(texts, ids=np.arange(100, 112)).save(tmp_path / "pages.zoom")
     (tmp_path / "ratings.csv").write_text("".join(f"u{number % 4},{100 + number},5\n" for number in range(12)))
-    options = ["--documents", str(tmp_path / "pages.zoom"), "--relevance", str(tmp_path / "ratings.csv")]
+    options = [str(tmp_path / "pages.zoom"), "--relevance", str(tmp_path / "ratings.csv")]
     assert main(["evaluate", *options, "--kind", "ratings", *SMALL, "--out", str(tmp_path / "out")]) == 0
     assert "| all | 12 | 4 | 0.750 |" in (tmp_path / "out" / "report.md").read_text()
 
@@ -349,4 +350,4 @@ def test_collections_from_files_and_numbers_as_ids(tmp_path: Path) -> None:
 def test_evaluate_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["evaluate", "--help"])
-    assert "examples:\n  zoomrank evaluate --documents" in capsys.readouterr().out
+    assert "examples:\n  zoomrank evaluate pages.tsv" in capsys.readouterr().out

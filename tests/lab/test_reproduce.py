@@ -16,7 +16,7 @@ from zoomrank.lab.results_folder import ResultsFolder, about_sweep
 from zoomrank.lab.run import run
 
 ZOOMRANK = (sys.executable, "-c", "import sys; from zoomrank.cli import main; sys.exit(main())")
-SLOW_ENOUGH = ("--rounds", "150000", "--instances", "4")  # to be killed before the end
+SLOW_ENOUGH = ("--visits", "150000", "--instances", "4")  # to be killed before the end
 
 FRAGILE = '''
 import os, signal
@@ -185,18 +185,18 @@ def test_a_finished_sweep_is_left_alone(whole: Path, capsys: pytest.CaptureFixtu
     before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
     assert main(["reproduce", "5", *SLOW_ENOUGH, "--out", str(whole)]) == 2
     assert "--resume" in capsys.readouterr().err
-    assert main(["reproduce", "5", "--rounds", "7", "--out", str(whole), "--resume"]) == 2
+    assert main(["reproduce", "5", "--visits", "7", "--out", str(whole), "--resume"]) == 2
     assert "visits = 150000, not 7" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()} == before
 
 
 def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert main(["reproduce", "three", "--rounds", "300", "--instances", "2", "--out", str(out), "--workers", "1"]) == 0
+    assert main(["reproduce", "three", "--visits", "300", "--instances", "2", "--out", str(out), "--workers", "1"]) == 0
     manifest = json.loads((out / "manifest.json").read_text())
     (out / "manifest.json").write_text(json.dumps({**manifest, "version": "0.0.0+elsewhere"}))
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert main(["reproduce", "three", "--rounds", "300", "--out", str(out), "--resume"]) == 2
+    assert main(["reproduce", "three", "--visits", "300", "--out", str(out), "--resume"]) == 2
     assert "was made by zoomrank 0.0.0+elsewhere" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
@@ -206,7 +206,7 @@ def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytes
     [
         (["6"], "There is no figure '6'; there are 1, 2, 3, 4, 5, three"),
         (["1", "--instances", "0"], "ask for at least one"),
-        (["1", "--rounds", "-1"], "ask for at least one"),
+        (["1", "--visits", "-1"], "ask for at least one"),
         (["1", "--workers", "0"], "ask for at least one"),
         (["1", "--engine", "cloud"], "there are local and ray"),
         (["1", "--engine", "ray"], "needs the --address"),
@@ -235,9 +235,9 @@ def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file = tmp_path / "file"
     file.write_text("mine")
     for out, options in ((file, ["--resume"]), (file, []), (file / "in", [])):
-        assert main(["reproduce", "three", "--rounds", "10", "--out", str(out), *options]) == 2
+        assert main(["reproduce", "three", "--visits", "10", "--out", str(out), *options]) == 2
         assert str(file) in capsys.readouterr().err
-    assert main(["simulate", "RankZoom", "two-peaks", "--depth", "3", "--rounds", "10", "--out", str(file)]) == 2
+    assert main(["simulate", "RankZoom", "two-peaks", "--depth", "3", "--visits", "10", "--out", str(file)]) == 2
     assert file.read_text() == "mine"
 
 
@@ -254,7 +254,7 @@ def test_a_folder_that_is_still_filling_can_be_reported_on(tmp_path: Path) -> No
 
 def test_figures_beyond_the_paper(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    arguments = ["three", "delay", "belief", "--rounds", "300", "--instances", "2", "--workers", "1"]
+    arguments = ["three", "delay", "belief", "--visits", "300", "--instances", "2", "--workers", "1"]
     assert main(["reproduce", *arguments, "--out", str(out)]) == 0
     assert {path.name for path in (out / "figures").glob("*.png")} == {
         "figure-three.png",
@@ -271,7 +271,7 @@ def test_simulate_keeps_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "5",
         "--slots",
         "2",
-        "--rounds",
+        "--visits",
         "400",
         "--set",
         "scale=0.5",
@@ -283,9 +283,9 @@ def test_simulate_keeps_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert {rows.setting.ranker.given.get("scale") for rows in kept} == {0.5, None}
     assert main(["report", str(tmp_path / "out")]) == 2
     assert "holds rows of a simulation; there are no reports of those" in capsys.readouterr().err
-    assert main(["simulate", "RankNothing", "two-peaks", "--rounds", "10"]) == 2
+    assert main(["simulate", "RankNothing", "two-peaks", "--visits", "10"]) == 2
     assert "RankCorrZoom" in capsys.readouterr().err
-    assert main(["simulate", "Greedy", "three-documents", "--slots", "2", "--rounds", "60"]) == 0
+    assert main(["simulate", "Greedy", "three-documents", "--slots", "2", "--visits", "60"]) == 0
 
 
 def test_a_dead_worker_costs_only_its_run(tmp_path: Path) -> None:

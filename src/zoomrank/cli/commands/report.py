@@ -13,12 +13,14 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "report",
-        "write the report of finished runs",
-        "Draw the figures and write the report from whatever rows a folder has; a sweep may still be filling it.",
+        "write the report of finished runs again",
+        "Draw the figures and write the report from whatever a folder of results has so\n"
+        "far; the command that fills it may still be at work.",
         "zoomrank report reproduction",
         "zoomrank report evaluation",
+        extras=("lab",),
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what `--out` of reproduce, study or evaluate named")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that --out of the other command named")
     parser.set_defaults(run=run)
 
 

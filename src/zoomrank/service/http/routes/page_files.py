@@ -46,4 +46,4 @@ def _file(name: str) -> bytes:
 
 @cache
 def _plotly() -> bytes:
-    return resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    return resources.files("plotly").joinpath("package_data").joinpath("plotly.min.js").read_bytes()
