@@ -38,9 +38,9 @@ def commands() -> list[str]:
 
 
 def said(*command: str) -> str:
-    """What a command says of itself, to a terminal of 100 letters without colours."""
+    """What a command says of itself, to a terminal of 90 letters without colours."""
     heard = io.StringIO()
-    terminal = {"COLUMNS": "100", "NO_COLOR": "1"}
+    terminal = {"COLUMNS": "90", "NO_COLOR": "1"}
     with mock.patch.dict(os.environ, terminal), contextlib.redirect_stdout(heard), contextlib.suppress(SystemExit):
         main([*command, "--help"])
     return heard.getvalue().rstrip()

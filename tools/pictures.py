@@ -26,9 +26,9 @@ def draw_front() -> None:
     clicked: list[tuple[int, int]] = []
     ranker = zr.ZoomRank(tree, slots=3, seed=2)
     ranker.learn(ranker.rank(), None)
-    chance = random.Random(2)
+    chance, tastes = random.Random(2), [known[taste] for taste in ("pasta", "soup", "cake")]
     for visit in range(1, 201):
-        likes = chance.choices(known["tastes"], weights=[5, 3, 2])[0]
+        likes = chance.choices(tastes, weights=[5, 3, 2])[0]
         ranking = ranker.rank()
         click = next((slot for slot, document in enumerate(ranking.documents) if document in likes), None)
         ranker.learn(ranking, click)
