@@ -27,6 +27,10 @@ dist: venv           ## what would be published, in dist/, checked
 bench: venv          ## every number in docs/benchmarks.md
 	$(BIN)/python -m bench
 
+.PHONY: docs
+docs: venv           ## the documentation, in site/: open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -1,27 +1,86 @@
 """What README and docs say is run, or looked up, here."""
 
+import contextlib
+import io
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tomllib
 
+from tests.support.serving import serving
 from zoomrank.lab.paper.claims import CLAIMS
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = [
-    example
-    for page in ("README.md", "docs/zoomrank.md", "docs/documents.md")
-    for example in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
-]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RUN_ELSEWHERE = {"docs/extend.md": "tests/lab/test_extend.py", "docs/service.md": "tests/test_client.py"}
+ADDRESS = "http://127.0.0.1:8000"  # of the service, on the pages
+BLOCK = re.compile(
+    r'(?P<marker><!-- needs a service -->\n)?```python(?: title="(?P<file>[^"]+)")?\n(?P<code>.*?)```\n'
+    r"(?:(?:\n```\n[^\n]*\n```\n)?\n```text\n(?P<printed>.*?)```\n)?",  # maybe how to run it, and what is printed
+    flags=re.DOTALL,
+)
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_readme_examples_run(
-    example: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@dataclass(frozen=True)
+class Example:
+    """A piece of Python on a page, and what the page says that it prints."""
+
+    page: str
+    code: str
+    file: str | None
+    printed: str | None
+    needs_service: bool
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def examples(page: Path) -> Iterator[Example]:
+    for found in BLOCK.finditer(page.read_text()):
+        yield Example(name_of(page), found["code"], found["file"], found["printed"], found["marker"] is not None)
+
+
+def run(examples: list[Example], address: str) -> None:
+    """Run the examples of a page, in order: those of one file see each other's names, and so do those of no file."""
+    known: dict[str | None, dict[str, Any]] = {}
+    for example in examples:
+        code = compile(example.code.replace(ADDRESS, address), example.page, "exec")
+        heard = io.StringIO()
+        with contextlib.redirect_stdout(heard):
+            exec(code, known.setdefault(example.file, {}))  # noqa: S102
+        if example.printed is not None:
+            assert heard.getvalue() == example.printed
+
+
+RUN_HERE = {name_of(page): list(examples(page)) for page in PAGES if name_of(page) not in RUN_ELSEWHERE}
+
+
+@pytest.mark.parametrize("page", [page for page, found in RUN_HERE.items() if found])
+def test_examples_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, "README.md", "exec"), {})  # noqa: S102
-    assert capsys.readouterr().out
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with contextlib.ExitStack() as stack:
+        needed = any(example.needs_service for example in RUN_HERE[page])
+        run(RUN_HERE[page], stack.enter_context(serving(tmp_path / "service")) if needed else "")
+
+
+def test_every_example_is_found() -> None:
+    """Nothing that looks like Python escapes, and what talks to a service says so."""
+    for page in PAGES:
+        found = list(examples(page))
+        assert page.read_text().count("```python") == len(found), name_of(page)
+        if name_of(page) not in RUN_ELSEWHERE:
+            assert all(("Client(" in example.code) == example.needs_service for example in found), name_of(page)
+
+
+@pytest.mark.parametrize(("page", "test"), RUN_ELSEWHERE.items())
+def test_other_pages_are_run_elsewhere(page: str, test: str) -> None:
+    assert Path(page).name in (ROOT / test).read_text()
 
 
 def test_the_map_points_at_what_exists() -> None:
@@ -37,13 +96,13 @@ def test_the_map_points_at_what_exists() -> None:
                 assert re.search(rf"\b{part}\b", code), name
 
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        assert target.startswith("https://") or (page.parent / target).exists(), target
+    made = {ROOT / "docs" / name for name in ("contributing.md", "reference/commands.md", "reference/http.md")}
+    made.add(ROOT / "docs" / "reference" / "index.md")
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        there = (page.parent / target).resolve()
+        assert target.startswith(("https://", "http://127.0.0.1")) or there.exists() or there in made, target
 
 
 def test_committed_reports_are_about_claims_that_still_exist() -> None:
@@ -51,3 +110,32 @@ def test_committed_reports_are_about_claims_that_still_exist() -> None:
     for claim in CLAIMS:
         if not set(claim.tests) & {"three-documents"}:
             assert claim.says in report, claim.name
+
+
+def _pictures() -> list[str]:
+    return re.findall(r"```text\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)
+
+
+def test_the_tree_of_folders_is_the_one_that_exists() -> None:
+    package = ROOT / "src" / "zoomrank"
+    drawn, parents = set(), [package]
+    for line in _pictures()[0].splitlines()[1:]:
+        indent, name, says = re.fullmatch(r"( +)([a-z_]+)/ +(\S.*)", line).groups()  # type: ignore[union-attr]
+        assert says
+        parents[len(indent) // 4 :] = [parents[len(indent) // 4 - 1] / name]
+        drawn.add(parents[-1])
+    assert drawn == {folder for folder in package.rglob("*/") if folder.name != "__pycache__"}
+
+
+def test_the_picture_of_imports_is_the_one_that_the_linter_holds() -> None:
+    contract = _project()["tool"]["importlinter"]["contracts"][0]
+    assert _pictures()[1].splitlines() == [layer.replace("zoomrank.", "") for layer in contract["layers"]]
+
+
+def test_every_extra_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "install.md").read_text()
+    assert {f"`{extra}`" for extra in _project()["project"]["optional-dependencies"]} <= set(re.findall(r"`\w+`", page))
+
+
+def _project() -> Any:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -1,6 +1,9 @@
-"""Draw the pictures of docs/zoomrank.md: `python docs/pictures.py` writes them to docs/figures."""
+"""Draw the pictures that no report draws: `python tools/pictures.py` writes them to docs/figures."""
 
+import random
+import re
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -10,8 +13,63 @@ from matplotlib.figure import Figure
 import zoomrank as zr
 from zoomrank.lab.drawing import STYLE
 
-FOLDER = Path(__file__).parent / "figures"
+DOCS = Path(__file__).parent.parent / "docs"
+FOLDER = DOCS / "figures"
 VISITS = (300, 3_000, 30_000)
+
+
+def draw_front() -> None:
+    """Every document that the first visitors of the tutorial looked at, and what they clicked on."""
+    known = _tutorial()
+    tree, collection = known["collection"].tree, known["collection"]
+    looked: list[tuple[int, int]] = []
+    clicked: list[tuple[int, int]] = []
+    ranker = zr.ZoomRank(tree, slots=3, seed=2)
+    ranker.learn(ranker.rank(), None)
+    chance, tastes = random.Random(2), [known[taste] for taste in ("pasta", "soup", "cake")]
+    for visit in range(1, 201):
+        likes = chance.choices(tastes, weights=[5, 3, 2])[0]
+        ranking = ranker.rank()
+        click = next((slot for slot, document in enumerate(ranking.documents) if document in likes), None)
+        ranker.learn(ranking, click)
+        for slot, document in enumerate(ranking.documents[: None if click is None else click + 1]):
+            (clicked if slot == click else looked).append((visit, tree.documents.position(document)))
+    with mpl.rc_context(STYLE):
+        drawing = Figure(figsize=(8.4, 4.8), layout="constrained")
+        left, axes = drawing.subplots(1, 2, width_ratios=(1, 3.4))
+        _draw_tree(left, tree)
+        axes.scatter(*zip(*looked, strict=True), s=9, color="#C8C8C8", label="looked at")
+        axes.scatter(*zip(*clicked, strict=True), s=13, color="#D55E00", label="clicked")
+        axes.set(xlabel="visit", xlim=(0, 201), ylim=(len(tree) - 0.5, -0.5))
+        axes.set_yticks(range(len(tree)), [document.title for document in collection])
+        axes.tick_params("y", length=0)
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+        drawing.savefig(FOLDER / "front.png", dpi=160)
+
+
+def _tutorial() -> dict[str, Any]:
+    """What the code of the tutorial makes, up to its visitors."""
+    blocks = re.findall(r"```python title=\"learn.py\"\n(.*?)```", (DOCS / "tutorial.md").read_text(), flags=re.DOTALL)
+    known: dict[str, Any] = {}
+    exec("".join(blocks[:4]), known)  # noqa: S102
+    return known
+
+
+def _draw_tree(axes: Any, tree: zr.DocumentTree) -> None:
+    """Categories, and lines to what is in them."""
+    shape = tree.shape
+    middle = (shape.first_document + shape.end_document - 1) / 2
+    depth = np.zeros(tree.nodes)
+    for node in range(1, tree.nodes):
+        up = shape.parent[node]
+        depth[node] = depth[up] + 1
+        if tree.children(node):
+            line = [depth[up], depth[up], depth[node]], [middle[up], middle[node], middle[node]]
+            axes.plot(*line, color="#555555", linewidth=0.8)
+            name = tree.name(node).rpartition(" > ")[2]
+            axes.text(depth[node] + 0.05, middle[node], name, va="center", backgroundcolor="white")
+    axes.set(ylim=(len(tree) - 0.5, -0.5))
+    axes.axis("off")
 
 
 def draw_bounds() -> None:
@@ -80,5 +138,6 @@ def _icicle(ranker: zr.Ranked, axes: mpl.axes.Axes) -> tuple[int, PolyCollection
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
+    draw_front()
     draw_bounds()
     draw_zoom()

@@ -1,0 +1,36 @@
+"""A hook of mkdocs: every name of the package `zoomrank` in one table, with the place where it is described."""
+
+import inspect
+from types import ModuleType
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import zoomrank
+
+PAGE = "reference/index.md"
+HOMES = (zoomrank.rankers, zoomrank.spaces, zoomrank.lab)  # their names are described there, whoever repeats them
+_BEGINNING = """# The Python API
+
+`import zoomrank as zr` has the names below. Each package has a page of its own; what is on no page is not for others to
+rely on. [`zoomrank.documents`](documents.md) and [`zoomrank.client`](client.md) need an [extra](../install.md) and are
+imported by their own names.
+
+| name | what it is |
+|---|---|
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the page."""
+    files.append(File.generated(config, PAGE, content=_BEGINNING + "".join(map(_row, zoomrank.__all__))))
+    return files
+
+
+def _row(name: str) -> str:
+    value = getattr(zoomrank, name)
+    sentence = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").replace("|", r"\|")
+    if isinstance(value, ModuleType):
+        return f"| [`zr.{name}`]({name}.md) | {sentence} |\n"
+    home = next(home.__name__ for home in HOMES if name in home.__all__)
+    return f"| [`zr.{name}`][{home}.{name}] | {sentence} |\n"
