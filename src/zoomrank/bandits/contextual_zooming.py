@@ -123,11 +123,9 @@ class ContextualZooming(Zooming):
     Examples
     --------
     >>> bandit = ContextualZooming(DocumentTree.exponential(depth=3), scale=0.1, seed=0)
-    >>> for _ in range(300):
-    ...     choice = bandit.select(context=[5])
-    ...     bandit.update(choice, reward=int(choice.document == 0))
-    >>> bandit.select(context=[5]).document
-    0
+    >>> bandit.update(bandit.select(context=[5]), reward=1)
+    >>> bandit.select(context=[5]).context
+    (5,)
 
     References
     ----------

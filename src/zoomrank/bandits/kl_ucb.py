@@ -147,11 +147,10 @@ class KLUCB(Bandit):
     Examples
     --------
     >>> bandit = KLUCB(DocumentTree.exponential(depth=3), seed=0)
-    >>> for _ in range(100):
-    ...     choice = bandit.select()
-    ...     bandit.update(choice, reward=int(choice.document == 5))
-    >>> bandit.select().document
-    5
+    >>> seen = bandit.select()
+    >>> bandit.update(seen, reward=1)
+    >>> bandit.select().document == seen.document  # what was never seen comes first
+    False
 
     References
     ----------
