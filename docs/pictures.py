@@ -8,7 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import zoomrank as zr
-from zoomrank.lab.paper.figures import STYLE
+from zoomrank.lab.drawing import STYLE
 
 FOLDER = Path(__file__).parent / "figures"
 VISITS = (300, 3_000, 30_000)

@@ -99,7 +99,7 @@ class ResultsError(ZoomrankError):
     """A folder of results that cannot be used: of another version, of other settings, or not one at all."""
 
 
-class EngineError(ZoomrankError):
+class RunnerError(ZoomrankError):
     """Runs could not be carried out: no cluster at this address, a worker that dies again and again."""
 
 

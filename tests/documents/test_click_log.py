@@ -14,8 +14,9 @@ from zoomrank.cli import main
 from zoomrank.documents import ClickLog, Collection, predictive_power_from_clicks, read_clicks, scale_from_clicks
 from zoomrank.documents.click_calibration import comparisons
 from zoomrank.documents.packed_strings import PackedStrings
+from zoomrank.lab.inspection.agreement import CLICKS, Verdict
 from zoomrank.lab.inspection.inspection_report import write_inspection
-from zoomrank.lab.inspection.look import CLICKS, Verdict, inspect_tree
+from zoomrank.lab.inspection.look import inspect_tree
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentIds
 from zoomrank.users import Independent, TreeNetwork, UserDistribution

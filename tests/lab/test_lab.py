@@ -4,6 +4,8 @@ import dataclasses
 import itertools
 import json
 import multiprocessing
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -17,16 +19,28 @@ import zoomrank as zr
 from zoomrank.compiled import sources
 from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsError
 from zoomrank.lab import catalogue
-from zoomrank.lab import runners as engines
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.code_version import this_version
-from zoomrank.lab.paper import claims, theory
-from zoomrank.lab.paper.claims import CANNOT_TELL, DIFFERS, HOLDS, Above, Alike, Claim, Reaches, Settles, judge
-from zoomrank.lab.paper.experiments import EXPERIMENTS, FIGURES, PAPER, figures_named, settings_for
+from zoomrank.lab.paper import theory
+from zoomrank.lab.paper.claims import CLAIMS, Claim
+from zoomrank.lab.paper.comparisons import (
+    CANNOT_TELL,
+    DIFFERS,
+    HOLDS,
+    Above,
+    Alike,
+    Comparison,
+    Reaches,
+    Settles,
+)
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.figures import FIGURES, PAPER, figures_named, settings_for
+from zoomrank.lab.paper.verdicts import judge
 from zoomrank.lab.recipes import Curve, Experiment, Setting, recipe
 from zoomrank.lab.results import Results, estimate
-from zoomrank.lab.results_folder import Store, about_sweep, from_parquet, to_parquet
-from zoomrank.lab.run import Rows, looks, run
+from zoomrank.lab.results_folder import ResultsFolder, about_sweep, from_parquet, to_parquet
+from zoomrank.lab.run import RunRows, looks, run
+from zoomrank.lab.runners import Finished, Local
 from zoomrank.lab.sweep import Forecast, sweep
 
 SMALL = Experiment(
@@ -35,16 +49,16 @@ SMALL = Experiment(
     tree=recipe("exponential", depth=5),
     users=recipe("two-peaks"),
     slots=2,
-    rounds=500,
+    visits=500,
     curves=(
         Curve("RankCorrZoom", recipe("RankCorrZoom")),
-        Curve("RankEXP3", recipe("RankEXP3", horizon="{rounds}")),
+        Curve("RankEXP3", recipe("RankEXP3", horizon="{visits}")),
         Curve("late", recipe("RankZoom"), delay=20),
         Curve("shuffled", recipe("RankZoom"), belief=recipe("shuffled", share=0.5)),
         Curve(GREEDY, recipe(GREEDY)),
     ),
 )
-ABOUT = about_sweep(["1"], 2, None, 2013)
+ABOUT = about_sweep("paper", 2, None, 2013, figures=["1"])
 
 
 # Settings
@@ -71,11 +85,11 @@ def test_the_papers_figures_are_complete() -> None:
     for experiment in ("two-peaks", "restaurant", "restaurant-mixture"):
         (setting,) = EXPERIMENTS[experiment].settings(["RankEXP3"], instances=1)
         tree, _ = catalogue.world(setting)
-        assert (len(tree), setting.slots, setting.rounds) == (32_768, 5, 300_000)
+        assert (len(tree), setting.slots, setting.visits) == (32_768, 5, 300_000)
         assert setting.ranker.given == {"duplicates": True, "horizon": 300_000}
     (setting,) = EXPERIMENTS["small"].settings(["RankZoom"], instances=1)
     assert (len(catalogue.world(setting)[0]), setting.slots) == (128, 2)
-    assert setting.rounds >= 1_000_000
+    assert setting.visits >= 1_000_000
 
 
 def test_figures_share_runs() -> None:
@@ -84,7 +98,7 @@ def test_figures_share_runs() -> None:
 
 
 def test_every_ranker_and_belief_can_be_made() -> None:
-    for setting in settings_for(figures_named(["all"]), instances=1, rounds=100):
+    for setting in settings_for(figures_named(["all"]), instances=1, visits=100):
         if not setting.experiment.startswith("size-"):
             tree, users = catalogue.believed(setting)
             assert len(catalogue.ranker(setting, tree, users).rank().documents) == setting.slots
@@ -95,9 +109,9 @@ def test_every_ranker_and_belief_can_be_made() -> None:
     [
         (lambda: figures_named(["6"]), "no figure '6'"),
         (lambda: SMALL.settings(instances=0), "at least one"),
-        (lambda: SMALL.settings(instances=1, rounds=0), "at least one"),
+        (lambda: SMALL.settings(instances=1, visits=0), "at least one"),
         (lambda: SMALL.settings(["nobody"], instances=1), "no curve 'nobody'"),
-        (lambda: engines.Local(0), "at least one"),
+        (lambda: Local(0), "at least one"),
     ],
 )
 def test_what_cannot_be_asked_for(ask: object, message: str) -> None:
@@ -253,7 +267,7 @@ def test_rankings_of_changing_length_are_refused() -> None:
         zr.simulate(Shrinking([1, 2, 3]), zr.users.two_peaks(tree, seed=1), 10)
 
 
-# The store
+# The folder
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -262,7 +276,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     path.write_bytes(to_parquet(rows))
     back = from_parquet(path)
     assert back.setting == rows.setting
-    for name in ("round", "clicks", "expected"):
+    for name in ("visits", "clicks", "expected"):
         assert np.array_equal(getattr(back, name), getattr(rows, name))
     assert pq.read_table(path)["satisfied"].to_pylist() == rows.satisfied.tolist()
     assert to_parquet(rows) == path.read_bytes()
@@ -272,83 +286,103 @@ def test_the_number_of_workers_does_not_matter(tmp_path: Path) -> None:
     settings = SMALL.settings(instances=2)
     contents = []
     for workers in (1, 2):
-        store = Store.create(tmp_path / str(workers), ABOUT)
-        sweep(settings, store, engines.Local(workers))
-        contents.append({path.relative_to(store.folder): path.read_bytes() for path in store.folder.rglob("*.parquet")})
+        folder = ResultsFolder.create(tmp_path / str(workers), ABOUT)
+        sweep(settings, folder, Local(workers))
+        contents.append({path.relative_to(folder.path): path.read_bytes() for path in folder.path.rglob("*.parquet")})
     assert contents[0] == contents[1]
     assert len(contents[0]) == len(settings)
 
 
 def test_a_sweep_does_only_what_is_missing(tmp_path: Path) -> None:
     settings = SMALL.settings(["RankCorrZoom"], instances=4)
-    store = Store.create(tmp_path / "out", ABOUT)
-    sweep(settings[:3], store, engines.Local(1))
-    stamps = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.parquet")}
-    store.path(settings[1]).write_bytes(b"PAR1 cut short")
-    assert store.missing(settings) == [settings[1], settings[3]]
-    sweep(settings, store, engines.Local(1))
-    assert store.missing(settings) == []
-    assert store.path(settings[0]).stat().st_mtime_ns == stamps[store.path(settings[0])]
-    assert set(store.seconds()) == {setting.id for setting in settings}
+    folder = ResultsFolder.create(tmp_path / "out", ABOUT)
+    sweep(settings[:3], folder, Local(1))
+    stamps = {path: path.stat().st_mtime_ns for path in folder.path.rglob("*.parquet")}
+    folder.rows_file(settings[1]).write_bytes(b"PAR1 cut short")
+    assert folder.missing(settings) == [settings[1], settings[3]]
+    sweep(settings, folder, Local(1))
+    assert folder.missing(settings) == []
+    assert folder.rows_file(settings[0]).stat().st_mtime_ns == stamps[folder.rows_file(settings[0])]
+    assert set(folder.seconds()) == {setting.id for setting in settings}
 
 
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="no results"):
-        Store(tmp_path)
+        ResultsFolder(tmp_path)
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ResultsError, match="not empty"):
-        Store.create(tmp_path, ABOUT)
+        ResultsFolder.create(tmp_path, ABOUT)
     with pytest.raises(ResultsError, match="no results"):
-        Store.resume(tmp_path, ABOUT)
+        ResultsFolder.resume(tmp_path, ABOUT)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
-    store = Store.create(tmp_path / "out", ABOUT)
+    (tmp_path / "letter.txt").rename(tmp_path / "letter.part")  # not what we leave
+    with pytest.raises(ResultsError, match="not empty"):
+        ResultsFolder.create(tmp_path, ABOUT)
+    folder = ResultsFolder.create(tmp_path / "out", ABOUT)
     with pytest.raises(ResultsError, match="--resume"):
-        Store.create(store.folder, ABOUT)
-    with pytest.raises(ResultsError, match="rounds = None, not 5"):
-        Store.resume(store.folder, {**ABOUT, "rounds": 5})
-    manifest = store.folder / "manifest.json"
-    for change, message in (({"version": "0.0.1+old"}, "zoomrank 0.0.1"), ({"format": 99}, "format 99")):
-        content = json.dumps({**store.manifest, **change})
+        ResultsFolder.create(folder.path, ABOUT)
+    with pytest.raises(ResultsError, match="visits = None, not 5"):
+        ResultsFolder.resume(folder.path, {**ABOUT, "visits": 5})
+    with pytest.raises(ResultsError, match="kind = paper, not study"):
+        ResultsFolder.resume(folder.path, {**ABOUT, "kind": "study"})
+    manifest = folder.path / "manifest.json"
+    for change, message in (
+        ({"version": "0.0.1+old"}, "zoomrank 0.0.1"),
+        ({"format": 1}, "format 1; this zoomrank reads 2"),
+    ):
+        content = json.dumps({**folder.manifest, **change})
         manifest.write_text(content)
         with pytest.raises(ResultsError, match=message):
-            Store.resume(store.folder, ABOUT)
+            ResultsFolder.resume(folder.path, ABOUT)
         assert manifest.read_text() == content
     manifest.write_text("{")
     with pytest.raises(ResultsError, match="cannot be read"):
-        Store(store.folder)
+        ResultsFolder(folder.path)
 
 
 def test_a_folder_can_be_added_to(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "out", ABOUT)
-    assert store.manifest["version"] == this_version()
-    more = Store.resume(store.folder, about_sweep(["2"], 5, None, 2013))
+    folder = ResultsFolder.create(tmp_path / "out", ABOUT)
+    assert folder.manifest["version"] == this_version()
+    more = ResultsFolder.resume(folder.path, about_sweep("paper", 5, None, 2013, figures=["2"]))
     assert more.manifest["figures"] == ["1", "2"]
     assert more.manifest["instances"] == 5
 
 
 def test_rows_of_another_setting_are_not_taken_for_ours(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "out", ABOUT)
+    folder = ResultsFolder.create(tmp_path / "out", ABOUT)
     setting = SMALL.settings(["late"], instances=1)[0]
-    store.add(run(setting), 0.1)
+    folder.add(run(setting), 0.1)
     with pytest.raises(ResultsError, match="another setting"):
-        store.missing([dataclasses.replace(setting, delay=21)])
+        folder.missing([dataclasses.replace(setting, delay=21)])
+
+
+def killed_while_writing(file: Path) -> None:
+    """Leave what a process leaves that is killed in the middle of a file."""
+    script = (
+        "import os, sys; from zoomrank.files import whole_file\n"
+        "with whole_file(sys.argv[1]) as file:\n"
+        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), 9)"
+    )
+    before = set(file.parent.iterdir())
+    assert subprocess.run([sys.executable, "-c", script, str(file)], check=False).returncode == -9  # noqa: S603
+    assert not file.exists()
+    assert [left.read_bytes() for left in {*file.parent.iterdir()} - before] == [b"half"]
 
 
 def test_nothing_half_written_is_ever_read(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "out", ABOUT)
+    folder = ResultsFolder.create(tmp_path / "out", ABOUT)
     setting = SMALL.settings(["late"], instances=1)[0]
-    store.add(run(setting), 0.1)
-    path = store.path(setting)
-    path.with_name(f".{path.name}.part").write_bytes(b"half")
-    with (store.folder / "times.jsonl").open("a") as times:
+    folder.add(run(setting), 0.1)
+    killed_while_writing(folder.rows_file(SMALL.settings(["late"], instances=2)[1]))
+    with (folder.path / "times.jsonl").open("a") as times:
         times.write('{"run": "tiny/la')
-    assert [rows.setting for rows in store.rows()] == [setting]
-    assert list(store.seconds()) == [setting.id]
+    assert [rows.setting for rows in folder.rows()] == [setting]
+    assert list(folder.seconds()) == [setting.id]
 
 
 def test_a_kill_before_the_first_file_is_no_obstacle(tmp_path: Path) -> None:
-    (tmp_path / ".manifest.json.part").write_text("{")
-    assert Store.resume(tmp_path, ABOUT).manifest["figures"] == ["1"]
+    killed_while_writing(tmp_path / "manifest.json")
+    assert ResultsFolder.resume(tmp_path, ABOUT).manifest["figures"] == ["1"]
 
 
 def test_the_version_covers_whatever_makes_rows() -> None:
@@ -358,8 +392,8 @@ def test_the_version_covers_whatever_makes_rows() -> None:
 
 
 def test_whoever_stops_listening_stops_the_workers() -> None:
-    slow = dataclasses.replace(SMALL, rounds=20_000_000)
-    runs = engines.Local(2).finish([*SMALL.settings(["late"], instances=1), *slow.settings(["late"], instances=2)])
+    slow = dataclasses.replace(SMALL, visits=20_000_000)
+    runs = Local(2).finish([*SMALL.settings(["late"], instances=1), *slow.settings(["late"], instances=2)])
     next(runs)
     started = multiprocessing.active_children()
     assert started
@@ -377,24 +411,24 @@ def test_the_forecast_learns_from_each_curve() -> None:
     forecast = Forecast(settings, workers=2)
     left = 0.0
     for setting in settings[:2]:
-        rows = Rows(setting, np.array([1]), np.zeros((1, 2)), np.zeros(1))
-        left = forecast.after(engines.Finished(rows, 2.0 if setting.curve == "late" else 6.0, "here"))
+        rows = RunRows(setting, np.array([1]), np.zeros((1, 2)), np.zeros(1))
+        left = forecast.after(Finished(rows, 2.0 if setting.curve == "late" else 6.0, "here"))
     assert left == pytest.approx((2 * 2.0 + 2 * 6.0) / 2)
 
 
 # Results and claims
 
 
-def _rows(curve: str, instance: int, rates: tuple[float, float], rounds: int = 1_000) -> Rows:
+def _rows(curve: str, instance: int, rates: tuple[float, float], visits: int = 1_000) -> RunRows:
     """Made-up rows: one rate in the first 90 % of the run, another in the rest."""
     setting = dataclasses.replace(SMALL.settings(["late"], instances=1)[0], curve=curve, instance=instance)
-    at = np.array(looks(rounds))
-    early, late = np.minimum(at, 0.9 * rounds), np.maximum(at - 0.9 * rounds, 0)
+    at = np.array(looks(visits))
+    early, late = np.minimum(at, 0.9 * visits), np.maximum(at - 0.9 * visits, 0)
     satisfied = np.round(early * rates[0] + late * rates[1]).astype(np.int64)
-    return Rows(setting, at, np.stack([satisfied, np.zeros_like(satisfied)], axis=1), np.full(len(at), rates[1]))
+    return RunRows(setting, at, np.stack([satisfied, np.zeros_like(satisfied)], axis=1), np.full(len(at), rates[1]))
 
 
-def _of(experiment: str, rows: Rows) -> Rows:
+def _of(experiment: str, rows: RunRows) -> RunRows:
     return dataclasses.replace(rows, setting=dataclasses.replace(rows.setting, experiment=experiment))
 
 
@@ -402,9 +436,9 @@ def _results(**curves: list[tuple[float, float]]) -> Results:
     return Results(_rows(name, at, rates) for name, all_rates in curves.items() for at, rates in enumerate(all_rates))
 
 
-def _verdict(test: claims.Comparison, results: Results) -> str:
-    (judgement,) = judge(Claim("c", "p", "s", {"tiny": (test,)}), results)
-    return judgement.verdict
+def _verdict(test: Comparison, results: Results) -> str:
+    (finding,) = judge(Claim("c", "p", "s", {"tiny": (test,)}), results)
+    return finding.verdict
 
 
 GOOD = [(0.5, 0.7), (0.52, 0.72), (0.48, 0.69)]
@@ -445,28 +479,28 @@ def test_every_part_of_a_claim_must_hold() -> None:
 def test_the_papers_claims_follow_the_rows() -> None:
     """Swap the rows of two rankers, and the verdict on who is best turns round."""
     curves = {"RankZoom": POOR, "RankGridUCB1": POOR, "RankContextZoom": POOR, "RankContextZoom-0.2": POOR}
-    best = next(claim for claim in claims.CLAIMS if claim.name == "best")
+    best = next(claim for claim in CLAIMS if claim.name == "best")
     for mine, theirs, verdict in ((GOOD, POOR, HOLDS), (POOR, GOOD, DIFFERS)):
-        for rounds in (300_000, 1_000):
+        for visits in (300_000, 1_000):
             made = [
-                _of("two-peaks", _rows(name, at, pair, rounds))
+                _of("two-peaks", _rows(name, at, pair, visits))
                 for name, rates in {"RankCorrZoom": mine, **dict.fromkeys(curves, theirs)}.items()
                 for at, pair in enumerate(rates)
             ]
             verdicts = {one.experiment: one.verdict for one in judge(best, Results(made))}
-            told = verdict if rounds == 300_000 else CANNOT_TELL  # a run that was cut short tells nothing
+            told = verdict if visits == 300_000 else CANNOT_TELL  # a run that was cut short tells nothing
             assert verdicts == {"two-peaks": told, "restaurant": CANNOT_TELL, "restaurant-mixture": CANNOT_TELL}
 
 
 def test_claims_are_about_curves_that_exist() -> None:
-    for claim in claims.CLAIMS:
+    for claim in CLAIMS:
         for experiment, tests in claim.tests.items():
             curves = {curve.name for curve in EXPERIMENTS[experiment].curves}
             for test in tests:
                 named = {getattr(test, name) for name in ("curve", "other") if hasattr(test, name)}
                 assert named <= curves, claim.name
-    names = [claim.name for claim in claims.CLAIMS]
-    assert len(set(zip(names, [claim.place for claim in claims.CLAIMS], strict=True))) == len(names)
+    names = [claim.name for claim in CLAIMS]
+    assert len(set(zip(names, [claim.place for claim in CLAIMS], strict=True))) == len(names)
 
 
 def test_intervals_are_students() -> None:
@@ -493,20 +527,20 @@ def test_rates_between_points_of_a_run() -> None:
     assert curve.slot_rates()[0].tolist() == [pytest.approx(0.54, abs=0.01), 0.0]
 
 
-@pytest.mark.parametrize("rounds", [1, 4, 7, 10])
-def test_the_shortest_runs_have_rates(rounds: int) -> None:
-    curve = Results([_rows("a", 0, (0.5, 0.5), rounds)]).curve("tiny", "a")
+@pytest.mark.parametrize("visits", [1, 4, 7, 10])
+def test_the_shortest_runs_have_rates(visits: int) -> None:
+    curve = Results([_rows("a", 0, (0.5, 0.5), visits)]).curve("tiny", "a")
     for start, end in ((0.0, 1.0), (0.9, 1.0), (0.0, 0.05)):
         assert 0 <= curve.rate(start, end)[0] <= 1
-    assert curve.rate(0.0, 0.05)[0] == curve.satisfied[0, 0] / curve.round[0]
+    assert curve.rate(0.0, 0.05)[0] == curve.satisfied[0, 0] / curve.visits[0]
 
 
-@pytest.mark.parametrize("rounds", [100, 1_000, 300_000])
-def test_looks_are_averaged_in_groups(rounds: int) -> None:
-    rows = _rows("a", 0, (0.5, 0.5), rounds)
-    noisy = dataclasses.replace(rows, expected=np.arange(len(rows.round)) % 2.0)
+@pytest.mark.parametrize("visits", [100, 1_000, 300_000])
+def test_looks_are_averaged_in_groups(visits: int) -> None:
+    rows = _rows("a", 0, (0.5, 0.5), visits)
+    noisy = dataclasses.replace(rows, expected=np.arange(len(rows.visits)) % 2.0)
     band = Results([noisy]).curve("tiny", "a").expectation()
-    assert band.round[-1] == rounds
+    assert band.visits[-1] == visits
     assert abs(band.mean[-1] - 0.5) < 0.2  # the last look is not alone
 
 

@@ -139,8 +139,8 @@ def test_simulation_is_rank_click_learn(name: str) -> None:
         slow.learn(ranking, None if click == 3 else click)
     assert trace.satisfied.sum() == satisfied
     assert trace.rate == satisfied / 300
-    assert trace.rounds[-1] == 300
-    assert len(trace.rounds) == len(trace.satisfied) == 10
+    assert trace.visits[-1] == 300
+    assert len(trace.visits) == len(trace.satisfied) == 10
     same_state(fast, slow)
 
 
@@ -393,10 +393,10 @@ def test_bad_parameters() -> None:
     with pytest.raises(UnknownDocumentError, match="same documents"):
         zr.simulate(zr.RankZoom(zr.DocumentTree.exponential(depth=5)), users, 10)
     for how in (
-        {"rounds": 0},
-        {"rounds": 10, "delay": -1},
-        {"rounds": 10, "windows": [5]},
-        {"rounds": 10, "windows": 0},
+        {"visits": 0},
+        {"visits": 10, "delay": -1},
+        {"visits": 10, "windows": [5]},
+        {"visits": 10, "windows": 0},
     ):
         with pytest.raises(ParameterError):
             zr.simulate(zr.RankZoom(TREE), users, **how)

@@ -34,14 +34,14 @@ class Ranker(Protocol):
         """Choose what to show to one visitor."""
 
     def learn(self, ranking: Any, click: int | None) -> None:
-        """Take her answer: the 0-based slot of the first click, or None."""
+        """Take her feedback: the 0-based slot of the first click, or None."""
 
 
 @dataclass(frozen=True)
 class Trace:
     """What happened in a simulation, window by window."""
 
-    rounds: Array  # where each window ends
+    visits: Array  # where each window ends
     satisfied: Array  # visitors in it who clicked
     clicks: Array  # on each slot, a row per window
     shown: list[list[Any]]  # the last ranking of each window
@@ -49,39 +49,57 @@ class Trace:
     @property
     def rate(self) -> float:
         """The satisfied fraction of the whole run."""
-        return float(self.satisfied.sum() / self.rounds[-1]) if len(self.rounds) else float("nan")
+        return float(self.satisfied.sum() / self.visits[-1]) if len(self.visits) else float("nan")
 
     @property
     def rates(self) -> Array:
         """The satisfied fraction of each window."""
-        return np.asarray(self.satisfied / np.diff(self.rounds, prepend=0))
+        return np.asarray(self.satisfied / np.diff(self.visits, prepend=0))
 
 
 def simulate(
     ranker: Ranker,
     users: UserDistribution,
-    rounds: int,
+    visits: int,
     *,
     seed: int | np.random.Generator | None = None,
     delay: int = 0,
     windows: Sequence[int] | int = WINDOWS,
 ) -> Trace:
-    """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` rounds late.
+    """Show this many visitors a ranking each and let the ranker learn from their clicks.
 
-    `windows` says how many equal windows to record, or where each of them ends. Answers that are still on their way at
-    the end are never given. The visitors come from `seed` alone: two rankers with the same seed meet the same people in
-    the same order.
+    Parameters
+    ----------
+    ranker
+        One of the library, or anything that can `rank` and `learn`.
+    users
+        Where visitors are drawn from.
+    visits
+        How many visitors come.
+    seed
+        The visitors come from it alone: two rankers with the same seed meet the same people in the same order.
+    delay
+        How many visits late feedback comes. What is still on its way at the end is never given.
+    windows
+        How many equal windows to record, or where each of them ends.
 
+    Returns
+    -------
+    Trace
+        Who clicked in each window, on which slot, and what was shown last.
+
+    Examples
+    --------
     >>> import zoomrank as zr
     >>> tree = zr.DocumentTree.exponential(depth=8)
     >>> users = zr.users.two_peaks(tree, seed=1)
-    >>> trace = simulate(zr.RankCorrZoom(tree, slots=3, seed=1), users, rounds=20_000, seed=1)
+    >>> trace = simulate(zr.RankCorrZoom(tree, slots=3, seed=1), users, visits=20_000, seed=1)
     >>> bool(trace.rates[-1] > trace.rates[0])
     True
     """
-    total, late = whole_number(rounds, "rounds"), whole_number(delay, "delay")
+    total, late = whole_number(visits, "visits"), whole_number(delay, "delay")
     if total < 1 or late < 0:
-        raise ParameterError(f"{total} rounds with a delay of {late} cannot be simulated.")
+        raise ParameterError(f"{total} visits with a delay of {late} cannot be simulated.")
     ends = window_ends(total, windows)
     rng = np.random.default_rng(seed)
     if isinstance(ranker, Ranked) and users.state is not None:
@@ -89,15 +107,15 @@ def simulate(
     return _simulate_plainly(ranker, users, ends, late, rng)
 
 
-def window_ends(rounds: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
+def window_ends(visits: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
     """Where windows end: so many equal ones, or the given ends once they are checked."""
     if isinstance(windows, int | np.integer):
         if windows < 1:
             raise ParameterError(f"{windows} windows cannot be recorded.")
-        return sorted({round(rounds * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
+        return sorted({round(visits * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
     ends = [whole_number(end, "a window's end") for end in windows]
-    if not ends or ends[0] < 1 or ends[-1] != rounds or any(a >= b for a, b in pairwise(ends)):
-        raise ParameterError(f"Windows must end at ascending rounds, the last at {rounds}; they end at {ends}.")
+    if not ends or ends[0] < 1 or ends[-1] != visits or any(a >= b for a, b in pairwise(ends)):
+        raise ParameterError(f"Windows must end at ascending visits, the last at {visits}; they end at {ends}.")
     return ends
 
 
@@ -105,7 +123,7 @@ def window_ends(rounds: int, windows: Sequence[int] | int = WINDOWS) -> list[int
 def _play(
     state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
 ) -> Scalar:
-    """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
+    """Play visits span[0] .. span[1] - 1; feedback comes len(clicks) - 1 visits late. Returns the visit it got to."""
     delay = len(clicks) - 1
     slots = log.shown.shape[1]
     for t in range(span[0], span[1]):
@@ -116,8 +134,8 @@ def _play(
         clicks[row] = first_click(users, log.shown[row], rngs[1])
         counts[clicks[row]] += 1
         if t >= delay:
-            answered = (t - delay) % len(clicks)
-            absorb(state, log, answered, min(clicks[answered], slots))
+            told = (t - delay) % len(clicks)
+            absorb(state, log, told, min(clicks[told], slots))
     return span[1]
 
 

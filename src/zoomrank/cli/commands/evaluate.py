@@ -18,9 +18,10 @@ from zoomrank.cli.inputs import (
     topics_of,
 )
 from zoomrank.lab.catalogue import RANKERS
-from zoomrank.lab.evaluation.judged import INSTANCES, LEARNERS
+from zoomrank.lab.competitors import COMPETITORS
+from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, INSTANCES
+from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED
-from zoomrank.lab.studies.study import COMPETITORS, ROUNDS
 
 _NAMES = ", ".join(sorted({*COMPETITORS, *RANKERS})) + ", or module:Name of your own."
 _RANKERS = textwrap.fill(_NAMES, 95, break_on_hyphens=False).replace("\n", "\n" + " " * 13)
@@ -59,10 +60,14 @@ def add(commands: Commands) -> None:
         help="widths times X; or calibrated, from half of the topics, to evaluate on the other half (default: as is)",
     )
     parser.add_argument(
-        "--rankers", nargs="+", default=list(LEARNERS), metavar="RANKER", help=f"who learns ({' '.join(LEARNERS)})"
+        "--rankers",
+        nargs="+",
+        default=list(DEFAULT_RANKERS),
+        metavar="RANKER",
+        help=f"who learns ({' '.join(DEFAULT_RANKERS)})",
     )
     parser.add_argument("--slots", type=int, default=5, help="documents in a ranking (5)")
-    parser.add_argument("--visits", type=int, default=ROUNDS, metavar="N", help=f"of each run ({ROUNDS:,})")
+    parser.add_argument("--visits", type=int, default=VISITS, metavar="N", help=f"of each run ({VISITS:,})")
     parser.add_argument("--instances", type=int, default=INSTANCES, metavar="N", help=f"of each topic ({INSTANCES})")
     parser.add_argument("--out", type=Path, default=Path("evaluation"), metavar="DIR", help="folder (evaluation)")
     parser.add_argument("--resume", action="store_true", help="go on in a folder that has results already")
@@ -86,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
     for note in notes:
         print(note)
     with SweepProgress() as progress:
-        store = evaluate(
+        folder = evaluate(
             topics,
             options.out,
             options.rankers,
@@ -99,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
             about={"command": _command(options), "notes": notes},
             watcher=progress,
         )
-    page = write_evaluation_report(store)
+    page = write_evaluation_report(folder)
     count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
     print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
 

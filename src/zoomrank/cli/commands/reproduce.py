@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command, add_sweep
-from zoomrank.lab.paper.experiments import FIGURES, INSTANCES, figures_named, settings_for
+from zoomrank.lab.paper import KIND
+from zoomrank.lab.paper.figures import FIGURES, INSTANCES, figures_named, settings_for
 
 
 def add(commands: Commands) -> None:
@@ -30,13 +31,21 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Carry out what is missing, then report."""
-    from zoomrank.cli.progress import duration, swept
-    from zoomrank.lab.paper.paper_report import write_report
+    from zoomrank.cli.progress import SweepProgress, duration
+    from zoomrank.lab.paper.paper_report import write_paper_report
+    from zoomrank.lab.results_folder import about_sweep
+    from zoomrank.lab.runners import runner_named
+    from zoomrank.lab.sweep import swept
 
     start = time.monotonic()
     figures = figures_named(options.figures or ["paper"])
     settings = settings_for(figures, options.instances, options.rounds, options.seed)
-    report = write_report(swept(settings, [figure.name for figure in figures], options))
+    names = [figure.name for figure in figures]
+    runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
+    about = about_sweep(KIND, options.instances, options.rounds, options.seed, figures=names)
+    with SweepProgress() as progress:
+        folder = swept(settings, options.out, about, runner, resume=options.resume, watcher=progress)
+    report = write_paper_report(folder)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
     print(f"{len(settings)} runs in {duration(time.monotonic() - start)}. Claims of the paper: {counts}.")
     print(f"Report: {report.page}")

@@ -46,25 +46,26 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.lab.runners import Local
 
     wanted = experiment(options)
-    store = None
+    folder = None
     if options.out is not None:  # before anything is done: it may not be empty
-        from zoomrank.lab.results_folder import Store, about_sweep
+        from zoomrank.lab.results_folder import ResultsFolder, about_sweep
 
-        store = Store.create(options.out, about_sweep([], options.instances, options.rounds, options.seed))
+        about = about_sweep("simulation", options.instances, options.rounds, options.seed)
+        folder = ResultsFolder.create(options.out, about)
     finished = list(Local(workers=1).finish(wanted.settings(instances=options.instances, seed=options.seed)))
     results = Results(one.rows for one in finished)
     mine, greedy = (results.curve(wanted.name, curve) for curve in (wanted.curves[0].name, GREEDY))
     windows = mine.windows().mean
     pictured = windows[1::2] if len(windows) % 2 == 0 else windows
-    print(chart({options.ranker: pictured}, mine.rounds, top=float(greedy.expected[:, -1].mean())))
+    print(chart({options.ranker: pictured}, mine.length, top=float(greedy.expected[:, -1].mean())))
     print(f"\n  visitors satisfied, all in all   {estimate(mine.rate())}")
     print(f"  in the last tenth                {estimate(mine.rate(0.9))}")
     print(f"  the last ranking shown           {estimate(mine.expected[:, -1])}")
     print(f"  the greedy optimum               {estimate(greedy.expected[:, -1])}")
     print(f"  clicks by slot                   {' '.join(f'{rate:.3f}' for rate in mine.slot_rates().mean(axis=0))}")
-    if store is not None:
+    if folder is not None:
         for one in finished:
-            store.add(one.rows, one.seconds)
+            folder.add(one.rows, one.seconds)
         print(f"\nRows: {options.out / 'rows'}")
 
 
@@ -81,6 +82,6 @@ def experiment(options: argparse.Namespace) -> Experiment:
         tree=recipe("three-documents") if small else recipe("exponential", depth=options.depth),
         users=recipe(options.users, **dict(options.set_users)),
         slots=options.slots,
-        rounds=options.rounds,
+        visits=options.rounds,
         curves=tuple(curves),
     )

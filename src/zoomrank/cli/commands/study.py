@@ -6,7 +6,9 @@ from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command, add_sweep
 from zoomrank.errors import ParameterError
-from zoomrank.lab.studies.study import FAMILIES, STUDIES, taxonomy_family
+from zoomrank.lab.studies import KIND
+from zoomrank.lab.studies.families import FAMILIES, taxonomy_family
+from zoomrank.lab.studies.questions import STUDIES
 
 
 def add(commands: Commands) -> None:
@@ -36,8 +38,11 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Carry out what is missing, then report."""
-    from zoomrank.cli.progress import duration, swept
+    from zoomrank.cli.progress import SweepProgress, duration
+    from zoomrank.lab.results_folder import about_sweep
+    from zoomrank.lab.runners import runner_named
     from zoomrank.lab.studies.study_report import write_study_report
+    from zoomrank.lab.sweep import swept
 
     start = time.monotonic()
     study = STUDIES[options.study]
@@ -50,5 +55,9 @@ def run(options: argparse.Namespace) -> None:
             raise ParameterError("A taxonomy is one more family of the study called efficiency, and of no other.")
         families.append(taxonomy_family(options.taxonomy))
     runs = study.settings(options.instances, options.rounds, options.seed, families)
-    page = write_study_report(swept(runs, [options.study], options), families)
+    runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
+    about = about_sweep(KIND, options.instances, options.rounds, options.seed, study=options.study)
+    with SweepProgress() as progress:
+        folder = swept(runs, options.out, about, runner, resume=options.resume, watcher=progress)
+    page = write_study_report(folder, families)
     print(f"{len(runs)} runs in {duration(time.monotonic() - start)}.\nReport: {page}")
