@@ -229,7 +229,7 @@ class Ranked:
         return impressions._replace(shown=move[impressions.shown], pick=move[impressions.pick])
 
     def _restrict(self, present: Eligible) -> None:
-        self._check_eligible(present, self.slots)
+        check_eligible(self.bandit, present, self.slots)
         self.present = None if len(present) == len(self.tree) else present
 
     def _allowed(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Eligible | None:
@@ -241,17 +241,8 @@ class Ranked:
         elif eligible.documents is not self.tree.documents:
             raise UnknownDocumentError("The eligible documents are those of another collection.")
         allowed = eligible if self.present is None else eligible & self.present
-        self._check_eligible(allowed, slots)
+        check_eligible(self.bandit, allowed, slots)
         return allowed
-
-    def _check_eligible(self, allowed: Eligible, slots: int) -> None:
-        if not self.bandit.restrictable:
-            raise ParameterError(
-                f"{type(self.bandit).__name__} cannot choose among some documents only; ZoomRank, RankThompson and "
-                "RankRandom can."
-            )
-        if len(allowed) < slots:
-            raise SlotsError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
         """Learn from the answer to a ranking: the 0-based slot of the first click, or None if there was none."""
@@ -381,3 +372,13 @@ def empty_impressions(rows: int, slots: int) -> Impressions:
     """Room for this many rankings."""
     shown, pick, strategy = (np.zeros((rows, slots), np.int64) for _ in range(3))
     return Impressions(shown, pick, strategy, np.zeros((rows, slots)))
+
+
+def check_eligible(bandit: Bandit, allowed: Eligible, slots: int) -> None:
+    """Refuse to choose among some documents only where a bandit cannot, or where they are fewer than the slots."""
+    if not bandit.restrictable:
+        raise ParameterError(
+            "This ranker cannot choose among some documents only; ZoomRank, RankThompson and RankRandom can."
+        )
+    if len(allowed) < slots:
+        raise SlotsError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")

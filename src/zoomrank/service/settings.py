@@ -12,6 +12,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 
 LONGEST_NAME = 64
+NAME = rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{LONGEST_NAME - 1}}}"  # the pattern of a collection's
 LONGEST_QUERY = 512
 MOST_SLOTS = 50
 MOST_NAMED = 100_000  # documents that one request may name
@@ -40,8 +41,8 @@ class Settings(BaseModel):
     parameters: dict[str, float | bool | str] = Field(default_factory=dict, max_length=20)
     slots: int = Field(default=5, ge=1, le=MOST_SLOTS)
     seed: int = Field(default=0, ge=0, lt=2**63)
-    answer_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
-    unanswered: Literal["abandoned", "unseen"] = "abandoned"
+    feedback_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
+    no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
 
     def bandit(self, tree: DocumentTree) -> Bandit:
         """The learner of each slot, of which all queries share one."""

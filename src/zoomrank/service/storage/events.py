@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from zoomrank.rankers.ranked import Impressions
+from zoomrank.service.storage.outcomes import Outcome
 
-ABANDONED, TIMED_OUT, UNSEEN, WAITING = 252, 253, 254, 255  # answers that are not a slot
 _HEAD = struct.Struct("<BB")
 _PICKS, _CHANCES = 1, 2
 
@@ -20,13 +20,8 @@ class Event(NamedTuple):
     learner: int
     number: int  # of the impression, among those of its learner
     time: float  # seconds since 1970
-    answer: int | None  # None when it is shown; then the clicked slot, or one of the above
-    shown: bytes | None  # the ranking, packed
-
-
-def is_satisfied(answer: int) -> bool:
-    """Whether somebody clicked."""
-    return answer < ABANDONED
+    outcome: Outcome  # WAITING when it is shown
+    shown: bytes | None  # the ranking, packed, when it is shown
 
 
 def pack(ranking: Impressions) -> bytes:
