@@ -24,6 +24,8 @@ from zoomrank import wire
 from zoomrank.documents import Collection, Document
 from zoomrank.wire import Activity, CollectionInfo, FeedbackResult, Id, Node, PlacedDocument, QueryInfo, QueryRow
 
+__all__ = ["Client", "ClientError", "ShownRanking"]
+
 _LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
 
 

@@ -17,16 +17,54 @@ LOOKS_PER_DECADE = 20
 
 @dataclass(frozen=True)
 class RunRows:
-    """What was seen at each look: clicks are counted from the first visit on, so windows are differences."""
+    """What was seen at each look: clicks are counted from the first visit on, so windows are differences.
+
+    Attributes
+    ----------
+    setting
+        What they come from.
+    visits
+        How many visits there had been at each look.
+    clicks
+        How many clicks there had been on each slot; a row per look.
+    expected
+        The exact chance that the ranking shown last satisfies a visitor.
+
+    Examples
+    --------
+    >>> from zoomrank.lab import Curve, Experiment, recipe
+    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+    >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+    >>> rows = run(experiment.settings(["random"], instances=1)[0])
+    >>> rows.visits[-1], rows.clicks.shape == (len(rows.visits), 2)
+    (np.int64(200), True)
+    """
 
     setting: Setting
-    visits: Array  # how many visits there had been
-    clicks: Array  # by slot, a row per look
-    expected: Array  # the exact chance that the ranking shown last satisfies a visitor
+    visits: Array
+    clicks: Array
+    expected: Array
 
     @property
     def satisfied(self) -> Array:
-        """Visitors who clicked."""
+        """Visitors who clicked.
+
+        Returns
+        -------
+        ndarray of int
+            How many there had been at each look.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> rows = run(experiment.settings(["random"], instances=1)[0])
+        >>> bool((rows.satisfied <= rows.visits).all())
+        True
+        """
         return np.asarray(self.clicks.sum(axis=1))
 
 
@@ -49,6 +87,16 @@ def run(setting: Setting) -> RunRows:
     -------
     RunRows
         What was seen at each look.
+
+    Examples
+    --------
+    >>> from zoomrank.lab import Curve, Experiment, recipe
+    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+    >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+    >>> setting = experiment.settings(["random"], instances=1)[0]
+    >>> bool((run(setting).clicks == run(setting).clicks).all())
+    True
     """
     tree, users = believed(setting)
     trace = simulate(
