@@ -7,7 +7,7 @@ Machines differ and are noisy, so speeds that matter are ratios within the run. 
 import argparse
 import platform
 import sys
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 import numba
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 import zoomrank
 from bench import ground, learners, others, service
 from bench.measure import Row
-from zoomrank.lab.results_folder import machine
+from zoomrank.lab.machine import machine
 
 SECTIONS = {
     "spaces": ground.spaces,
@@ -43,7 +43,8 @@ def main() -> None:
     unknown = set(chosen) - set(known)
     if unknown:
         parser.error(f"there is no section {unknown.pop()!r}; there are {', '.join(known)}")
-    print(f"zoomrank {zoomrank.__version__}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, "
+    today = datetime.now(timezone.utc).date()
+    print(f"zoomrank {zoomrank.__version__}, {today}, Python {platform.python_version()}, "
           f"Numba {numba.__version__}, NumPy {np.__version__}, {machine()['processor']}\n")  # fmt: skip
     for section in chosen:
         print(f"### {section}\n\n| what | measured | aim |\n|---|---|---|")

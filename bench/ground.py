@@ -8,7 +8,7 @@ import numpy as np
 
 import zoomrank as zr
 from bench.measure import Row, in_fresh_process, seconds
-from zoomrank.spaces.topology import least_common_ancestor
+from zoomrank.spaces.trees.shape import least_common_ancestor
 from zoomrank.users.first_click import count_clicks
 
 VISITORS = 1_000_000

@@ -39,11 +39,11 @@ class Connection:
         kind = "Content-Type: application/json\r\n"
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{kind}Content-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
-        answer = await self._reader.readuntil(b"\r\n\r\n")
-        length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        response = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(response.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         content = await self._reader.readexactly(length)
-        if answer[9:10] != b"2":
-            raise RuntimeError(f"{method} {path}: {answer[:12]!r} {content!r}")
+        if response[9:10] != b"2":
+            raise RuntimeError(f"{method} {path}: {response[:12]!r} {content!r}")
         return content
 
     def close(self) -> None:
@@ -99,15 +99,15 @@ def served(documents: int) -> Iterator[Server]:
 
 
 async def pair(connection: Connection, number: int, times: list[float] | None = None, queries: int = QUERIES) -> None:
-    """One visitor: asks, looks, answers."""
+    """One visitor: asks, looks, clicks or leaves."""
     began = time.perf_counter()
     asked = json.dumps({"query": f"query {number % queries}"}).encode()
     shown = json.loads(await connection.ask("POST", "/v1/collections/bench/rank", asked))
     between = time.perf_counter()
     documents = shown["documents"]
     clicked = documents[number % 7]["id"] if number % 7 < len(documents) else None
-    answer = json.dumps({"impression": shown["impression"], "clicked": clicked}).encode()
-    await connection.ask("POST", "/v1/feedback", answer)
+    report = json.dumps({"impression": shown["impression"], "clicked": clicked}).encode()
+    await connection.ask("POST", "/v1/feedback", report)
     if times is not None:
         times += [between - began, time.perf_counter() - between]
 
@@ -137,7 +137,7 @@ async def connected(port: int, count: int = CONNECTIONS) -> AsyncIterator[list[C
 
 
 async def full_speed(connections: list[Connection], work: Visit, seconds: float) -> float:
-    """How much is done per second when every connection asks again as soon as it is answered."""
+    """How much is done per second when every connection asks again as soon as it hears back."""
     done = 0
     end = time.perf_counter() + seconds
 
@@ -221,7 +221,7 @@ def load() -> Iterator[Row]:
 
 
 async def visited(port: int, count: int, queries: int) -> None:
-    """So many visitors, as fast as they are answered."""
+    """So many visitors, as fast as they are served."""
     async with connected(port) as connections:
         numbers = iter(range(count))
 

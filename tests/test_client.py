@@ -53,10 +53,10 @@ def test_documents_go_in_and_what_was_learned_comes_out(client: Client) -> None:
     assert "owls" in [one["name"] for one in client.collections()]
     placed = client.documents("owls", limit=2)
     assert [one["path"] for one in placed] == [["Animals", "Birds"]] * 2
-    answer = client.rank("owls", "owl")
-    assert len(answer.documents) == len(set(answer.ids)) == 2
-    assert client.feedback(answer, answer.ids[1]) == "learned"
-    assert client.feedback(answer.impression, answer.ids[1]) == "repeated"
+    shown = client.rank("owls", "owl")
+    assert len(shown.documents) == len(set(shown.ids)) == 2
+    assert client.feedback(shown, shown.ids[1]) == "learned"
+    assert client.feedback(shown.impression, shown.ids[1]) == "repeated"
     one = client.rank("owls", "owl", slots=1, eligible=["barn", "snow", "pike"], excluded=["pike"])
     known = {
         "barn": Document("barn", "Barn owls", "https://birds.example/barn"),
@@ -86,8 +86,8 @@ def test_collections_are_sent_as_their_files(client: Client) -> None:
     collection = Collection.from_texts(
         ["barn owl", "snowy owl", "pike", "trout"], ids=[3, 1, 2, 0], titles=list("abcd")
     )
-    made = client.create_collection("a.collection", collection, {"slots": 3, "unanswered": "unseen"})
-    assert (made["documents"], made["settings"]["unanswered"]) == (4, "unseen")
+    made = client.create_collection("a.collection", collection, {"slots": 3, "no_feedback": "unseen"})
+    assert (made["documents"], made["settings"]["no_feedback"]) == (4, "unseen")
     sent = {document.id: document.title for document in collection}
     assert {document["id"]: document["title"] for document in client.documents("a.collection")} == sent
     assert set(client.rank("a.collection", "owl").ids) < set(sent)
@@ -107,7 +107,7 @@ def refusal(call: Callable[[], object]) -> tuple[int, str]:
 
 def test_refusals_say_what_is_wrong(client: Client, address: str) -> None:
     client.create_collection("small", OWLS, {"slots": 2})
-    answer = client.rank("small", "owl")
+    shown = client.rank("small", "owl")
     assert refusal(lambda: client.create_collection("small", OWLS, {"slots": 2})) == (409, "exists")
     assert refusal(lambda: client.create_collection("few", OWLS)) == (422, "unusable")  # five slots
     assert refusal(lambda: client.create_collection("few", OWLS, {"slot": 2})) == (422, "malformed")
@@ -117,10 +117,10 @@ def test_refusals_say_what_is_wrong(client: Client, address: str) -> None:
     assert refusal(lambda: client.rank("small", "owl", slots=3)) == (422, "unusable")
     assert refusal(lambda: client.rank("small", "owl", eligible=["nobody"])) == (422, "unusable")
     assert refusal(lambda: client.feedback("made-up", None)) == (404, "unknown")
-    assert refusal(lambda: client.feedback(answer, "nobody")) == (422, "unusable")
-    assert client.feedback(answer, None) == "learned"
-    assert refusal(lambda: client.feedback(answer, answer.ids[0])) == (409, "contradiction")
-    client.create_collection("quick", OWLS, {"slots": 2, "answer_within": 0.001})
+    assert refusal(lambda: client.feedback(shown, "nobody")) == (422, "unusable")
+    assert client.feedback(shown, None) == "learned"
+    assert refusal(lambda: client.feedback(shown, shown.ids[0])) == (409, "contradiction")
+    client.create_collection("quick", OWLS, {"slots": 2, "feedback_within": 0.001})
     late = client.rank("quick", "owl")
     time.sleep(0.01)
     assert refusal(lambda: client.feedback(late, None)) == (410, "expired")
@@ -146,15 +146,15 @@ Reply = httpx.Response | type[httpx.TransportError]
 
 
 def scripted(*replies: Reply) -> tuple[Client, list[httpx.Request]]:
-    """A client whose service answers by a script."""
+    """A client whose service responds by a script."""
     left, seen = list(replies), []
 
     def reply(request: httpx.Request) -> httpx.Response:
         seen.append(request)
-        answer = left.pop(0)
-        if isinstance(answer, httpx.Response):
-            return answer
-        raise answer("on purpose", request=request)
+        next_one = left.pop(0)
+        if isinstance(next_one, httpx.Response):
+            return next_one
+        raise next_one("on purpose", request=request)
 
     return Client("http://service", transport=httpx.MockTransport(reply), backoff=0.001), seen
 

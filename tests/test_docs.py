@@ -4,13 +4,13 @@ import ast
 import contextlib
 import io
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 
 from tests.support.serving import serving
 from zoomrank.lab.paper.claims import CLAIMS

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, cast
+from typing import Any, cast
 from urllib.parse import quote
 
-from zoomrank.documents import Collection, Document
 from zoomrank.errors import MissingExtraError, ZoomrankError
 
 try:
@@ -21,10 +20,11 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("The client needs httpx: pip install 'zoomrank[client]'.") from error
 
-Id = int | str  # a document's, as JSON can carry it
+from zoomrank import wire
+from zoomrank.documents import Collection, Document
+from zoomrank.wire import Activity, CollectionInfo, FeedbackResult, Id, Node, PlacedDocument, QueryInfo, QueryRow
 
 _LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
-_LARGEST_BATCH = 10_000  # answers that the service takes at once
 
 
 class ClientError(ZoomrankError):
@@ -45,8 +45,8 @@ class ClientError(ZoomrankError):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A ranking to show. Report what became of it with `Client.feedback(answer, clicked)`."""
+class ShownRanking:
+    """A ranking to show. Report what became of it with `Client.feedback(shown, clicked)`."""
 
     impression: str
     query: str
@@ -56,97 +56,6 @@ class Answer:
     def ids(self) -> list[Id]:
         """The documents' ids, from the top."""
         return [document.id for document in self.documents]
-
-
-class CollectionInfo(TypedDict):
-    """A collection in few words."""
-
-    name: str
-    documents: int
-    depth: int
-    queries: int
-    settings: dict[str, Any]
-    impressions: int
-    satisfied: int
-    abandoned: int
-    created: float
-
-
-class PlacedDocument(TypedDict):
-    """A document and its categories."""
-
-    id: Id
-    title: str
-    url: str
-    path: list[str]
-
-
-class ExplainedDocument(PlacedDocument):
-    """A document, and why it is where it is."""
-
-    why: str
-    subtree: str
-    documents_in_subtree: int
-    visits: int
-    clicks: int
-    estimate: float
-    bound: float | None
-    cap: float | None
-
-
-class QueryRow(TypedDict):
-    """A query in a list."""
-
-    query: str
-    impressions: int
-    answered: int
-    satisfied: int
-    abandoned: int
-    last: float
-
-
-class QueryInfo(QueryRow):
-    """A query, and what the next visitor will see."""
-
-    waiting: int
-    unseen: int
-    clicks_by_slot: list[int]
-    examined_by_slot: list[int]
-    ranking: list[ExplainedDocument]
-
-
-class Node(TypedDict):
-    """A part of a collection, as a query's learner sees it."""
-
-    id: int
-    parent: int | None
-    label: str
-    documents: int
-    visits: int
-    clicks: int
-    estimate: float
-    leaf: bool
-    others: bool
-
-
-class Activity(TypedDict):
-    """What became of impressions, per step of time."""
-
-    start: int
-    step: int
-    impressions: list[int]
-    satisfied: list[int]
-    abandoned: list[int]
-    clicks_by_slot: list[list[int]]
-
-
-class FeedbackResult(TypedDict, total=False):
-    """What became of one answer in a batch: a status, or an error and a message."""
-
-    impression: str
-    status: str
-    error: str
-    message: str
 
 
 class Client:
@@ -167,7 +76,7 @@ class Client:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, **options)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Client:
         return self
 
     def __exit__(
@@ -197,7 +106,7 @@ class Client:
         if isinstance(documents, Collection):
             made = self._send(
                 "PUT",
-                _path(name),
+                _path(wire.COLLECTION, name),
                 again=False,
                 params={"settings": json.dumps(chosen)},
                 content=_content(documents),
@@ -206,21 +115,21 @@ class Client:
             )
         else:
             body = {"name": name, "documents": [_document(one) for one in documents], "settings": chosen}
-            made = self._send("POST", "/v1/collections", again=False, json=body, timeout=timeout)
+            made = self._send("POST", wire.COLLECTIONS, again=False, json=body, timeout=timeout)
         return cast(CollectionInfo, made)
 
     def collections(self) -> list[CollectionInfo]:
         """All collections."""
-        return cast(list[CollectionInfo], self._get("/v1/collections")["collections"])
+        return cast(list[CollectionInfo], self._get(wire.COLLECTIONS)["collections"])
 
     def collection(self, name: str) -> CollectionInfo:
         """One collection."""
-        return cast(CollectionInfo, self._get(_path(name)))
+        return cast(CollectionInfo, self._get(_path(wire.COLLECTION, name)))
 
     def documents(self, collection: str, offset: int = 0, limit: int = 100) -> list[PlacedDocument]:
         """Some documents, in the order of the tree, so that neighbours are alike."""
         return cast(
-            list[PlacedDocument], self._get(_path(collection, "documents"), offset=offset, limit=limit)["documents"]
+            list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), offset=offset, limit=limit)["documents"]
         )
 
     # Ranking and learning.
@@ -232,11 +141,11 @@ class Client:
         slots: int | None = None,
         eligible: Iterable[Id] | None = None,
         excluded: Iterable[Id] | None = None,
-    ) -> Answer:
+    ) -> ShownRanking:
         """Ask what to show a visitor.
 
-        Tried again if there was no answer. If the first attempt did arrive, its ranking was shown to nobody. Whether
-        such an impression counts as a visitor who left, once its time is over, is for the collection's `unanswered`.
+        Tried again if there was no response. If the first attempt did arrive, its ranking was shown to nobody. Whether
+        such an impression counts as a visitor who left, once its time is over, is for the collection's `no_feedback`.
         """
         body: dict[str, Any] = {"query": query}
         if slots is not None:
@@ -245,50 +154,49 @@ class Client:
             body["eligible"] = list(eligible)
         if excluded is not None:
             body["excluded"] = list(excluded)
-        answer = self._send("POST", _path(collection, "rank"), json=body)
-        documents = [Document(**document) for document in answer["documents"]]
-        return Answer(answer["impression"], answer["query"], documents)
+        shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body)
+        documents = [Document(**document) for document in shown["documents"]]
+        return ShownRanking(shown["impression"], shown["query"], documents)
 
-    def feedback(self, impression: Answer | str, clicked: Id | None) -> str:
+    def feedback(self, impression: ShownRanking | str, clicked: Id | None) -> str:
         """Report the document that was clicked first, or None if none was: "learned", or "repeated" if it was known.
 
-        Tried again if there was no answer. An impression learns once: if the first attempt did arrive, the service
+        Tried again if there was no response. An impression learns once: if the first attempt did arrive, the service
         knows the second for the same and says "repeated".
         """
-        answer = self._send("POST", "/v1/feedback", json=_answered(impression, clicked))
-        return str(answer["status"])
+        return str(self._send("POST", wire.FEEDBACK, json=_report(impression, clicked))["status"])
 
-    def feedback_batch(self, answers: Iterable[tuple[Answer | str, Id | None]]) -> list[FeedbackResult]:
+    def feedback_batch(self, reports: Iterable[tuple[ShownRanking | str, Id | None]]) -> list[FeedbackResult]:
         """Report many at once. Each is taken or refused by itself, so look at what became of each."""
-        told = [_answered(impression, clicked) for impression, clicked in answers]
+        sent = [_report(impression, clicked) for impression, clicked in reports]
         results: list[FeedbackResult] = []
-        for start in range(0, len(told), _LARGEST_BATCH):
-            body = {"feedback": told[start : start + _LARGEST_BATCH]}
-            results += self._send("POST", "/v1/feedback/batch", json=body)["results"]
+        for start in range(0, len(sent), wire.LARGEST_BATCH):
+            body = {"feedback": sent[start : start + wire.LARGEST_BATCH]}
+            results += self._send("POST", wire.FEEDBACK_BATCH, json=body)["results"]
         return results
 
     # What was learned.
 
     def queries(self, collection: str, offset: int = 0, limit: int = 50) -> list[QueryRow]:
         """The queries of a collection, those with most impressions first."""
-        return cast(list[QueryRow], self._get(_path(collection, "queries"), offset=offset, limit=limit)["queries"])
+        return cast(list[QueryRow], self._get(_path(wire.QUERIES, collection), offset=offset, limit=limit)["queries"])
 
     def query(self, collection: str, query: str) -> QueryInfo:
         """What became of a query's impressions, what the next visitor will see, and why. Changes nothing."""
-        return cast(QueryInfo, self._get(_path(collection, "query"), query=query))
+        return cast(QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
 
     def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
         """The tree as a query's learner sees it, parents before children, the most visited parts first."""
-        return cast(list[Node], self._get(_path(collection, "tree"), query=query, limit=limit)["nodes"])
+        return cast(list[Node], self._get(_path(wire.TREE, collection), query=query, limit=limit)["nodes"])
 
     def activity(self, collection: str | None = None, seconds: int = 3600, points: int = 120) -> Activity:
         """What became of impressions over time, in one collection or in all."""
-        path = "/v1/activity" if collection is None else _path(collection, "activity")
+        path = wire.ACTIVITY if collection is None else _path(wire.COLLECTION_ACTIVITY, collection)
         return cast(Activity, self._get(path, seconds=seconds, points=points))
 
     def health(self) -> str:
-        """Say "ok" if the service answers."""
-        return str(self._get("/v1/health")["status"])
+        """Say "ok" if the service responds."""
+        return str(self._get(wire.HEALTH)["status"])
 
     # How it is sent.
 
@@ -302,7 +210,7 @@ class Client:
             try:
                 response = self._http.request(method, path, **options)
             except httpx.TimeoutException as error:  # the caller's patience is over: that is not for us to prolong
-                raise ClientError(0, "timeout", f"{self.url} took too long to answer.") from error
+                raise ClientError(0, "timeout", f"{self.url} took too long to respond.") from error
             except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
                 if last:
                     raise ClientError(0, "unreachable", f"{self.url} cannot be reached: {error}.") from error
@@ -317,8 +225,8 @@ class Client:
         raise AssertionError  # the last attempt returns or raises
 
 
-def _path(collection: str, what: str = "") -> str:
-    return f"/v1/collections/{quote(collection, safe='')}" + (f"/{what}" if what else "")
+def _path(path: str, collection: str) -> str:
+    return path.format(name=quote(collection, safe=""))
 
 
 def _content(collection: Collection) -> bytes:
@@ -334,8 +242,9 @@ def _document(document: Document | Mapping[str, Any]) -> dict[str, Any]:
     return dict(document)
 
 
-def _answered(impression: Answer | str, clicked: Id | None) -> dict[str, Any]:
-    return {"impression": impression.impression if isinstance(impression, Answer) else impression, "clicked": clicked}
+def _report(impression: ShownRanking | str, clicked: Id | None) -> dict[str, Any]:
+    name = impression.impression if isinstance(impression, ShownRanking) else impression
+    return {"impression": name, "clicked": clicked}
 
 
 def _seconds(text: str) -> float:
@@ -346,14 +255,14 @@ def _seconds(text: str) -> float:
 
 
 def _checked(response: httpx.Response) -> Any:
-    """What was answered; an error becomes an exception."""
+    """What the service said; an error becomes an exception."""
     try:
-        answer = response.json()
+        content = response.json()
     except ValueError:
-        answer = None
-    if response.is_success and answer is not None:
-        return answer
-    if isinstance(answer, Mapping) and "error" in answer:
-        raise ClientError(response.status_code, str(answer["error"]), str(answer.get("message", "")))
+        content = None
+    if response.is_success and content is not None:
+        return content
+    if isinstance(content, Mapping) and "error" in content:
+        raise ClientError(response.status_code, str(content["error"]), str(content.get("message", "")))
     text = response.text.strip()[:200] or response.reason_phrase
     raise ClientError(response.status_code, "http", f"This is not what a ranking service says: {text}")

@@ -67,8 +67,8 @@ class ImpossibleEventError(ZoomrankError):
     """A question about visitors that do not exist: nobody skips all these documents."""
 
 
-class TooLargeError(ZoomrankError):
-    """An exhaustive answer was asked for where it would take too long."""
+class SearchTooLargeError(ZoomrankError):
+    """An exhaustive search was asked for that would take too long."""
 
 
 class ParameterError(ZoomrankError):
@@ -99,7 +99,7 @@ class ResultsError(ZoomrankError):
     """A folder of results that cannot be used: of another version, of other settings, or not one at all."""
 
 
-class EngineError(ZoomrankError):
+class RunnerError(ZoomrankError):
     """Runs could not be carried out: no cluster at this address, a worker that dies again and again."""
 
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+_UNFINISHED = ".part"
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its name when it is complete."""
     target = Path(path)
-    with tempfile.NamedTemporaryFile(dir=target.resolve().parent, delete=False) as file:
+    part = target.parent / f".{secrets.token_hex(8)}{_UNFINISHED}"
+    with part.open("xb") as file:
         try:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            os.replace(file.name, target)
+            os.replace(part, target)
         except BaseException:
-            os.unlink(file.name)
+            os.unlink(part)
             raise
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether this is what a process that was killed left of a file that never was complete."""
+    return path.name.startswith(".") and path.name.endswith(_UNFINISHED)

@@ -148,9 +148,9 @@ def test_same_choices_as_the_literal_twin(name: str, duplicates: bool) -> None:
             shown, picks, chances = slow.rank()
             ranking = fast.rank()
             assert tree.documents.positions(dict.fromkeys(ranking.documents)).tolist() == list(dict.fromkeys(shown))
-            assert ranking.impressions.shown[0].tolist() == shown
-            assert ranking.impressions.pick[0].tolist() == picks
-            np.testing.assert_allclose(ranking.impressions.chance[0], chances, rtol=1e-12)
+            assert ranking.arrays.shown[0].tolist() == shown
+            assert ranking.arrays.pick[0].tolist() == picks
+            np.testing.assert_allclose(ranking.arrays.chance[0], chances, rtol=1e-12)
             relevant = rng.random(len(tree)) < mean
             click = next((slot for slot in range(slots) if relevant[shown[slot]]), None)
             slow.learn(shown, picks, chances, slots if click is None else click)
@@ -168,7 +168,7 @@ def test_late_and_missing_answers(name: str) -> None:
     waiting: list[Any] = []
     for _ in range(600):
         waiting.append((slow.rank(), fast.rank(), int(rng.integers(0, 4))))
-        assert waiting[-1][0][0] == waiting[-1][1].impressions.shown[0].tolist()
+        assert waiting[-1][0][0] == waiting[-1][1].arrays.shown[0].tolist()
         if rng.random() < 0.9 and waiting:
             (shown, picks, chances), ranking, click = waiting.pop(int(rng.integers(len(waiting))))
             slow.learn(shown, picks, chances, click)

@@ -11,11 +11,12 @@ import pytest
 
 from zoomrank import DocumentTree, errors
 from zoomrank.cli import main
-from zoomrank.documents import ClickLog, Collection, power_of_neighbours, read_clicks, scale_from_clicks
+from zoomrank.documents import ClickLog, Collection, predictive_power_from_clicks, read_clicks, scale_from_clicks
 from zoomrank.documents.click_calibration import comparisons
-from zoomrank.documents.strings import Strings
+from zoomrank.documents.packed_strings import PackedStrings
+from zoomrank.lab.inspection.agreement import CLICKS, Verdict
 from zoomrank.lab.inspection.inspection_report import write_inspection
-from zoomrank.lab.inspection.look import CLICKS, Verdict, inspect_tree
+from zoomrank.lab.inspection.look import inspect_tree
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentIds
 from zoomrank.users import Independent, TreeNetwork, UserDistribution
@@ -85,22 +86,22 @@ def test_luck_is_not_taken_for_a_difference(impressions: int) -> None:
     log = ClickLog(shown_at_random(Independent(TREE, np.full(len(TREE), 0.2)), impressions, seed=3))
     assert scale_from_clicks(TREE, log) < TOLERANCE
     assert naive_scale(TREE, log) > 2 * TOLERANCE
-    assert power_of_neighbours(TREE, log) == pytest.approx(0.5, abs=0.05)
+    assert predictive_power_from_clicks(TREE, log) == pytest.approx(0.5, abs=0.05)
 
 
 def test_a_metric_that_is_wrong_asks_for_more_and_predicts_nothing(steep: ClickLog) -> None:
     mean = np.random.default_rng(4).permutation(as_steep_as_allowed(TREE, 1))
     shuffled = ClickLog(shown_at_random(Independent(TREE, mean), 12_000, seed=5))
     assert scale_from_clicks(TREE, shuffled) > 2
-    assert power_of_neighbours(TREE, shuffled) == pytest.approx(0.5, abs=0.05)
-    assert power_of_neighbours(TREE, steep) > 0.65
+    assert predictive_power_from_clicks(TREE, shuffled) == pytest.approx(0.5, abs=0.05)
+    assert predictive_power_from_clicks(TREE, steep) > 0.65
 
 
 def test_popular_documents_without_neighbours_predict_nothing() -> None:
     """In a star all others are neighbours of both; a document's own clicks, left out of them, must not count."""
     star = DocumentTree.from_parents([-1, *[0] * 40], width=[1.0, *[0.0] * 40], ids=list(range(40)))
     users = Independent(star, np.random.default_rng(6).random(40) * 0.5)
-    assert power_of_neighbours(star, ClickLog(shown_at_random(users, 2_000, seed=7))) == 0.5
+    assert predictive_power_from_clicks(star, ClickLog(shown_at_random(users, 2_000, seed=7))) == 0.5
 
 
 def test_queries_are_kept_apart() -> None:
@@ -123,7 +124,7 @@ def test_only_what_was_looked_at_counts() -> None:
     assert [column.tolist() for column in counts] == [[0, 0, 0, 1], [0, 1, 2, 1], [1, 1, 1, 1], [1, 1, 0, 0]]
     assert (log.impressions, log.clicks, log.queries) == (3, 2, ("q", "p"))
     numbers = ClickLog([("", [7, 8], "8")]).counted(DocumentIds(2, np.array([8, 7])))
-    assert numbers.clicked.tolist() == [1, 0]
+    assert numbers.clicks.tolist() == [1, 0]
 
 
 IMPRESSIONS = [("q", ["a", "b", "c"], "b"), ("q", ["c", "a"], None), ("p", ["b", "c"], "b")]
@@ -166,7 +167,7 @@ def test_every_format_says_the_same(tmp_path: Path, form: str, kind: str) -> Non
 def test_unusual_columns_no_query_and_several_clicks(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("visit,rank,sku,click\n1,1,a,\n1,2,b,yes\n1,3,c,TRUE\n")
     log = read_clicks(tmp_path / "log.csv", columns={"document": "sku"})
-    assert log.counted(ABC).examined.tolist() == [1, 1]  # down to the first click
+    assert log.counted(ABC).looks.tolist() == [1, 1]  # down to the first click
     assert log.queries == ("",)
 
 
@@ -214,7 +215,7 @@ def test_documents_that_are_not_there() -> None:
     assert log.unknown(ABC) == ["x"]  # nobody has looked at y
     with pytest.raises(errors.UnknownDocumentError, match="lacks 1 of the 3 documents in the click log: 'x'"):
         log.counted(ABC)
-    assert log.counted(ABC, "skip").examined.tolist() == [1, 1]
+    assert log.counted(ABC, "skip").looks.tolist() == [1, 1]
     with pytest.raises(errors.ParameterError, match="'refuse' or 'skip', not 'drop'"):
         log.counted(ABC, "drop")
     with pytest.raises(errors.EmptyCollectionError, match="are these its ids"):
@@ -229,7 +230,7 @@ def test_logs_that_calibrate_nothing() -> None:
     with pytest.raises(errors.ParameterError, match="too short to tell"):
         scale_from_clicks(tree, short)
     with pytest.raises(errors.ParameterError, match="neighbours were looked at enough"):
-        power_of_neighbours(tree, ClickLog([("", ["A > a"], "A > a")]))
+        predictive_power_from_clicks(tree, ClickLog([("", ["A > a"], "A > a")]))
     enough = ClickLog([("", ["A > a", "A > b"], "A > b")] * 50)
     assert scale_from_clicks(tree, ClickLog([("", ["A > a"], "A > a"), ("", ["A > b"], "A > b")] * 50)) == 0
     for wrong, says in (
@@ -237,7 +238,7 @@ def test_logs_that_calibrate_nothing() -> None:
         ({"close": 0.0}, "must lie in"),
         ({"share": 1.5}, "must lie in"),
         ({"pairs": 0}, "1 is the least"),
-        ({"visits": 0}, "1 is the least"),
+        ({"least_looks": 0}, "1 is the least"),
     ):
         with pytest.raises(errors.ParameterError, match=says):
             scale_from_clicks(tree, enough, **wrong)
@@ -299,11 +300,11 @@ def test_inspect_reads_a_click_log(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_strings_in_one_go_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.documents.strings._PIECE", 2)
+    monkeypatch.setattr("zoomrank.documents.packed_strings._PIECE", 2)
     words = ["owl", "", "日本", "pike", "x"]
-    strings = Strings.packed(words)
+    strings = PackedStrings.packed(words)
     assert list(strings) == [strings[at] for at in range(5)] == words
-    assert list(Strings.packed([])) == []
-    damaged = Strings(np.frombuffer(b"ab\xff", np.uint8), np.array([0, 1, 3]))
+    assert list(PackedStrings.packed([])) == []
+    damaged = PackedStrings(np.frombuffer(b"ab\xff", np.uint8), np.array([0, 1, 3]))
     with pytest.raises(errors.FileFormatError, match="String 1"):
         list(damaged)

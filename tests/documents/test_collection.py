@@ -15,16 +15,16 @@ from zoomrank import RankZoom, ZoomRank, errors
 from zoomrank.documents import (
     Collection,
     Document,
-    calibrated_scale,
     load_collection,
     mean_relevance,
-    predictive_power,
+    predictive_power_from_labels,
     read_table,
     read_taxonomy,
     read_vectors,
+    scale_from_labels,
     text_vectors,
 )
-from zoomrank.documents.strings import Strings
+from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 
@@ -211,7 +211,7 @@ def test_a_damaged_tree_is_noticed_without_reading_the_whole_file(tmp_path: Path
 @given(st.lists(st.text(), max_size=8))
 @settings(max_examples=30)
 def test_packed_strings_come_back(strings: list[str]) -> None:
-    assert list(Strings.packed(strings)) == strings
+    assert list(PackedStrings.packed(strings)) == strings
 
 
 def test_taxonomies(tmp_path: Path) -> None:
@@ -433,14 +433,14 @@ def test_calibration_finds_the_slope() -> None:
     rows = [set(range(8 * block, 8 * block + 8)) for block in rng.integers(8, size=400)]
     mean = mean_relevance(tree, rows)
     assert mean.sum() == pytest.approx(8)
-    factor = calibrated_scale(tree, rows, share=1.0, close=1.0, pairs=50_000)
+    factor = scale_from_labels(tree, rows, share=1.0, close=1.0, pairs=50_000)
     for x in range(0, 64, 5):
         assert (np.abs(mean - mean[x]) <= factor * tree.distances(x) + 1e-12).all()
-    assert calibrated_scale(tree, rows, share=0.5, close=0.125) == 0  # within a block all are equally relevant
-    assert factor == calibrated_scale(tree, rows, share=1.0, close=1.0, pairs=50_000)
-    assert predictive_power(tree, rows) == 1.0
+    assert scale_from_labels(tree, rows, share=0.5, close=0.125) == 0  # within a block all are equally relevant
+    assert factor == scale_from_labels(tree, rows, share=1.0, close=1.0, pairs=50_000)
+    assert predictive_power_from_labels(tree, rows) == 1.0
     noise = [set(rng.choice(64, 3, replace=False).tolist()) for _ in range(200)]
-    assert predictive_power(tree, noise) == pytest.approx(0.5, abs=0.05)
+    assert predictive_power_from_labels(tree, noise) == pytest.approx(0.5, abs=0.05)
     heavy = mean_relevance(tree, [{0}, {1}], [3, 1])
     assert heavy[:2].tolist() == [0.75, 0.25]
 
@@ -454,19 +454,19 @@ def test_relevance_that_calibrates_nothing() -> None:
     with pytest.raises(errors.WeightError, match="not all 0"):
         mean_relevance(tree, [{0}], [-1])
     with pytest.raises(errors.ParameterError, match="No document is relevant"):
-        calibrated_scale(tree, [set()])
+        scale_from_labels(tree, [set()])
     with pytest.raises(errors.UnknownDocumentError):
-        calibrated_scale(tree, [{9}])
+        scale_from_labels(tree, [{9}])
     with pytest.raises(errors.ParameterError, match=r"share and close must lie in \(0, 1\]"):
-        calibrated_scale(tree, [{1}], share=1.5)
+        scale_from_labels(tree, [{1}], share=1.5)
     with pytest.raises(errors.ParameterError, match="raise `close`"):
-        calibrated_scale(tree, [{1}], close=0.1)
+        scale_from_labels(tree, [{1}], close=0.1)
     with pytest.raises(errors.ParameterError, match="0 pairs"):
-        calibrated_scale(tree, [{1}], pairs=0)
+        scale_from_labels(tree, [{1}], pairs=0)
     with pytest.raises(errors.ParameterError, match="No visitor finds two"):
-        predictive_power(tree, [{1}])
+        predictive_power_from_labels(tree, [{1}])
     with pytest.raises(errors.ParameterError, match="nothing to tell apart"):
-        predictive_power(tree, [{1, 2}])
+        predictive_power_from_labels(tree, [{1, 2}])
 
 
 def test_a_collection_grows_and_rankers_follow() -> None:

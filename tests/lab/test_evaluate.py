@@ -12,30 +12,20 @@ from zoomrank.cli import main
 from zoomrank.documents import Collection
 from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsError
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.competitors import RIVAL
 from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
-from zoomrank.lab.evaluation.judged import (
-    GIVEN,
-    LEARNERS,
-    RIVAL,
-    Topic,
-    by_popularity,
-    evaluate,
-    kept_world,
-    learning_curves,
-    marginally_relevant,
-    marks,
-    settings,
-    shares,
-    topics_in,
-)
+from zoomrank.lab.evaluation.given_rankings import GIVEN, by_popularity, marginally_relevant
+from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, evaluate, settings
+from zoomrank.lab.evaluation.topic_shares import learning_curves, marks, shares, topics_in
+from zoomrank.lab.evaluation.topics import Topic, kept_world
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results import Results
-from zoomrank.lab.results_folder import Store, about_sweep
-from zoomrank.lab.run import Rows
+from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.run import RunRows
 from zoomrank.numbers import Array
 from zoomrank.users import RelevanceTable
 
-FEW = ("ZoomRank", RIVAL)  # every other learner would have to be compiled, too
+FEW = ("ZoomRank", RIVAL)  # every other ranker would have to be compiled, too
 ALL = (*FEW, *GIVEN)
 
 
@@ -138,10 +128,10 @@ def test_an_evaluation_goes_on_where_it_was(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="--resume"):
         evaluate(topics, tmp_path / "a", **options)  # type: ignore[arg-type]
     kept = (tmp_path / "a" / "rows" / "topic-10" / "ZoomRank" / "0.parquet").read_bytes()
-    store = evaluate(topics, tmp_path / "a", FEW, instances=2, resume=True, **options)  # type: ignore[arg-type]
-    assert store.path(next(iter(store.rows())).setting).exists()
+    folder = evaluate(topics, tmp_path / "a", FEW, instances=2, resume=True, **options)  # type: ignore[arg-type]
+    assert folder.rows_file(next(iter(folder.rows())).setting).exists()
     assert (tmp_path / "a" / "rows" / "topic-10" / "ZoomRank" / "0.parquet").read_bytes() == kept
-    results = Results(store.rows())
+    results = Results(folder.rows())
     assert topics_in(results, *ALL) == ["2", "10"]
     chance, mine = (shares(results, ["2", "10"], curve, 300) for curve in ("RankRandom", "ZoomRank"))
     assert (mine > chance).all()
@@ -153,13 +143,13 @@ def test_an_evaluation_goes_on_where_it_was(tmp_path: Path) -> None:
         evaluate(other, tmp_path / "a", resume=True, instances=2, **options)  # type: ignore[arg-type]
 
 
-def test_every_learner_can_be_asked_for(tmp_path: Path) -> None:
+def test_every_ranker_can_be_asked_for(tmp_path: Path) -> None:
     runs = settings(
         [topic("1", 5)], tmp_path, ["RankEXP3", "mine:Own", GREEDY], slots=2, visits=70, instances=1, seed=1
     )
     assert [run.curve for run in runs] == ["RankEXP3", "mine.Own", *GIVEN]
     assert runs[0].ranker.given == {"horizon": 70}
-    assert LEARNERS == ("ZoomRank", "RankCorrZoom", RIVAL)
+    assert DEFAULT_RANKERS == ("ZoomRank", "RankCorrZoom", RIVAL)
     rival = next(
         run for run in settings([topic("1", 5)], tmp_path, slots=2, visits=9, instances=1, seed=1) if run.curve == RIVAL
     )
@@ -172,32 +162,32 @@ def test_marks_end_with_the_last_visit() -> None:
     assert marks(300) == [300]
 
 
-def made_up(folder: Path, rates: dict[str, list[float]], topics: int = 3) -> Store:
+def made_up(path: Path, rates: dict[str, list[float]], topics: int = 3) -> ResultsFolder:
     """A folder with rows that nobody ran: of each curve, a rate per topic."""
-    store = Store.create(folder, about_sweep(["evaluation"], 1, 2_000, 1))
+    folder = ResultsFolder.create(path, about_sweep("evaluation", 1, 2_000, 1))
     worlds = [topic(f"t/{number}", number) for number in range(topics)]
-    runs = settings(worlds, folder, FEW, slots=2, visits=2_000, instances=1, seed=1)
-    real = evaluate(worlds, folder.with_name("real"), [], slots=2, visits=10, instances=1, workers=1)
-    shutil.copytree(real.folder / "worlds", folder / "worlds")
+    runs = settings(worlds, path, FEW, slots=2, visits=2_000, instances=1, seed=1)
+    real = evaluate(worlds, path.with_name("real"), [], slots=2, visits=10, instances=1, workers=1)
+    shutil.copytree(real.path / "worlds", path / "worlds")
     for run in runs:
         at = np.array([10, 100, 1_000, 2_000])
         rate = rates[run.curve][int(run.experiment[-1])]
-        store.add(Rows(run, at, np.stack([np.round(at * rate).astype(int), 0 * at], axis=1), np.full(4, rate)), 0.1)
-    return store
+        folder.add(RunRows(run, at, np.stack([np.round(at * rate).astype(int), 0 * at], axis=1), np.full(4, rate)), 0.1)
+    return folder
 
 
 def test_the_report_counts_wins_and_losses(tmp_path: Path) -> None:
     rates = {curve: [0.2] * 3 for curve in ALL} | {GREEDY: [0.5] * 3, RIVAL: [0.4] * 3, "ZoomRank": [0.1, 0.4, 0.45]}
-    store = made_up(tmp_path / "out", rates)
-    page = write_evaluation_report(store).read_text()
+    folder = made_up(tmp_path / "out", rates)
+    page = write_evaluation_report(folder).read_text()
     assert "data:image/svg+xml;base64," in page
-    text = (store.folder / "report.md").read_text()
+    text = (folder.path / "report.md").read_text()
     assert text.split("\n\n")[1].startswith("**Clicks here are simulated from real labels.**")
     assert "3 topics, 2 slots, 2,000 visits, 1 instance of each" in text
     assert "| 2,000 | 1 | 1 | 1 | -0.600 | 0.100 | -0.167 [-1.107, 0.774] | cannot tell |" in text
     assert "| t/0 | 20 | 4 | 0.500 | 0.20 / 0.20 | 0.80 / 0.80 | 0.40 / 0.40 |" in text
     assert "| ranker | is told | by 1,000 | by 2,000 |" in text
-    assert (store.folder / "figures" / "figure-evaluation.png").exists()
+    assert (folder.path / "figures" / "figure-evaluation.png").exists()
 
 
 def test_being_behind_is_said(tmp_path: Path) -> None:
@@ -216,16 +206,16 @@ def test_one_topic_has_no_intervals(tmp_path: Path) -> None:
 
 
 def test_nothing_to_report(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "out", about_sweep(["evaluation"], 1, 300, 1))
+    folder = ResultsFolder.create(tmp_path / "out", about_sweep("evaluation", 1, 300, 1))
     with pytest.raises(ResultsError, match="nothing to report yet"):
-        write_evaluation_report(store)
+        write_evaluation_report(folder)
 
 
 WORDS = ("owl hawk heron wren", "pike perch trout carp", "oak birch maple elm", "quartz basalt gneiss marble")
 
 
 def written(folder: Path, kind: str) -> list[str]:
-    """Twenty documents about four things, and two topics of ten documents each; where they are, as options."""
+    """Twenty documents about four things, and two topics of ten documents each; where they are, as arguments."""
     rng = np.random.default_rng(4)
     documents, relevance = folder / "pages.tsv", folder / f"{kind}.txt"
     lines = ["ID\ttitle\tsnippet"]
@@ -240,7 +230,7 @@ def written(folder: Path, kind: str) -> list[str]:
         judged["ratings"] += [f"u{about},d{number},5", f"u{(about + 1) % 4},d{number},2"]
     documents.write_text("\n".join(lines) + "\n")
     relevance.write_text("\n".join(judged[kind]) + "\n")
-    return ["--documents", str(documents), "--relevance", str(relevance), "--kind", kind]
+    return [str(documents), "--relevance", str(relevance), "--kind", kind]
 
 
 SMALL = ["--slots", "3", "--visits", "300", "--instances", "2", "--workers", "1", "--rankers", *FEW]
@@ -254,8 +244,8 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind:
     text = (out / "report.md").read_text()
     first = text.split("\n\n")[1]
     assert "simulated from real labels" in first
-    assert f"`zoomrank evaluate --documents pages.tsv --relevance {kind}.txt --kind {kind} " in first
-    results = Results(Store(out).rows())
+    assert f"`zoomrank evaluate pages.tsv --relevance {kind}.txt --kind {kind} " in first
+    results = Results(ResultsFolder(out).rows())
     names = topics_in(results, *ALL)
     assert names == (["all"] if kind == "ratings" else ["1", "2"])
     tree, users = kept_world(next(str(path) for path in sorted((out / "worlds").iterdir())))
@@ -336,14 +326,15 @@ def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--threshold", "3"], "for --kind ratings"),
         (["--slots", "11"], "too few for 11 slots"),
         (["--relevance", "nowhere.txt"], "nowhere.txt cannot be read"),
-        (["--documents", "nowhere.csv"], "no file nowhere.csv"),
         (["--rankers", "Rank"], "no ranker 'Rank'"),
     ):
         assert main([*options, *extra]) == 2
         assert says in capsys.readouterr().err
     (tmp_path / "bare.csv").write_text("id,url\nd1,x\n")
-    assert main([*options, "--documents", str(tmp_path / "bare.csv")]) == 2
-    assert "neither a title, a text nor a path" in capsys.readouterr().err
+    bare = str(tmp_path / "bare.csv")
+    for file, says in (("nowhere.csv", "no file nowhere.csv"), (bare, "neither a title, a text nor a path")):
+        assert main([options[0], file, *options[2:]]) == 2
+        assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -351,7 +342,7 @@ def test_collections_from_files_and_numbers_as_ids(tmp_path: Path) -> None:
     texts = [" ".join([WORDS[number % 4]] * 2) + f" {number}" for number in range(12)]
     Collection.from_texts(texts, ids=np.arange(100, 112)).save(tmp_path / "pages.zoom")
     (tmp_path / "ratings.csv").write_text("".join(f"u{number % 4},{100 + number},5\n" for number in range(12)))
-    options = ["--documents", str(tmp_path / "pages.zoom"), "--relevance", str(tmp_path / "ratings.csv")]
+    options = [str(tmp_path / "pages.zoom"), "--relevance", str(tmp_path / "ratings.csv")]
     assert main(["evaluate", *options, "--kind", "ratings", *SMALL, "--out", str(tmp_path / "out")]) == 0
     assert "| all | 12 | 4 | 0.750 |" in (tmp_path / "out" / "report.md").read_text()
 
@@ -359,4 +350,4 @@ def test_collections_from_files_and_numbers_as_ids(tmp_path: Path) -> None:
 def test_evaluate_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["evaluate", "--help"])
-    assert "examples:\n  zoomrank evaluate --documents" in capsys.readouterr().out
+    assert "examples:\n  zoomrank evaluate pages.tsv" in capsys.readouterr().out

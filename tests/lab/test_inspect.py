@@ -7,10 +7,11 @@ import pytest
 
 import zoomrank as zr
 from zoomrank.cli import main
-from zoomrank.documents import calibrated_scale
+from zoomrank.documents import scale_from_labels
 from zoomrank.errors import ParameterError
+from zoomrank.lab.inspection.agreement import Verdict, suggested_scale
 from zoomrank.lab.inspection.inspection_report import write_inspection
-from zoomrank.lab.inspection.look import Verdict, inspect_tree, suggested_scale
+from zoomrank.lab.inspection.look import inspect_tree
 
 TREE = zr.DocumentTree.exponential(depth=4, branching=3, epsilon=0.5)
 
@@ -73,13 +74,13 @@ def test_visitors_who_like_one_document_say_nothing_of_closeness() -> None:
 def test_what_is_far_apart_and_who_skipped_have_a_say_in_the_scale() -> None:
     """Close documents are liked alike, but one half of all by everybody and the other by few."""
     rows = [list(range(27)), list(range(27)), list(range(81))]
-    assert calibrated_scale(TREE, rows) == 0
+    assert scale_from_labels(TREE, rows) == 0
     assert suggested_scale(TREE, rows, [1.0] * 3) == pytest.approx(2 / 3)
     groups = [list(range(first, first + 9)) for first in range(0, 81, 9)]  # all please equally many
-    assert calibrated_scale(TREE, groups, close=1.0) == 0
+    assert scale_from_labels(TREE, groups, close=1.0) == 0
     later = suggested_scale(TREE, groups, [1.0] * 9)  # but not those who skipped some
     assert later == max(
-        calibrated_scale(TREE, groups[skipped:], close=close) for skipped in range(5) for close in (0.5, 1.0)
+        scale_from_labels(TREE, groups[skipped:], close=close) for skipped in range(5) for close in (0.5, 1.0)
     )
     assert later > 0.1
     with pytest.raises(ParameterError, match="No document is relevant"):

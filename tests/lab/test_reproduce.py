@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from zoomrank.cli import main
-from zoomrank.lab.paper.experiments import FIGURES
-from zoomrank.lab.results_folder import Store, about_sweep
+from zoomrank.lab.paper.figures import FIGURES
+from zoomrank.lab.results_folder import ResultsFolder, about_sweep
 from zoomrank.lab.run import run
 
 ZOOMRANK = (sys.executable, "-c", "import sys; from zoomrank.cli import main; sys.exit(main())")
-SLOW_ENOUGH = ("--rounds", "150000", "--instances", "4")  # to be killed before the end
+SLOW_ENOUGH = ("--visits", "150000", "--instances", "4")  # to be killed before the end
 
 FRAGILE = '''
 import os, signal
@@ -43,7 +43,7 @@ from zoomrank.lab.results_folder import to_parquet
 
 def experiment(diary):
     return Experiment(
-        name="fragile", title="", tree=recipe("exponential", depth=6), users=recipe("two-peaks"), slots=2, rounds=2000,
+        name="fragile", title="", tree=recipe("exponential", depth=6), users=recipe("two-peaks"), slots=2, visits=2000,
         curves=tuple(
             Curve(name, recipe("fragile:Fragile", diary=str(diary), dies=name == "dying")) for name in ("well", "dying")
         ),
@@ -71,7 +71,7 @@ CLUSTER = (
     + """
 if __name__ == "__main__":
     from ray.cluster_utils import Cluster
-    from zoomrank.lab.runners import engine
+    from zoomrank.lab.runners import runner_named
 
     cluster = Cluster(
         initialize_head=True,
@@ -79,7 +79,7 @@ if __name__ == "__main__":
     )
     try:
         cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1")
-        place = engine("ray", address=cluster.address)
+        place = runner_named("ray", address=cluster.address)
         assert place.workers == 2
         settings = experiment("diary").settings(instances=3)
         away = rows(place.finish(settings))
@@ -185,18 +185,18 @@ def test_a_finished_sweep_is_left_alone(whole: Path, capsys: pytest.CaptureFixtu
     before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
     assert main(["reproduce", "5", *SLOW_ENOUGH, "--out", str(whole)]) == 2
     assert "--resume" in capsys.readouterr().err
-    assert main(["reproduce", "5", "--rounds", "7", "--out", str(whole), "--resume"]) == 2
-    assert "rounds = 150000, not 7" in capsys.readouterr().err
+    assert main(["reproduce", "5", "--visits", "7", "--out", str(whole), "--resume"]) == 2
+    assert "visits = 150000, not 7" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()} == before
 
 
 def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert main(["reproduce", "three", "--rounds", "300", "--instances", "2", "--out", str(out), "--workers", "1"]) == 0
+    assert main(["reproduce", "three", "--visits", "300", "--instances", "2", "--out", str(out), "--workers", "1"]) == 0
     manifest = json.loads((out / "manifest.json").read_text())
     (out / "manifest.json").write_text(json.dumps({**manifest, "version": "0.0.0+elsewhere"}))
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert main(["reproduce", "three", "--rounds", "300", "--out", str(out), "--resume"]) == 2
+    assert main(["reproduce", "three", "--visits", "300", "--out", str(out), "--resume"]) == 2
     assert "was made by zoomrank 0.0.0+elsewhere" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
@@ -206,13 +206,13 @@ def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytes
     [
         (["6"], "There is no figure '6'; there are 1, 2, 3, 4, 5, three"),
         (["1", "--instances", "0"], "ask for at least one"),
-        (["1", "--rounds", "-1"], "ask for at least one"),
+        (["1", "--visits", "-1"], "ask for at least one"),
         (["1", "--workers", "0"], "ask for at least one"),
         (["1", "--engine", "cloud"], "there are local and ray"),
         (["1", "--engine", "ray"], "needs the --address"),
         (["1", "--address", "127.0.0.1:1"], "for --engine ray"),
         (["1", "--engine", "ray", "--address", "127.0.0.1:1"], "No Ray cluster answers at '127.0.0.1:1'"),
-        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "for the local engine"),
+        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "for --engine local"),
     ],
 )
 def test_nonsense_is_refused(
@@ -226,7 +226,7 @@ def test_nonsense_is_refused(
 def test_reports_of_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "no results" in capsys.readouterr().err
-    Store.create(tmp_path / "out", {"figures": ["1"], "instances": 1, "rounds": None, "seed": 0})
+    ResultsFolder.create(tmp_path / "out", about_sweep("paper", 1, None, 0, figures=["1"]))
     assert main(["report", str(tmp_path / "out")]) == 2
     assert "no finished runs yet" in capsys.readouterr().err
 
@@ -235,26 +235,26 @@ def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file = tmp_path / "file"
     file.write_text("mine")
     for out, options in ((file, ["--resume"]), (file, []), (file / "in", [])):
-        assert main(["reproduce", "three", "--rounds", "10", "--out", str(out), *options]) == 2
+        assert main(["reproduce", "three", "--visits", "10", "--out", str(out), *options]) == 2
         assert str(file) in capsys.readouterr().err
-    assert main(["simulate", "RankZoom", "two-peaks", "--depth", "3", "--rounds", "10", "--out", str(file)]) == 2
+    assert main(["simulate", "RankZoom", "two-peaks", "--depth", "3", "--visits", "10", "--out", str(file)]) == 2
     assert file.read_text() == "mine"
 
 
 def test_a_folder_that_is_still_filling_can_be_reported_on(tmp_path: Path) -> None:
-    size = FIGURES["size"].settings(instances=2, rounds=200)
+    size = FIGURES["size"].settings(instances=2, visits=200)
     small = [setting for setting in size if setting.experiment == "size-1024"]
-    store = Store.create(tmp_path / "out", about_sweep(["size"], 2, 200, 2013))
+    folder = ResultsFolder.create(tmp_path / "out", about_sweep("paper", 2, 200, 2013, figures=["size"]))
     for setting in small:
-        store.add(run(setting), 0.1)
+        folder.add(run(setting), 0.1)
         if setting.instance == 0:
-            assert main(["report", str(store.folder)]) == 0
-    assert (store.folder / "figures" / "figure-size.png").exists()
+            assert main(["report", str(folder.path)]) == 0
+    assert (folder.path / "figures" / "figure-size.png").exists()
 
 
 def test_figures_beyond_the_paper(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    arguments = ["three", "delay", "belief", "--rounds", "300", "--instances", "2", "--workers", "1"]
+    arguments = ["three", "delay", "belief", "--visits", "300", "--instances", "2", "--workers", "1"]
     assert main(["reproduce", *arguments, "--out", str(out)]) == 0
     assert {path.name for path in (out / "figures").glob("*.png")} == {
         "figure-three.png",
@@ -271,19 +271,21 @@ def test_simulate_keeps_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "5",
         "--slots",
         "2",
-        "--rounds",
+        "--visits",
         "400",
         "--set",
         "scale=0.5",
     ]
     assert main(["simulate", *arguments, "--instances", "2", "--out", str(tmp_path / "out")]) == 0
     assert "the greedy optimum" in capsys.readouterr().out
-    kept = list(Store(tmp_path / "out").rows())
+    kept = list(ResultsFolder(tmp_path / "out").rows())
     assert len(kept) == 4
     assert {rows.setting.ranker.given.get("scale") for rows in kept} == {0.5, None}
-    assert main(["simulate", "RankNothing", "two-peaks", "--rounds", "10"]) == 2
+    assert main(["report", str(tmp_path / "out")]) == 2
+    assert "holds rows of a simulation; there are no reports of those" in capsys.readouterr().err
+    assert main(["simulate", "RankNothing", "two-peaks", "--visits", "10"]) == 2
     assert "RankCorrZoom" in capsys.readouterr().err
-    assert main(["simulate", "Greedy", "three-documents", "--slots", "2", "--rounds", "60"]) == 0
+    assert main(["simulate", "Greedy", "three-documents", "--slots", "2", "--visits", "60"]) == 0
 
 
 def test_a_dead_worker_costs_only_its_run(tmp_path: Path) -> None:

@@ -10,40 +10,43 @@ import zoomrank as zr
 from zoomrank.cli import main
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.competitors import COMPETITORS, OURS
+from zoomrank.lab.measures import MARKS, bootstrap, collected, lead_over_best, ratio_of_medians, settled
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results import Results
-from zoomrank.lab.results_folder import Store, about_sweep
-from zoomrank.lab.run import Rows, looks, run
-from zoomrank.lab.studies import study
-from zoomrank.lab.studies.study import FAMILIES, best_competitor, bootstrap, collected, ratio_of_medians, settled
+from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.run import RunRows, looks, run
+from zoomrank.lab.studies.blind_search import blind_chances
+from zoomrank.lab.studies.families import FAMILIES, Family, taxonomy_family
+from zoomrank.lab.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
 from zoomrank.lab.studies.study_report import write_study_report
-from zoomrank.users import Echo, Independent
+from zoomrank.users import CopiedRelevance, Independent
 
 HUNDRED = next(family for family in FAMILIES if family.name == "hundred")
 
 
 def _curve(
-    curve: str, rates: list[float], expected: list[list[float]] | None = None, rounds: int = 50_000
-) -> list[Rows]:
+    curve: str, rates: list[float], expected: list[list[float]] | None = None, visits: int = 50_000
+) -> list[RunRows]:
     """Made-up rows of one curve of the family of 100 documents: a rate per instance."""
-    setting = study.experiment(HUNDRED).settings(instances=1)[0]
-    at = np.array(looks(rounds))
+    setting = experiment(HUNDRED).settings(instances=1)[0]
+    at = np.array(looks(visits))
     made = []
     for instance, rate in enumerate(rates):
         satisfied = np.round(at * rate).astype(np.int64)
         exact = np.full(len(at), rate) if expected is None else np.resize(expected[instance], len(at))
         named = dataclasses.replace(setting, curve=curve, instance=instance)
-        made.append(Rows(named, at, np.stack([satisfied, 0 * satisfied], axis=1), exact))
+        made.append(RunRows(named, at, np.stack([satisfied, 0 * satisfied], axis=1), exact))
     return made
 
 
 def test_every_setting_survives_being_written_down() -> None:
-    runs = [run for one in study.STUDIES.values() for run in one.settings(2, None, 5)]
+    runs = [run for one in STUDIES.values() for run in one.settings(2, None, 5)]
     assert len({setting.id for setting in runs}) == len(runs)
     assert all(Setting.from_json(setting.to_json()) == setting for setting in runs)
-    assert all(setting.rounds >= 50_000 for setting in runs)
-    assert {str(ranker) for ranker in study.COMPETITORS.values()} <= {
-        *study.CANDIDATES,
+    assert all(setting.visits >= 50_000 for setting in runs)
+    assert {str(ranker) for ranker in COMPETITORS.values()} <= {
+        *CANDIDATES,
         "RankCorrZoom()",
         "RankRandom()",
     }
@@ -52,9 +55,9 @@ def test_every_setting_survives_being_written_down() -> None:
 @pytest.mark.parametrize(
     "family", [family for family in FAMILIES if family.name in ("uneven", "hundred", "twins", "decoy")]
 )
-def test_families_can_be_run(family: study.Family) -> None:
+def test_families_can_be_run(family: Family) -> None:
     curves = ["ZoomRank", "RankRandom", GREEDY]
-    runs = study.experiment(family).settings(curves, instances=1, rounds=3_000)
+    runs = experiment(family).settings(curves, instances=1, visits=3_000)
     mine, chance, greedy = (rows.expected[-20:].mean() for rows in map(run, runs))
     assert chance < mine <= greedy + 1e-9
 
@@ -62,7 +65,7 @@ def test_families_can_be_run(family: study.Family) -> None:
 def test_clicks_are_shares_of_greedy() -> None:
     results = Results([*_curve("ZoomRank", [0.3, 0.4]), *_curve(GREEDY, [0.6, 0.5])])
     mine, greedy = results.together("efficiency-hundred", "ZoomRank", GREEDY)
-    for visits in study.MARKS:
+    for visits in MARKS:
         assert collected(mine, greedy, visits) == pytest.approx([0.5, 0.8], abs=0.001)
 
 
@@ -89,50 +92,56 @@ def test_intervals_by_resampling() -> None:
 
 
 def test_losses_are_seen() -> None:
-    others = {name: [0.2, 0.2, 0.2] for name in study.COMPETITORS} | {"RankZoom-tuned": [0.5, 0.5, 0.5]}
+    others = {name: [0.2, 0.2, 0.2] for name in COMPETITORS if name != OURS} | {"RankZoom-tuned": [0.5, 0.5, 0.5]}
     for ours, sign in ((0.6, 1), (0.3, -1)):
         rates = {**others, "ZoomRank": [ours] * 3, GREEDY: [1.0] * 3}
         results = Results([rows for name, values in rates.items() for rows in _curve(name, values)])
-        name, lead = best_competitor(results, HUNDRED, 10_000)
+        name, lead = lead_over_best(results, "efficiency-hundred", OURS, list(others), 10_000)
         assert name == "RankZoom-tuned"
         assert np.sign(lead.low) == np.sign(lead.high) == sign
 
 
 def test_the_report_says_where_zoomrank_is_behind(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "out", about_sweep(["efficiency"], 3, None, 2013))
+    folder = ResultsFolder.create(tmp_path / "out", about_sweep("study", 3, None, 2013, study="efficiency"))
     with pytest.raises(ResultsError, match="nothing to report yet"):
-        write_study_report(store)
-    rates = {**dict.fromkeys([*study.COMPETITORS, *study.ABLATIONS], 0.2), "RankUCB1-tuned": 0.5, GREEDY: 0.9}
+        write_study_report(folder)
+    rates = {**dict.fromkeys([*COMPETITORS, *ABLATIONS], 0.2), "RankUCB1-tuned": 0.5, GREEDY: 0.9}
     for name, rate in rates.items():
         for rows in _curve(name, [rate] * 3):
-            store.add(rows, 0.1)
-    page = write_study_report(store).read_text()
+            folder.add(rows, 0.1)
+    page = write_study_report(folder).read_text()
     assert "behind" in page
     assert "data:image/svg+xml;base64," in page
-    text = (store.folder / "report.md").read_text()
+    text = (folder.path / "report.md").read_text()
     assert "RankUCB1-tuned | -0.333" in text
     assert "3 of 3 never" in text
     assert "no-lending" in text
 
 
+def test_a_folder_stays_with_its_study(tmp_path: Path) -> None:
+    ResultsFolder.create(tmp_path / "out", about_sweep("study", 3, None, 2013, study="efficiency"))
+    with pytest.raises(ResultsError, match="study = efficiency, not convergence"):
+        ResultsFolder.resume(tmp_path / "out", about_sweep("study", 3, None, 2013, study="convergence"))
+
+
 def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
     for name in ("tuning", "convergence"):
-        store = Store.create(tmp_path / name, about_sweep([name], 1, None, 1))
+        folder = ResultsFolder.create(tmp_path / name, about_sweep("study", 1, None, 1, study=name))
         with pytest.raises(ResultsError, match="nothing to report yet"):
-            write_study_report(store)
-        runs = study.STUDIES[name].settings(1, 300, 1)
+            write_study_report(folder)
+        runs = STUDIES[name].settings(1, 300, 1)
         wanted = [run for run in runs if run.experiment in ("tuning-hundred", "convergence-three-documents")]
         slow = [run for run in wanted if "ContextZoom" in run.curve]
         for setting in wanted:
             rate = 0.3 if setting in slow else 0.6
-            at = np.array(looks(setting.rounds))
+            at = np.array(looks(setting.visits))
             clicks = np.stack([np.round(at * rate).astype(np.int64), 0 * at], axis=1)
-            store.add(Rows(setting, at, clicks, np.full(len(at), rate)), 0.1)
-        write_study_report(store)
-        text = (store.folder / "report.md").read_text()
+            folder.add(RunRows(setting, at, clicks, np.full(len(at), rate)), 0.1)
+        write_study_report(folder)
+        text = (folder.path / "report.md").read_text()
         assert f"zoomrank study {name} --instances 1 --seed 1" in text
-        assert main(["report", str(store.folder)]) == 0
-        assert (store.folder / "report.md").read_text() == text
+        assert main(["report", str(folder.path)]) == 0
+        assert (folder.path / "report.md").read_text() == text
         assert ("| used |" in text) == (name == "tuning")
 
 
@@ -140,7 +149,7 @@ def test_a_blind_search_misses_what_is_small() -> None:
     tree = zr.DocumentTree.exponential(depth=10)
     users = zr.users.random_peaks(tree, values=(0.5, 0.1), background=0.005, seed=3)
     best = users.greedy(2).documents
-    few, many = (study.blind_chances(tree, users, best, visits) for visits in (100, 10_000))
+    few, many = (blind_chances(tree, users, best, visits) for visits in (100, 10_000))
     assert few[0] < few[1]
     assert all(later < sooner for sooner, later in zip(few, many, strict=True))
     missed = 0
@@ -148,7 +157,7 @@ def test_a_blind_search_misses_what_is_small() -> None:
     place = tree.documents.position(best[1])
     near = np.flatnonzero(users.mean() > 0.005)
     near = near[np.abs(near - place) < 32]
-    chance = study.blind_chances(tree, users, best, 20)[1]
+    chance = blind_chances(tree, users, best, 20)[1]
     for _ in range(2_000):
         shown = rng.integers(len(tree), size=(20, 2))
         relevant = rng.random((20, 2)) < np.where(np.isin(shown, near), users.mean()[shown] - 0.005, 0.0)
@@ -159,13 +168,13 @@ def test_a_blind_search_misses_what_is_small() -> None:
 def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "categories.txt"
     file.write_text("# ours\n\n1 : Animals\n" + "".join(f"{i} : Animals > {i % 7} > {i}\n" for i in range(2, 60)))
-    family = study.taxonomy_family(str(file))
-    runs = study.experiment(family).settings(["ZoomRank", GREEDY], instances=1, rounds=500)
+    family = taxonomy_family(str(file))
+    runs = experiment(family).settings(["ZoomRank", GREEDY], instances=1, visits=500)
     mine, greedy = (rows.expected[-1] for rows in map(run, runs))
     assert 0 < mine <= greedy + 1e-9
     assert main(["study", "tuning", "--taxonomy", str(file), "--out", str(tmp_path / "no")]) == 2
     assert "no other" in capsys.readouterr().err
-    missing = study.experiment(study.taxonomy_family("nowhere.txt")).settings([GREEDY], instances=1)
+    missing = experiment(taxonomy_family("nowhere.txt")).settings([GREEDY], instances=1)
     with pytest.raises(TaxonomyError, match=r"nowhere.txt cannot be read"):
         run(missing[0])
 
@@ -178,9 +187,9 @@ def test_studies_have_help(capsys: pytest.CaptureFixture[str]) -> None:
         main(["study", "speed"])
 
 
-def test_echoes_are_relevant_to_the_same_visitors() -> None:
+def test_copies_are_relevant_to_the_same_visitors() -> None:
     tree = zr.DocumentTree.exponential(depth=3)
-    users = Echo(zr.users.two_peaks(tree, seed=2), origin=[0, 1, 2, 3, 0, 1, 6, 7])
+    users = CopiedRelevance(zr.users.two_peaks(tree, seed=2), origin=[0, 1, 2, 3, 0, 1, 6, 7])
     drawn = users.sample(4_000, seed=1)
     assert (drawn[:, 4] == drawn[:, 0]).all()
     assert np.abs(drawn.mean(axis=0) - users.mean()).max() < 0.035
@@ -189,10 +198,10 @@ def test_echoes_are_relevant_to_the_same_visitors() -> None:
     clicks = users.clicks([0, 4, 7], 20_000, seed=3)
     assert not (clicks == 1).any()
     assert np.mean(clicks < 3) == pytest.approx(users.satisfaction([0, 7]), abs=0.015)
-    alone = Echo(Independent(tree, np.full(8, 0.3)), origin=[0] * 8)
+    alone = CopiedRelevance(Independent(tree, np.full(8, 0.3)), origin=[0] * 8)
     assert alone.greedy(3).satisfaction == pytest.approx(0.3)
     with pytest.raises(ParameterError, match="origin"):
-        Echo(alone, origin=[0, 9])
+        CopiedRelevance(alone, origin=[0, 9])
 
 
 def test_models_of_the_study() -> None:

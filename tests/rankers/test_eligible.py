@@ -39,8 +39,8 @@ def test_same_choices_as_the_literal_twin(name: str) -> None:
                 eligible = tree.documents.at(chosen)
             shown, picks, chances = slow.rank()
             ranking = fast.rank(eligible)
-            assert ranking.impressions.shown[0].tolist() == shown
-            assert ranking.impressions.pick[0].tolist() == picks
+            assert ranking.arrays.shown[0].tolist() == shown
+            assert ranking.arrays.pick[0].tolist() == picks
             relevant = rng.random(len(tree)) < mean
             click = next((slot for slot in range(slots) if relevant[shown[slot]]), None)
             slow.learn(shown, picks, chances, slots if click is None else click)
@@ -146,7 +146,7 @@ def test_a_collection_that_grows(make: Any, data: st.DataObject) -> None:
         alone = [x for x in at if ranker.state.fan[entry_of(ranker.state, x)] == 0]  # told apart from all others
         before = [int(ranker.state.total[entry_of(ranker.state, x)]) for x in alone]
         ranker.learn(ranking, None)
-        if (ranking.impressions.pick == ranking.impressions.shown).all():
+        if (ranking.arrays.pick == ranking.arrays.shown).all():
             after = [int(ranker.state.total[entry_of(ranker.state, x)]) for x in alone]
             assert after == [count + 1 for count in before]
 

@@ -134,13 +134,13 @@ def test_simulation_is_rank_click_learn(name: str) -> None:
     satisfied = 0
     for _ in range(300):
         ranking = slow.rank()
-        click = int(users.first_clicks(ranking.impressions.shown[0], 1, rng)[0])
+        click = int(users.first_clicks(ranking.arrays.shown[0], 1, rng)[0])
         satisfied += click < 3
         slow.learn(ranking, None if click == 3 else click)
     assert trace.satisfied.sum() == satisfied
     assert trace.rate == satisfied / 300
-    assert trace.rounds[-1] == 300
-    assert len(trace.rounds) == len(trace.satisfied) == 10
+    assert trace.visits[-1] == 300
+    assert len(trace.visits) == len(trace.satisfied) == 10
     same_state(fast, slow)
 
 
@@ -224,7 +224,7 @@ def test_a_subtree_with_nothing_left_shows_another_document_and_earns_nothing() 
     for _ in range(50):
         ranking = greedy_twice.rank()
         assert sorted(ranking.documents) == [0, 1]
-        pick = int(ranking.impressions.pick[0, 1])
+        pick = int(ranking.arrays.pick[0, 1])
         plays = int(greedy_twice.state.plays[1, pick])
         clicks = int(greedy_twice.state.clicks[1, pick])
         greedy_twice.learn(ranking, click=1)
@@ -393,10 +393,10 @@ def test_bad_parameters() -> None:
     with pytest.raises(UnknownDocumentError, match="same documents"):
         zr.simulate(zr.RankZoom(zr.DocumentTree.exponential(depth=5)), users, 10)
     for how in (
-        {"rounds": 0},
-        {"rounds": 10, "delay": -1},
-        {"rounds": 10, "windows": [5]},
-        {"rounds": 10, "windows": 0},
+        {"visits": 0},
+        {"visits": 10, "delay": -1},
+        {"visits": 10, "windows": [5]},
+        {"visits": 10, "windows": 0},
     ):
         with pytest.raises(ParameterError):
             zr.simulate(zr.RankZoom(TREE), users, **how)

@@ -46,7 +46,7 @@ def test_without_keys_nobody_else_can_reach_it(tmp_path: Path, host: str) -> Non
     assert not (tmp_path / "data").exists()
 
 
-def test_without_keys_it_answers_to_its_own_names_alone(sqlite: Place) -> None:
+def test_without_keys_it_serves_its_own_names_alone(sqlite: Place) -> None:
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             for name, status in (
@@ -55,8 +55,8 @@ def test_without_keys_it_answers_to_its_own_names_alone(sqlite: Place) -> None:
                 ("[::1]:80", 200),
                 ("rebound.example", 403),
             ):
-                answer = await client.get("/v1/collections", headers={"Host": name})
-                assert answer.status_code == status
+                response = await client.get("/v1/collections", headers={"Host": name})
+                assert response.status_code == status
         async with started(sqlite) as engine, client_of(engine, Keys({SECRETS["read"]: "read"})) as client:
             given = {"Host": "rank.example", "Authorization": f"Bearer {SECRETS['read']}"}
             assert (await client.get("/v1/collections", headers=given)).status_code == 200
@@ -87,7 +87,7 @@ def test_roles(sqlite: Place, request_: tuple[str, str], needed: str | None) -> 
                 allowed = needed is None or role in (needed, "admin")
                 assert (await status(f"Bearer {secret}") in (401, 403)) != allowed
                 assert (await status(f"bearer  {secret} ") in (401, 403)) != allowed
-            assert list(engine.served) == ["shop"]
+            assert list(engine.collections.by_name) == ["shop"]
 
     run(scenario())
 
@@ -130,9 +130,9 @@ def test_bodies_have_a_limit(sqlite: Place) -> None:
         async with started(sqlite) as engine, client_of(engine, largest_body=2**23) as client:
             await served(engine)
             for method, path, limit in (
-                ("POST", "/v1/feedback", 4 * SMALL_BODY),
-                ("POST", "/v1/feedback/batch", 4 * SMALL_BODY),
-                ("POST", "/v1/collections/shop/rank", 4 * SMALL_BODY),
+                ("POST", "/v1/feedback", SMALL_BODY),
+                ("POST", "/v1/feedback/batch", SMALL_BODY),
+                ("POST", "/v1/collections/shop/rank", SMALL_BODY),
                 ("POST", "/v1/collections", 2**23),
                 ("PUT", "/v1/collections/new", 2**23),
             ):
@@ -141,8 +141,8 @@ def test_bodies_have_a_limit(sqlite: Place) -> None:
                 assert (told.status_code, told.json()["error"]) == (413, "too_large"), path
                 counted = await client.request(method, path, content=chunks(limit + 2**17), headers=json_type)
                 assert (counted.status_code, counted.json()["error"]) == (413, "too_large"), path
-            assert list(engine.served) == ["shop"]
-            assert not [file for file in engine.folder.iterdir() if file.stat().st_size > 2**20]
+            assert list(engine.collections.by_name) == ["shop"]
+            assert not [file for file in engine.collections.folder.iterdir() if file.stat().st_size > 2**20]
 
     run(scenario())
 
@@ -158,7 +158,7 @@ def test_names_with_tricks_never_reach_the_file_system(sqlite: Place, trick: str
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine)
-            content = (engine.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
+            content = (engine.collections.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
             before = sorted(sqlite.folder.rglob("*"))
             around = sorted(sqlite.folder.parent.iterdir())
             put = await client.put(f"/v1/collections/{trick}", content=content)
@@ -170,7 +170,7 @@ def test_names_with_tricks_never_reach_the_file_system(sqlite: Place, trick: str
                 assert got.status_code in (404, 422) or trick in (".", ".."), got.text
             got = await client.get(f"/page/{trick}")
             assert got.status_code in (404, 405, 422) or trick in (".", "..", "%2e%2e")
-            assert list(engine.served) == ["shop"]
+            assert list(engine.collections.by_name) == ["shop"]
             assert sorted(sqlite.folder.rglob("*")) == before
             assert sorted(sqlite.folder.parent.iterdir()) == around
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_ranked_is_refused(sqlite: Place, body: Any) -> None:
                     "/v1/collections/shop/rank", content=text, headers={"Content-Type": "application/json"}
                 )
                 assert refused.status_code == 422, (text, refused.text)
-            assert not (await audit(engine)).answers
+            assert not (await audit(engine)).outcomes
 
     run(scenario())
 
@@ -258,10 +258,10 @@ def test_what_cannot_be_ranked_is_refused(sqlite: Place, body: Any) -> None:
         (None, {"algorithm": "Ranked"}),
         (None, {"seed": -1}),
         (None, {"seed": 2**63}),
-        (None, {"answer_within": 0}),
-        (None, {"answer_within": float("nan")}),
-        (None, {"answer_within": 1e300}),
-        (None, {"unanswered": "maybe"}),
+        (None, {"feedback_within": 0}),
+        (None, {"feedback_within": float("nan")}),
+        (None, {"feedback_within": 1e300}),
+        (None, {"no_feedback": "maybe"}),
         (None, {"more": 1}),
         (None, {"parameters": {"more": 1}}),
         (None, {"parameters": {"tree": 1}}),
@@ -292,9 +292,9 @@ def test_what_cannot_be_a_collection_is_refused(sqlite: Place, documents: Any, s
             )
             assert refused.status_code == 422, refused.text
             assert set(refused.json()) == {"error", "message"}
-            assert not engine.served
+            assert not engine.collections.by_name
         async with started(sqlite) as engine:
-            assert not engine.served
+            assert not engine.collections.by_name
 
     run(scenario())
 
@@ -303,8 +303,8 @@ def test_a_file_that_is_no_collection_is_refused_and_not_kept(sqlite: Place) -> 
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine)
-            content = (engine.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
-            before = sorted(engine.folder.iterdir())
+            content = (engine.collections.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
+            before = sorted(engine.collections.folder.iterdir())
             middle = len(content) // 2
             for wrong in (
                 b"",
@@ -321,7 +321,7 @@ def test_a_file_that_is_no_collection_is_refused_and_not_kept(sqlite: Place) -> 
             for settings in ("", "{", "[]", '{"slots": 99}', '{"more": 1}', "null"):
                 refused = await client.put("/v1/collections/new", params={"settings": settings}, content=content)
                 assert refused.status_code == 422, refused.text
-            assert sorted(engine.folder.iterdir()) == before
+            assert sorted(engine.collections.folder.iterdir()) == before
             taken = await client.put("/v1/collections/new", params={"settings": '{"slots": 2}'}, content=content)
             assert taken.status_code == 201
             again = await client.put("/v1/collections/new", content=content)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.services import Clock, Place, audit, run, served, started
-from zoomrank.service import learner_cache as learners_module
-from zoomrank.service.http import page_data as views
-from zoomrank.service.query_learner import Learner
+from zoomrank.service import learner_cache
+from zoomrank.service.http import page_data
+from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.settings import ALGORITHMS
 from zoomrank.service.storage.events import pack, unpack
 
@@ -34,8 +34,8 @@ async def _visit(engine: Any, shop: Any, clock: Clock, visits: int, seed: int) -
                 clicked = next((one["id"] for one in documents if one["id"].startswith(("d0", "d21"))), None)
                 await engine.feedback(impression, clicked)
         if visit % 50 == 25:
-            json.dumps(await views.query(engine, shop, query), allow_nan=False)
-            json.dumps(await views.tree(engine, shop, query, 50), allow_nan=False)
+            json.dumps(await page_data.query(engine, shop, query), allow_nan=False)
+            json.dumps(await page_data.tree(engine, shop, query, 50), allow_nan=False)
         if visit % 60 == 30:
             await engine.sweep()
 
@@ -44,13 +44,13 @@ async def _visit(engine: Any, shop: Any, clock: Clock, visits: int, seed: int) -
 def test_live_recovered_and_replayed_learners_are_the_same(
     sqlite: Place, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learners_module, "SNAPSHOT_EVERY", 150)
+    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 150)
 
     async def scenario() -> None:
         clock = Clock()
         for round_, crash in enumerate((True, False, True)):
             async with started(sqlite, clock, crash=crash) as engine:
-                shop = await served(engine, algorithm=algorithm, answer_within=30, seed=round_)
+                shop = await served(engine, algorithm=algorithm, feedback_within=30, seed=round_)
                 await _visit(engine, shop, clock, 250, round_)
                 live = {learner.number: learner.snapshot() for _, learner in engine.learners}
                 await audit(engine)
@@ -94,10 +94,10 @@ def test_looking_changes_nothing(sqlite: Place, algorithm: str) -> None:
             learner = await engine.learners.find(shop, "owl")
             assert learner is not None
             before = learner.snapshot()
-            shown = (await views.query(engine, shop, "owl"))["ranking"]
+            shown = (await page_data.query(engine, shop, "owl"))["ranking"]
             for _ in range(3):
-                assert (await views.query(engine, shop, "owl"))["ranking"] == shown
-                await views.tree(engine, shop, "owl", 100)
+                assert (await page_data.query(engine, shop, "owl"))["ranking"] == shown
+                await page_data.tree(engine, shop, "owl", 100)
             assert learner.snapshot() == before
             _, documents = await engine.rank(shop, "owl")
             assert [one["id"] for one in documents] == [one["id"] for one in shown]
@@ -120,6 +120,6 @@ def test_what_is_written_down_of_a_ranking_is_all_of_it(sqlite: Place, algorithm
                 for array, other in zip(ranking, again, strict=True):
                     assert array.shape == other.shape == (1, slots)
                     assert array.tolist() == other.tolist()
-            assert isinstance(learner, Learner)
+            assert isinstance(learner, QueryLearner)
 
     run(scenario())

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.services import Place, audit, client_of, run, served, small_collection, started
 from zoomrank.documents import Collection
-from zoomrank.service.http import page_data as views
+from zoomrank.service.http import page_data
 from zoomrank.service.refusals import ExistsError
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store import StoredCollection
@@ -58,17 +58,17 @@ def test_collections_that_come_at_once_are_not_mixed_up(place: Place) -> None:
             names = [f"c{number}" for number in range(8)]
             made = await asyncio.gather(
                 *(
-                    engine.add_collection(name, partial(documents, number), Settings(slots=1))
+                    engine.collections.add(name, partial(documents, number), Settings(slots=1))
                     for number, name in enumerate(names)
                 )
             )
             assert [len(one.tree) for one in made] == [number + 3 for number in range(8)]
             for number, name in enumerate(names):
-                rows = views.documents(engine.find(name), 0, 100)["documents"]
+                rows = page_data.documents(engine.collections.find(name), 0, 100)["documents"]
                 assert {row["id"].split()[0] for row in rows} == {f"c{number}"}
         async with started(place) as engine:
-            assert sorted(engine.served) == names
-            assert [len(engine.find(name).tree) for name in names] == [number + 3 for number in range(8)]
+            assert sorted(engine.collections.by_name) == names
+            assert [len(engine.collections.find(name).tree) for name in names] == [number + 3 for number in range(8)]
 
     run(scenario())
 
@@ -78,9 +78,9 @@ def test_one_of_two_with_the_same_name(place: Place) -> None:
         async with started(place) as engine:
             both = await asyncio.gather(*(served(engine) for _ in range(2)), return_exceptions=True)
             assert sorted(isinstance(one, ExistsError) for one in both) == [False, True]
-            await engine.rank(engine.find("shop"), "owl")
+            await engine.rank(engine.collections.find("shop"), "owl")
         async with started(place) as engine:
-            assert list(engine.served) == ["shop"]
+            assert list(engine.collections.by_name) == ["shop"]
 
     run(scenario())
 
@@ -97,12 +97,12 @@ def test_nobody_uses_a_collection_before_it_is_durable(sqlite: Place, monkeypatc
                 add(stored, content)
 
             monkeypatch.setattr(engine.store, "add_collection", slowly)
-            coming = asyncio.create_task(engine.add_collection("new", small_collection, Settings(slots=1)))
+            coming = asyncio.create_task(engine.collections.add("new", small_collection, Settings(slots=1)))
             assert await asyncio.to_thread(writing.wait, 60)
-            assert "new" not in engine.served
+            assert "new" not in engine.collections.by_name
             go_on.set()
             await coming
-            assert "new" in engine.served
+            assert "new" in engine.collections.by_name
 
     run(scenario())
 
@@ -111,11 +111,11 @@ def test_the_files_of_collections_come_back_from_the_store(place: Place) -> None
     async def scenario() -> None:
         async with started(place) as engine:
             await engine.rank(await served(engine), "owl")
-            files = list(engine.folder.iterdir())
+            files = list(engine.collections.folder.iterdir())
         for file in files:
             file.unlink()
         async with started(place) as engine:
-            assert list(engine.folder.iterdir()) == files
+            assert list(engine.collections.folder.iterdir()) == files
             await audit(engine)
 
     run(scenario())

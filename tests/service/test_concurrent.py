@@ -10,7 +10,7 @@ import pytest
 from tests.support.killing import Client, Memory, check, kill, make_collection, nursery
 from tests.support.services import Place, audit, run, served, started
 from zoomrank.service.engine import Engine
-from zoomrank.service.served_collection import Served
+from zoomrank.service.served_collection import ServedCollection
 
 
 def test_clients_at_once_lose_nothing(place: Place) -> None:
@@ -32,8 +32,8 @@ def test_clients_at_once_lose_nothing(place: Place) -> None:
     assert len(memory.told) >= 400
     assert not memory.unsure
     found = check(place, memory)
-    assert len(found.answers) == len(memory.shown)
-    assert len(memory.told) <= found.answered
+    assert len(found.outcomes) == len(memory.shown)
+    assert len(memory.told) <= found.closed
 
 
 @pytest.mark.parametrize("turns", range(8))
@@ -76,8 +76,8 @@ def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
                 await visits()
                 await asyncio.gather(*asked)
             found = await audit(engine)
-            assert (found.learners, found.answered) == (1, 20)
+            assert (found.learners, found.closed) == (1, 20)
 
-    there: list[tuple[Engine, Served]] = []
+    there: list[tuple[Engine, ServedCollection]] = []
     asked: list[asyncio.Task[None]] = []
     run(scenario())

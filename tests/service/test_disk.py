@@ -12,11 +12,14 @@ import pytest
 
 from tests.support.services import Clock, Place, audit, client_of, key_of, run, served, started
 from zoomrank.service.engine import Engine
-from zoomrank.service.http import page_data as views
-from zoomrank.service.query_learner import Learner
+from zoomrank.service.http import page_data
+from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.store import Batch, Store
+from zoomrank.service.storage import postgres_store
+from zoomrank.service.storage.batch import Batch, StoredLearner
+from zoomrank.service.storage.outcomes import WAITING
+from zoomrank.service.storage.store import Store
 
 
 def _fill_up(store: Store) -> None:
@@ -47,12 +50,12 @@ def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> None:
                     return
                 shown = asked.json()
                 clicked = shown["documents"][number % 3]["id"] if number % 4 else None
-                answer = await client.post("/v1/feedback", json={"impression": shown["impression"], "clicked": clicked})
-                if answer.status_code == 200:
+                taken = await client.post("/v1/feedback", json={"impression": shown["impression"], "clicked": clicked})
+                if taken.status_code == 200:
                     told[shown["impression"]] = clicked
                 else:
-                    refused.append(answer.status_code)
-                    assert answer.status_code == 503
+                    refused.append(taken.status_code)
+                    assert taken.status_code == 503
 
             for _ in range(4):
                 await asyncio.gather(*(visit(number) for number in range(40)))
@@ -70,12 +73,12 @@ def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> None:
                 await asyncio.gather(*(visit(number) for number in range(40)))
                 assert not refused
             found = await audit(engine)
-            assert found.answered == len(told)
-            assert {key for key, answer in found.answers.items() if answer is not None} == set(map(key_of, told))
-            assert views.about(engine, shop)["impressions"] == len(found.answers)
+            assert found.closed == len(told)
+            assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
+            assert page_data.about(engine, shop)["impressions"] == len(found.outcomes)
             assert (await client.get("/metrics")).text.count("zoomrank_failed_writes_total") >= 1
         async with started(sqlite) as engine:
-            assert (await audit(engine)).answers == found.answers
+            assert (await audit(engine)).outcomes == found.outcomes
 
     run(scenario())
 
@@ -89,7 +92,7 @@ def test_the_disk_is_full_when_it_stops(sqlite: Place) -> None:
                 await engine.feedback(name, None)
             _fill_up(engine.store)
         async with started(sqlite) as engine:
-            assert (await audit(engine)).answered == 30
+            assert (await audit(engine)).closed == 30
 
     run(scenario())
 
@@ -101,12 +104,12 @@ def test_a_full_disk_refuses_collections(sqlite: Place) -> None:
             _fill_up(engine.store)
             with pytest.raises(StorageError):
                 await served(engine, "other")
-            assert list(engine.served) == ["shop"]
+            assert list(engine.collections.by_name) == ["shop"]
             _make_room(engine.store)
             await engine.rank(await served(engine, "other"), "owl")
             await audit(engine)
         async with started(sqlite) as engine:
-            assert list(engine.served) == ["shop", "other"]
+            assert list(engine.collections.by_name) == ["shop", "other"]
             await audit(engine)
 
     run(scenario())
@@ -137,7 +140,7 @@ def test_what_could_not_be_written_never_happened(place: Place, how: str, monkey
         clock = Clock()
         async with started(place, clock) as engine:
             moody = Moody(engine.store, monkeypatch)
-            shop = await served(engine, answer_within=60)
+            shop = await served(engine, feedback_within=60)
             impression, documents = await engine.rank(shop, "owl")
             waits, _ = await engine.rank(shop, "owl")
             moody.fail = how
@@ -152,29 +155,29 @@ def test_what_could_not_be_written_never_happened(place: Place, how: str, monkey
                 return_exceptions=True,
             )
             assert all(isinstance(one, StorageError) for one in both), both
-            assert views.about(engine, shop)["queries"] == 1
+            assert page_data.about(engine, shop)["queries"] == 1
             clock.pass_by(61)
             with pytest.raises(StorageError):
                 await engine.sweep()
             moody.fail = ""
             clock.pass_by(-61)
             await audit(engine)
-            assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # another answer than was refused
+            assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # something else than was refused
             clock.pass_by(61)
             await engine.sweep()
-            assert views.about(engine, shop)["abandoned"] == 1
+            assert page_data.about(engine, shop)["abandoned"] == 1
             found = await audit(engine)
-            assert found.answers[key_of(impression)] == 1
-            assert found.answers[key_of(waits)] is not None
-            assert len(found.answers) == 2
+            assert found.outcomes[key_of(impression)] == 1
+            assert found.outcomes[key_of(waits)] != WAITING
+            assert len(found.outcomes) == 2
 
     run(scenario())
 
 
-def test_a_repeated_answer_is_not_acknowledged_when_the_first_was_lost(
+def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second of two equal answers comes while the first is being written, and that write fails."""
+    """The second of two equal reports comes while the first is being written, and that write fails."""
 
     async def scenario() -> None:
         async with started(sqlite) as engine:
@@ -187,7 +190,7 @@ def test_a_repeated_answer_is_not_acknowledged_when_the_first_was_lost(
                 found = shown(learner, number)
                 while not engine.journal.failures:
                     time.sleep(0.001)
-                moody.fail = ""  # the store has recovered before the second answer is looked at
+                moody.fail = ""  # the store has recovered before the second report is looked at
                 return found
 
             monkeypatch.setattr(engine.store, "shown", slowly)
@@ -196,7 +199,7 @@ def test_a_repeated_answer_is_not_acknowledged_when_the_first_was_lost(
                 *(engine.feedback(impression, documents[0]["id"]) for _ in range(2)), return_exceptions=True
             )
             found = await audit(engine)
-            assert "repeated" not in told or found.answers[key_of(impression)] == 0
+            assert "repeated" not in told or found.outcomes[key_of(impression)] == 0
 
     run(scenario())
 
@@ -222,7 +225,7 @@ def test_requests_in_flight_when_writing_fails_now_and_then(place: Place, monkey
             moody.fail = ""
             found = await audit(engine)
             assert told
-            assert {key for key, answer in found.answers.items() if answer is not None} == set(map(key_of, told))
+            assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
 
     run(scenario())
 
@@ -243,7 +246,7 @@ def test_postgres_went_away_and_came_back(on_postgres: Place) -> None:
     async def scenario() -> None:
         async with started(on_postgres) as engine:
             shop = await served(engine)
-            answered = 0
+            closed = 0
             for _ in range(3):
                 impression, _ = await engine.rank(shop, "owl")
                 _cut_off(on_postgres)
@@ -252,8 +255,8 @@ def test_postgres_went_away_and_came_back(on_postgres: Place) -> None:
                 except StorageError:
                     await asyncio.sleep(0)
                 assert await _patiently(engine, impression) in ("learned", "repeated")
-                answered += 1
-            assert (await audit(engine)).answered == answered
+                closed += 1
+            assert (await audit(engine)).closed == closed
             await served(engine, "other")
 
     run(scenario())
@@ -277,7 +280,7 @@ def test_postgres_was_taken_over_meanwhile(on_postgres: Place) -> None:
             impression, _ = await first.rank(shop, "owl")
             _cut_off(on_postgres)
             async with started(on_postgres) as second:
-                await second.rank(second.find("shop"), "owl")
+                await second.rank(second.collections.find("shop"), "owl")
                 for _ in range(3):
                     with pytest.raises(StorageError):
                         await first.feedback(impression, None)
@@ -287,13 +290,13 @@ def test_postgres_was_taken_over_meanwhile(on_postgres: Place) -> None:
                     await first.rank(shop, "owl")
         async with started(on_postgres) as third:
             found = await audit(third)
-            assert (len(found.answers), found.answered) == (2, 1)
+            assert (len(found.outcomes), found.closed) == (2, 1)
 
     run(scenario())
 
 
 def test_only_one_service_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.service.storage.stores._PATIENCE", 0.0)
+    monkeypatch.setattr(postgres_store, "_PATIENCE", 0.0)
     store = place.open()
     with pytest.raises(StorageError, match="Another zoomrank service"):
         place.open()
@@ -309,6 +312,17 @@ def test_a_store_of_another_layout_is_refused(place: Place) -> None:
         place.open()
 
 
+def test_a_store_of_an_earlier_layout_is_refused_in_words(place: Place) -> None:
+    """Its tables are others, and nothing but its layout is looked at."""
+    store = place.open()
+    store.writer.execute("DROP INDEX events_impression")
+    store.writer.execute("ALTER TABLE events RENAME COLUMN outcome TO answer")
+    store.writer.execute("UPDATE about SET value = '2' WHERE name = 'layout'")
+    store.close()
+    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 3"):
+        place.open()
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "zoomrank.sqlite").write_bytes(b"nothing that SQLite would read" * 100)
     with pytest.raises(StorageError, match="cannot be"):
@@ -321,8 +335,8 @@ def test_a_batch_is_written_whole_or_not_at_all(place: Place) -> None:
             shop = await served(engine)
             await engine.rank(shop, "owl")
             taken = next(iter(engine.store.events(1)))
-            clash = Batch(learners=[(77, shop.id, "new", 0.0)], events=[taken])
-            clash.activity[shop.id, 0, -1] += 5
+            clash = Batch(learners=[StoredLearner(77, shop.id, "new", 0.0)], events=[taken])
+            clash.activity[shop.id, 0, WAITING] += 5
             with pytest.raises(StorageError):
                 engine.store.write(clash)
             assert engine.store.query_of(77) is None
@@ -334,14 +348,14 @@ def test_a_batch_is_written_whole_or_not_at_all(place: Place) -> None:
 
 
 def test_a_learner_that_missed_something_is_refused_and_read_again(place: Place) -> None:
-    """It should never be there; if it is, it shows and answers what the log has already."""
+    """It should never be there; if it is, it shows and closes what the log has already."""
 
     async def scenario() -> None:
         async with started(place) as engine:
             shop = await served(engine)
             missed, documents = await engine.rank(shop, "owl")
             learner = await engine.known(shop, "owl")
-            fresh = Learner(learner.number, shop.bandit, shop.settings)
+            fresh = QueryLearner(learner.number, shop.bandit, shop.settings)
             engine.learners._here[shop.id, "owl"] = fresh
             with pytest.raises(StorageError):
                 await engine.rank(shop, "owl")
@@ -362,7 +376,7 @@ def test_settings_come_back_as_they_were(place: Place) -> None:
         async with started(place) as engine:
             await served(engine, **wanted.model_dump())
         async with started(place) as engine:
-            assert engine.find("shop").settings == wanted
+            assert engine.collections.find("shop").settings == wanted
 
     run(scenario())
     assert sqlite3.sqlite_version_info >= (3, 24)  # upserts

@@ -6,31 +6,31 @@ from typing import Any
 import pytest
 
 from tests.support.services import Clock, Place, audit, client_of, key_of, run, served, started
-from zoomrank.service.http import page_data as views
-from zoomrank.service.refusals import ContradictionError, ExpiredError, UnknownError, UnusableError
-from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN
+from zoomrank.service.http import page_data
+from zoomrank.service.refusals import ContradictionError, ExpiredError, NotFoundError, UnusableError
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN
 
 
 def test_late_feedback_counts_in_the_order_in_which_it_comes(place: Place) -> None:
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock) as engine:
-            shop = await served(engine, answer_within=100)
+            shop = await served(engine, feedback_within=100)
             shown = []
             for _ in range(20):
                 shown.append(await engine.rank(shop, "owl"))
                 clock.pass_by(1)
             for impression, documents in reversed(shown):
                 assert await engine.feedback(impression, documents[-1]["id"]) == "learned"
-            about = await views.query(engine, shop, "owl")
+            about = await page_data.query(engine, shop, "owl")
             assert (about["impressions"], about["satisfied"], about["waiting"]) == (20, 20, 0)
             assert about["clicks_by_slot"] == [0, 0, 20]
-            assert (await audit(engine)).answered == 20
+            assert (await audit(engine)).closed == 20
 
     run(scenario())
 
 
-def test_the_same_answer_twice_is_applied_once(place: Place) -> None:
+def test_the_same_feedback_twice_is_applied_once(place: Place) -> None:
     async def scenario() -> None:
         async with started(place) as engine:
             shop = await served(engine)
@@ -41,11 +41,11 @@ def test_the_same_answer_twice_is_applied_once(place: Place) -> None:
             together = await engine.rank(shop, "owl")
             told = await asyncio.gather(*(engine.feedback(together[0], together[1][1]["id"]) for _ in range(20)))
             assert sorted(told) == ["learned"] + ["repeated"] * 19
-            assert (await audit(engine)).answered == 3
+            assert (await audit(engine)).closed == 3
         async with started(place) as engine:  # still known after a restart
             assert await engine.feedback(clicked[0], first) == "repeated"
             assert await engine.feedback(left[0], None) == "repeated"
-            assert (await audit(engine)).answered == 3
+            assert (await audit(engine)).closed == 3
 
     run(scenario())
 
@@ -63,15 +63,15 @@ def test_a_contradiction_is_refused_and_changes_nothing(place: Place) -> None:
             await engine.feedback(impression, None)
             with pytest.raises(ContradictionError):
                 await engine.feedback(impression, documents[0]["id"])
-            about = await views.query(engine, shop, "owl")
+            about = await page_data.query(engine, shop, "owl")
             assert (about["satisfied"], about["abandoned"]) == (1, 1)
             impression, documents = await engine.rank(shop, "owl")
-            answers = [documents[0]["id"], documents[1]["id"], None] * 5
-            told = await asyncio.gather(*(engine.feedback(impression, one) for one in answers), return_exceptions=True)
+            reports = [documents[0]["id"], documents[1]["id"], None] * 5
+            told = await asyncio.gather(*(engine.feedback(impression, one) for one in reports), return_exceptions=True)
             assert told.count("learned") == 1
             assert told.count("repeated") == 4
             assert sum(isinstance(one, ContradictionError) for one in told) == 10
-            assert (await audit(engine)).answered == 3
+            assert (await audit(engine)).closed == 3
 
     run(scenario())
 
@@ -84,9 +84,9 @@ def test_an_impression_that_nobody_gave_out_is_unknown(sqlite: Place, name: str)
     async def scenario() -> None:
         async with started(sqlite) as engine:
             await engine.rank(await served(engine), "owl")
-            with pytest.raises(UnknownError):
+            with pytest.raises(NotFoundError):
                 await engine.feedback(name, None)
-            assert (await audit(engine)).answered == 0
+            assert (await audit(engine)).closed == 0
 
     run(scenario())
 
@@ -96,7 +96,7 @@ def test_the_impression_of_another_service_is_unknown(tmp_path: Any) -> None:
         async with started(Place(tmp_path / "one")) as one, started(Place(tmp_path / "two")) as two:
             impression, _ = await one.rank(await served(one), "owl")
             await two.rank(await served(two), "owl")
-            with pytest.raises(UnknownError):
+            with pytest.raises(NotFoundError):
                 await two.feedback(impression, None)
 
     run(scenario())
@@ -109,11 +109,11 @@ def test_an_altered_impression_is_unknown(sqlite: Place) -> None:
             for at, letter in enumerate(impression):
                 for other in "0f-":
                     if other != letter:
-                        with pytest.raises(UnknownError):
+                        with pytest.raises(NotFoundError):
                             await engine.feedback(impression[:at] + other + impression[at + 1 :], None)
             for altered in (impression.upper(), f"0{impression}", f"{impression} ", f"{impression}\n"):
                 if altered != impression:
-                    with pytest.raises(UnknownError):
+                    with pytest.raises(NotFoundError):
                         await engine.feedback(altered, None)
 
     run(scenario())
@@ -126,77 +126,77 @@ def test_a_document_that_was_not_shown_is_refused_and_the_impression_still_waits
             impression, documents = await engine.rank(shop, "owl", slots=2)
             assert len(documents) == 2
             shown = {one["id"] for one in documents}
-            other = next(one["id"] for one in views.documents(shop, 0, 10)["documents"] if one["id"] not in shown)
+            other = next(one["id"] for one in page_data.documents(shop, 0, 10)["documents"] if one["id"] not in shown)
             for clicked in (other, "nothing", 0, -1, 2**62, ""):
                 with pytest.raises(UnusableError):
                     await engine.feedback(impression, clicked)
             assert await engine.feedback(impression, documents[1]["id"]) == "learned"
             with pytest.raises(UnusableError):
                 await engine.feedback(impression, other)
-            about = await views.query(engine, shop, "owl")
+            about = await page_data.query(engine, shop, "owl")
             assert about["examined_by_slot"] == [1, 1, 0]
-            assert (await audit(engine)).answered == 1
+            assert (await audit(engine)).closed == 1
 
     run(scenario())
 
 
 @pytest.mark.parametrize("swept", [True, False])
-def test_after_its_time_an_impression_takes_no_answer(place: Place, swept: bool) -> None:
+def test_after_its_time_an_impression_takes_no_feedback(place: Place, swept: bool) -> None:
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock) as engine:
-            shop = await served(engine, answer_within=60)
+            shop = await served(engine, feedback_within=60)
             impression, documents = await engine.rank(shop, "owl")
-            answered, _ = await engine.rank(shop, "owl")
-            await engine.feedback(answered, None)
+            reported, _ = await engine.rank(shop, "owl")
+            await engine.feedback(reported, None)
             clock.pass_by(60)
             in_time, _ = await engine.rank(shop, "owl")
             if swept:
                 await engine.sweep()
-                assert (await audit(engine)).answered == 1  # not yet
+                assert (await audit(engine)).closed == 1  # not yet
             clock.pass_by(0.002)
             if swept:
                 await engine.sweep()
             with pytest.raises(ExpiredError):
                 await engine.feedback(impression, documents[0]["id"])
             with pytest.raises(ExpiredError):
-                await engine.feedback(answered, None)
+                await engine.feedback(reported, None)
             assert await engine.feedback(in_time, None) == "learned"
             await engine.sweep()
-            assert (await audit(engine)).answered == 3
+            assert (await audit(engine)).closed == 3
 
     run(scenario())
 
 
-@pytest.mark.parametrize(("unanswered", "answer"), [("abandoned", TIMED_OUT), ("unseen", UNSEEN)])
-def test_no_answer_counts_as_the_owner_chose(place: Place, unanswered: str, answer: int) -> None:
+@pytest.mark.parametrize(("no_feedback", "outcome"), [("abandoned", TIMED_OUT), ("unseen", UNSEEN)])
+def test_no_feedback_counts_as_the_owner_chose(place: Place, no_feedback: str, outcome: int) -> None:
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock) as engine:
-            shop = await served(engine, answer_within=60, unanswered=unanswered)
+            shop = await served(engine, feedback_within=60, no_feedback=no_feedback)
             names = [(await engine.rank(shop, "owl"))[0] for _ in range(5)]
             await engine.feedback(names[2], None)
-            before = (await views.query(engine, shop, "owl"))["examined_by_slot"]
+            before = (await page_data.query(engine, shop, "owl"))["examined_by_slot"]
             clock.pass_by(61)
             await engine.sweep()
             await engine.sweep()
             found = await audit(engine)
-            assert [found.answers[key_of(name)] for name in names] == [answer, answer, ABANDONED, answer, answer]
-            about = await views.query(engine, shop, "owl")
+            assert [found.outcomes[key_of(name)] for name in names] == [outcome, outcome, ABANDONED, outcome, outcome]
+            about = await page_data.query(engine, shop, "owl")
             assert about["waiting"] == 0
-            learned = unanswered == "abandoned"
+            learned = no_feedback == "abandoned"
             assert (about["abandoned"], about["unseen"]) == ((5, 0) if learned else (1, 4))
             assert about["examined_by_slot"] == ([5, 5, 5] if learned else before)
-            assert views.about(engine, shop)["abandoned"] == about["abandoned"]
+            assert page_data.about(engine, shop)["abandoned"] == about["abandoned"]
 
     run(scenario())
 
 
-def test_no_answer_counts_although_its_learner_left_memory(place: Place) -> None:
+def test_no_feedback_counts_although_its_learner_left_memory(place: Place) -> None:
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock, budget=1) as engine:
-            shop = await served(engine, answer_within=60)
+            shop = await served(engine, feedback_within=60)
             for query in ("owl", "pike", "oak"):
                 await engine.rank(shop, query)
             await engine.sweep()
@@ -204,25 +204,25 @@ def test_no_answer_counts_although_its_learner_left_memory(place: Place) -> None
             clock.pass_by(61)
             await engine.sweep()
             await engine.sweep()
-            assert views.about(engine, shop)["abandoned"] == 3
+            assert page_data.about(engine, shop)["abandoned"] == 3
             await audit(engine)
 
     run(scenario())
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_no_answer_counts_although_the_service_was_down(place: Place, crash: bool) -> None:
+def test_no_feedback_counts_although_the_service_was_down(place: Place, crash: bool) -> None:
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock, crash=crash) as engine:
-            shop = await served(engine, answer_within=60)
+            shop = await served(engine, feedback_within=60)
             for query in ("owl", "pike", "oak"):
                 await engine.rank(shop, query)
         clock.pass_by(61)
         async with started(place, clock) as engine:
             await engine.sweep()
             await engine.sweep()
-            assert views.about(engine, engine.find("shop"))["abandoned"] == 3
+            assert page_data.about(engine, engine.collections.find("shop"))["abandoned"] == 3
             await audit(engine)
 
     run(scenario())
@@ -232,11 +232,11 @@ def test_statuses_over_http(place: Place) -> None:
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock) as engine, client_of(engine) as client:
-            await served(engine, answer_within=60)
+            await served(engine, feedback_within=60)
 
             async def tell(impression: str, clicked: Any) -> tuple[int, Any]:
-                answer = await client.post("/v1/feedback", json={"impression": impression, "clicked": clicked})
-                return answer.status_code, answer.json().get("status", answer.json().get("error"))
+                response = await client.post("/v1/feedback", json={"impression": impression, "clicked": clicked})
+                return response.status_code, response.json().get("status", response.json().get("error"))
 
             asked = await client.post("/v1/collections/shop/rank", json={"query": "owl"})
             assert asked.status_code == 200
@@ -258,7 +258,7 @@ def test_a_batch_takes_or_refuses_each_by_itself(place: Place) -> None:
         async with started(place) as engine, client_of(engine) as client:
             shop = await served(engine)
             one, two, three = [await engine.rank(shop, f"query {number}") for number in range(3)]
-            answers = [
+            reports = [
                 (one[0], one[1][0]["id"]),
                 ("unknown", None),
                 (two[0], "not shown"),
@@ -266,11 +266,11 @@ def test_a_batch_takes_or_refuses_each_by_itself(place: Place) -> None:
                 (one[0], None),
                 (three[0], None),
             ]
-            sent = {"feedback": [{"impression": name, "clicked": clicked} for name, clicked in answers]}
+            sent = {"feedback": [{"impression": name, "clicked": clicked} for name, clicked in reports]}
             told = await client.post("/v1/feedback/batch", json=sent)
             assert told.status_code == 200
             results = told.json()["results"]
-            assert [result["impression"] for result in results] == [name for name, _ in answers]
+            assert [result["impression"] for result in results] == [name for name, _ in reports]
             assert [result.get("status", result.get("error")) for result in results] == [
                 "learned",
                 "unknown",
@@ -279,6 +279,6 @@ def test_a_batch_takes_or_refuses_each_by_itself(place: Place) -> None:
                 "contradiction",
                 "learned",
             ]
-            assert (await audit(engine)).answered == 2
+            assert (await audit(engine)).closed == 2
 
     run(scenario())

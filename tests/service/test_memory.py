@@ -6,8 +6,8 @@ import random
 import pytest
 
 from tests.support.services import Clock, Place, audit, run, served, started
-from zoomrank.service import learner_cache as learners_module
-from zoomrank.service.http import page_data as views
+from zoomrank.service import learner_cache
+from zoomrank.service.http import page_data
 
 
 def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
@@ -27,7 +27,7 @@ def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 await engine.sweep()
                 assert engine.learners.size <= engine.learners.budget
                 assert len(engine.learners) < many / 4
-            assert views.about(engine, shop)["queries"] == many
+            assert page_data.about(engine, shop)["queries"] == many
             random_.shuffle(waiting)
             for start in range(0, many, 100):  # nearly all of them of learners that have left
                 told = await asyncio.gather(
@@ -39,13 +39,13 @@ def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 assert set(told) == {"learned"}
                 await engine.sweep()
             assert engine.learners.size <= engine.learners.budget
-            about = views.about(engine, shop)
+            about = page_data.about(engine, shop)
             assert (about["impressions"], about["satisfied"], about["abandoned"]) == (many, many // 2, many // 2)
-            assert (await views.queries(engine, shop, 0, 10))["total"] == many
+            assert (await page_data.queries(engine, shop, 0, 10))["total"] == many
         async with started(place, clock) as engine:
             assert not engine.learners  # they come when they are asked for
             found = await audit(engine)
-            assert (found.learners, found.answered) == (many, many)
+            assert (found.learners, found.closed) == (many, many)
 
     run(scenario())
 
@@ -57,7 +57,7 @@ def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqlite: Pl
             started(sqlite, clock, budget=1) as small,
             started(Place(sqlite.folder / "large"), clock) as large,
         ):
-            here, there = await served(small, answer_within=5), await served(large, answer_within=5)
+            here, there = await served(small, feedback_within=5), await served(large, feedback_within=5)
             for visit in range(150):
                 clock.pass_by(0.5)
                 query = f"query {visit % 7}"
@@ -74,7 +74,7 @@ def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqlite: Pl
             clock.pass_by(6)
             await small.sweep()
             await large.sweep()
-            assert small.totals == large.totals
+            assert small.outcomes == large.outcomes
             for number in range(7):
                 one = await small.learners.find(here, f"query {number}")
                 two = await large.learners.find(there, f"query {number}")
@@ -87,7 +87,7 @@ def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqlite: Pl
 
 
 def test_leaving_under_load_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learners_module, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 20)
 
     async def scenario() -> None:
         async with started(place, budget=1) as engine:
@@ -107,7 +107,7 @@ def test_leaving_under_load_loses_nothing(place: Place, monkeypatch: pytest.Monk
             await asyncio.gather(*(visit(number) for number in range(20)))
             sweeping.cancel()
             found = await audit(engine)
-            assert found.answered == len(found.answers) == 300
+            assert found.closed == len(found.outcomes) == 300
 
     run(scenario())
 
@@ -122,13 +122,13 @@ def test_what_is_said_of_queries_is_right_after_a_start(place: Place, crash: boo
                 for _ in range(number + 1):
                     name, documents = await engine.rank(shop, f"query {number}")
                     await engine.feedback(name, documents[0]["id"])
-            before = views.about(engine, shop)
-            listed = await views.queries(engine, shop, 0, 10)
+            before = page_data.about(engine, shop)
+            listed = await page_data.queries(engine, shop, 0, 10)
         async with started(place, clock) as engine:
             await engine.sweep()
-            shop = engine.find("shop")
-            assert views.about(engine, shop) == before
-            assert await views.queries(engine, shop, 0, 10) == listed
+            shop = engine.collections.find("shop")
+            assert page_data.about(engine, shop) == before
+            assert await page_data.queries(engine, shop, 0, 10) == listed
             assert [row["impressions"] for row in listed["queries"]] == [4, 3, 2, 1]
 
     run(scenario())
@@ -145,7 +145,9 @@ def test_the_most_asked_queries_come_first(place: Place, budget: int) -> None:
                 for _ in range(times):
                     await engine.rank(shop, f"query {number}")
                 await engine.sweep()
-            pages = [(await views.queries(engine, shop, offset, 4))["queries"] for offset in range(0, len(asked), 4)]
+            pages = [
+                (await page_data.queries(engine, shop, offset, 4))["queries"] for offset in range(0, len(asked), 4)
+            ]
             rows = [row for page in pages for row in page]
             assert [row["impressions"] for row in rows] == sorted(asked, reverse=True)
             assert rows[0]["query"] == "query 1"
@@ -158,20 +160,20 @@ def test_the_most_asked_queries_come_first(place: Place, budget: int) -> None:
     run(scenario())
 
 
-def test_answers_to_old_impressions_are_let_go_of(sqlite: Place) -> None:
+def test_outcomes_of_old_impressions_are_let_go_of(sqlite: Place) -> None:
     """A learner does not grow with every visitor it ever had."""
 
     async def scenario() -> None:
         clock = Clock()
         async with started(sqlite, clock) as engine:
-            shop = await served(engine, answer_within=10)
+            shop = await served(engine, feedback_within=10)
             for _ in range(1000):
                 clock.pass_by(0.1)
                 name, _ = await engine.rank(shop, "owl")
                 await engine.feedback(name, None)
             learner = await engine.learners.find(shop, "owl")
             assert learner is not None
-            assert len(learner.answers) < 300
+            assert len(learner.outcomes) < 300
             assert len(learner.marks) < 5
             await audit(engine)
 

@@ -81,8 +81,8 @@ def test_the_ranking_is_the_next_visitors(page: Page, address: str) -> None:
 def _visitors(client: Client, query: str, count: int) -> None:
     """So many visitors who click here and there."""
     for number in range(count):
-        answer = client.rank("library", query)
-        client.feedback(answer, answer.ids[number % 7] if number % 7 < len(answer.ids) else None)
+        shown = client.rank("library", query)
+        client.feedback(shown, shown.ids[number % 7] if number % 7 < len(shown.ids) else None)
 
 
 def test_the_zoom_tree_refines_itself(page: Page, address: str) -> None:
@@ -115,11 +115,11 @@ def test_simulated_visitors_teach_it(page: Page, address: str) -> None:
         page.wait_for_function("() => document.querySelector('[data-testid=play-visitors]').innerText.length > 0")
         for _ in range(100):
             page.wait_for_timeout(200)
-            if any(row["query"] == "simulated" and row["answered"] >= 100 for row in client.queries("library")):
+            if any(row["query"] == "simulated" and row["learned"] >= 100 for row in client.queries("library")):
                 break
         page.get_by_test_id("play-pause").click()
         counts = client.query("library", "simulated")
-    assert counts["answered"] >= 100
+    assert counts["learned"] >= 100
     assert counts["satisfied"] > 0
 
 

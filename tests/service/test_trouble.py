@@ -16,13 +16,15 @@ from tests.support.services import Clock, Place, audit, key_of, run, served, sma
 from zoomrank.documents import Collection
 from zoomrank.service import engine as engine_module
 from zoomrank.service.engine import Engine
-from zoomrank.service.http import page_data as views
-from zoomrank.service.refusals import ExistsError, ServiceError, StorageError, UnknownError
+from zoomrank.service.http import page_data
+from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage import journal as journal_module
-from zoomrank.service.storage import stores as stores_module
+from zoomrank.service.storage import postgres_store, sqlite_store
+from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.store import Batch, StoredCollection
+from zoomrank.service.storage.outcomes import WAITING
+from zoomrank.service.storage.store import StoredCollection
 
 
 def _write_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,14 +47,14 @@ def test_one_damaged_learner_does_not_end_all_sweeping(
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock) as engine:
-            await engine.rank(await served(engine, answer_within=60), "bad")
-            engine.learners._write(await engine.known(engine.find("shop"), "bad"))
-            engine.journal.batch.snapshots[-1] = engine.journal.batch.snapshots[-1]._replace(content=b"\0")
+            await engine.rank(await served(engine, feedback_within=60), "bad")
+            engine.learners._write(await engine.known(engine.collections.find("shop"), "bad"))
+            engine.journal.unwritten.snapshots[-1] = engine.journal.unwritten.snapshots[-1]._replace(content=b"\0")
             await engine.journal.written()
-            (await engine.known(engine.find("shop"), "bad")).written = 10**9  # as a crash would have it
+            (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
         engine = Engine(place.open(), place.folder, 2**30, clock)
         await engine.start()
-        shop = engine.find("shop")
+        shop = engine.collections.find("shop")
         await engine.rank(shop, "good")
         clock.pass_by(61)
         while (await engine.known(shop, "good")).counts.abandoned == 0:
@@ -123,7 +125,7 @@ def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
         asyncio.get_running_loop().set_exception_handler(lambda _, about: said.append(about["message"]))
         clock = Clock()
         async with started(sqlite, clock) as engine:
-            shop = await served(engine, answer_within=60)
+            shop = await served(engine, feedback_within=60)
             for _ in range(20):
                 await engine.rank(shop, "owl")
             clock.pass_by(61)
@@ -158,7 +160,7 @@ def test_an_impression_from_the_future_does_not_keep_others_open(sqlite: Place) 
     async def scenario() -> None:
         clock = Clock()
         async with started(sqlite, clock) as engine:
-            shop = await served(engine, answer_within=60)
+            shop = await served(engine, feedback_within=60)
             clock.pass_by(86_400)
             await engine.rank(shop, "owl")
             clock.pass_by(-86_400)  # somebody has put it right
@@ -185,7 +187,7 @@ def test_lists_are_right_while_a_learner_leaves(sqlite: Place, monkeypatch: pyte
                 return since(learners)
 
             monkeypatch.setattr(engine.store, "since_snapshots", leave_meanwhile)
-            rows = (await views.queries(engine, shop, 0, 10))["queries"]
+            rows = (await page_data.queries(engine, shop, 0, 10))["queries"]
             assert len(engine.learners) == 1
             assert {row["query"]: row["impressions"] for row in rows} == {"owl": 3, "other": 1}
 
@@ -195,7 +197,7 @@ def test_lists_are_right_while_a_learner_leaves(sqlite: Place, monkeypatch: pyte
 # Learning.
 
 
-def test_an_answer_that_could_not_be_learned_was_not_heard(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feedback_that_could_not_be_learned_was_not_heard(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_memory(*_: Any) -> None:
         raise MemoryError
 
@@ -205,12 +207,12 @@ def test_an_answer_that_could_not_be_learned_was_not_heard(place: Place, monkeyp
             name, documents = await engine.rank(shop, "owl")
             learner = await engine.known(shop, "owl")
             with monkeypatch.context() as patched:
-                patched.setattr(learner.ranker, "absorb", no_memory)
+                patched.setattr(learner.ranker, "learn_arrays", no_memory)
                 with pytest.raises(MemoryError):
                     await engine.feedback(name, documents[0]["id"])
             assert await engine.feedback(name, documents[0]["id"]) == "learned"
         async with started(place) as engine:
-            assert (await audit(engine)).answers[key_of(name)] == 0
+            assert (await audit(engine)).outcomes[key_of(name)] == 0
 
     run(scenario())
 
@@ -228,7 +230,7 @@ def test_who_wants_to_rank_is_not_kept_waiting_by_those_who_look(sqlite: Place) 
                     try:
                         await engine.known(shop, "owl")
                         await asyncio.sleep(0)
-                    except UnknownError:
+                    except NotFoundError:
                         continue
 
             looks = [asyncio.create_task(look()) for _ in range(2)]
@@ -246,7 +248,7 @@ def test_who_wants_to_rank_is_not_kept_waiting_by_those_who_look(sqlite: Place) 
 
 
 @pytest.mark.parametrize("slow", [False, True])
-def test_a_request_in_flight_when_it_stops_is_answered(
+def test_a_request_in_flight_when_it_stops_hears_of_it(
     place: Place, monkeypatch: pytest.MonkeyPatch, slow: bool
 ) -> None:
     if slow:
@@ -297,14 +299,16 @@ def test_collections_in_the_making_do_not_keep_rankings_waiting(sqlite: Place) -
                 return small_collection()
 
             many = (os.cpu_count() or 1) + 8
-            making = [asyncio.create_task(engine.add_collection(f"c{n}", make, Settings(slots=3))) for n in range(many)]
+            making = [
+                asyncio.create_task(engine.collections.add(f"c{n}", make, Settings(slots=3))) for n in range(many)
+            ]
             await asyncio.sleep(0.05)
             try:
                 await asyncio.wait_for(engine.rank(shop, "owl"), 10)
             finally:
                 go.set()
                 await asyncio.gather(*making)
-            assert len(engine.served) == many + 1
+            assert len(engine.collections.by_name) == many + 1
 
     run(scenario())
 
@@ -337,11 +341,11 @@ def test_a_collection_whose_keeping_was_reported_as_failed_can_be_had(
             with monkeypatch.context() as patched:
                 patched.setattr(engine.store, "add_collection", keep_and_fail)
                 shop = await served(engine)
-                del engine.served["shop"]  # as if that had come true only after somebody had looked
+                del engine.collections.by_name["shop"]  # as if that had come true only after somebody had looked
                 with pytest.raises(ExistsError):
                     await served(engine, slots=2)
-                assert engine.find("shop").id == shop.id
-                await engine.rank(engine.find("shop"), "owl")
+                assert engine.collections.find("shop").id == shop.id
+                await engine.rank(engine.collections.find("shop"), "owl")
             await audit(engine)
 
     run(scenario())
@@ -367,9 +371,9 @@ def test_a_collection_is_there_though_nobody_waited_for_it(sqlite: Place, monkey
             with pytest.raises(ExistsError):
                 await served(engine)
             go.set()
-            while "shop" not in engine.served:
+            while "shop" not in engine.collections.by_name:
                 await asyncio.sleep(0.005)
-            await engine.rank(engine.find("shop"), "owl")
+            await engine.rank(engine.collections.find("shop"), "owl")
 
     run(scenario())
 
@@ -379,7 +383,7 @@ def test_a_collection_is_there_though_nobody_waited_for_it(sqlite: Place, monkey
 
 def test_the_log_of_sqlite_begins_anew_under_load(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Something is written whenever it is tidied, so it is never empty by itself."""
-    monkeypatch.setattr(stores_module, "_LONG_LOG", 100)
+    monkeypatch.setattr(sqlite_store, "_LONG_LOG", 100)
     store = sqlite.open()
     log = sqlite.folder / "zoomrank.sqlite-wal"
     stop = threading.Event()
@@ -395,7 +399,7 @@ def test_the_log_of_sqlite_begins_anew_under_load(sqlite: Place, monkeypatch: py
         until = time.monotonic() + 0.5
         while time.monotonic() < until:
             place += 1
-            store.write(Batch(events=[(place, Event(place % 300, place, 1.0, None, b"x" * 1000))]))
+            store.write(Batch(events=[(place, Event(place % 300, place, 1.0, WAITING, b"x" * 1000))]))
         sizes.append(log.stat().st_size)
     stop.set()
     tidying.join()
@@ -411,7 +415,7 @@ def test_a_commit_of_postgres_that_comes_true_after_the_connection_was_lost(on_p
     async def scenario() -> None:
         clock = Clock()
         async with started(on_postgres, clock) as engine:
-            shop = await served(engine, answer_within=60)
+            shop = await served(engine, feedback_within=60)
             name, documents = await engine.rank(shop, "owl")
             undo = await asyncio.to_thread(_slow_commits, on_postgres)
             telling = asyncio.create_task(engine.feedback(name, documents[0]["id"]))
@@ -438,7 +442,7 @@ def test_a_commit_of_postgres_that_comes_true_after_the_connection_was_lost(on_p
 
 
 def _slow_commits(place: Place) -> Callable[[], None]:
-    """Let the server take a second to commit an answer; returns what undoes that."""
+    """Let the server take a second to commit feedback; returns what undoes that."""
     import psycopg
 
     def execute(*statements: str) -> None:
@@ -450,7 +454,7 @@ def _slow_commits(place: Place) -> Callable[[], None]:
         "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN PERFORM pg_sleep(1.0); RETURN NULL; END $$",
         "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON events DEFERRABLE INITIALLY DEFERRED "
-        "FOR EACH ROW WHEN (NEW.answer IS NOT NULL) EXECUTE FUNCTION slow()",
+        f"FOR EACH ROW WHEN (NEW.outcome <> {WAITING}) EXECUTE FUNCTION slow()",
     )
     return lambda: execute("DROP TRIGGER slow ON events", "DROP FUNCTION slow")
 
@@ -458,7 +462,7 @@ def _slow_commits(place: Place) -> Callable[[], None]:
 def test_nobody_waits_for_ever_for_a_lock_of_postgres(on_postgres: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     import psycopg
 
-    monkeypatch.setitem(stores_module._LIMITS, "options", "-c lock_timeout=200ms")
+    monkeypatch.setitem(postgres_store._LIMITS, "options", "-c lock_timeout=200ms")
 
     async def scenario() -> None:
         async with started(on_postgres) as engine:

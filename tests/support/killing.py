@@ -22,9 +22,9 @@ from typing import Any
 
 from tests.support.services import Audit, Place, audit, key_of, run, served, small_collection
 from zoomrank.service.engine import Engine
-from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, WAITING
 
-SETTINGS: dict[str, Any] = {"slots": 3, "answer_within": 1.0}  # some answers come too late
+SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
 QUERIES = [f"query {number}" for number in range(12)]
 _TIMEOUT = 30
 
@@ -32,10 +32,10 @@ _TIMEOUT = 30
 def main() -> None:
     """Fork servers."""
     from zoomrank.service import engine as engine_module
-    from zoomrank.service import learner_cache as learners_module
+    from zoomrank.service import learner_cache
     from zoomrank.service.server import make_server
 
-    learners_module.SNAPSHOT_EVERY, engine_module.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
+    learner_cache.SNAPSHOT_EVERY, engine_module.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
     _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children = []
@@ -81,9 +81,9 @@ class Nursery:
     def start(self, place: Place, memory: int) -> tuple[int, str]:
         """A server's process, and its address."""
         pid = self.begin(place, memory)
-        answer = self._answer()
-        assert answer["pid"] == pid
-        return pid, answer["address"]
+        said = self._said()
+        assert said["pid"] == pid
+        return pid, said["address"]
 
     def begin(self, place: Place, memory: int) -> int:
         """A server's process; nobody waits until it serves."""
@@ -91,16 +91,16 @@ class Nursery:
         order = {"folder": str(place.folder), "address": place.address, "memory": memory}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-        return int(self._answer(pid_only=True)["pid"])
+        return int(self._said(pid_only=True)["pid"])
 
-    def _answer(self, pid_only: bool = False) -> dict[str, Any]:
+    def _said(self, pid_only: bool = False) -> dict[str, Any]:
         assert self._process.stdout is not None
         while True:
             line = self._process.stdout.readline()
             assert line, "a server did not start"
-            answer: dict[str, Any] = json.loads(line)
-            if pid_only == ("address" not in answer):  # that of one that was killed as it said so is not wanted
-                return answer
+            said: dict[str, Any] = json.loads(line)
+            if pid_only == ("address" not in said):  # that of one that was killed as it said so is not wanted
+                return said
 
     def close(self) -> None:
         with contextlib.suppress(BrokenPipeError):
@@ -140,7 +140,7 @@ class Memory:
 
 
 class Client(threading.Thread):
-    """Asks and answers until it is cut off."""
+    """Asks and reports until it is cut off."""
 
     def __init__(self, address: str, memory: Memory, seed: int) -> None:
         super().__init__(daemon=True)
@@ -188,15 +188,15 @@ class Client(threading.Thread):
             before = impression in self.memory.told
             if not before:
                 self.memory.unsure[impression] = clicked
-        status, answer = self._post(connection, "/v1/feedback", {"impression": impression, "clicked": clicked})
-        assert status in (200, 410), (status, answer)
+        status, content = self._post(connection, "/v1/feedback", {"impression": impression, "clicked": clicked})
+        assert status in (200, 410), (status, content)
         with self.memory.lock:
             if status == 410:
                 self.memory.expired += 1
                 self.memory.unsure.pop(impression, None)
                 return
-            assert not (before and answer["status"] == "learned"), "applied twice"
-            self.memory.repeated += answer["status"] == "repeated"
+            assert not (before and content["status"] == "learned"), "applied twice"
+            self.memory.repeated += content["status"] == "repeated"
             self.memory.told[impression] = clicked
             self.memory.unsure.pop(impression, None)
 
@@ -213,13 +213,13 @@ def check(place: Place, memory: Memory) -> Audit:
         finally:
             await engine.stop()
         for impression in memory.shown:
-            assert key_of(impression) in found.answers, "an impression was lost"
+            assert key_of(impression) in found.outcomes, "an impression was lost"
         for impression, clicked in memory.told.items():
             slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
-            assert found.answers[key_of(impression)] == slot, "feedback was lost"
+            assert found.outcomes[key_of(impression)] == slot, "feedback was lost"
         for impression, clicked in memory.unsure.items():
             slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
-            assert found.answers[key_of(impression)] in (None, slot, TIMED_OUT, UNSEEN)
+            assert found.outcomes[key_of(impression)] in (WAITING, slot, TIMED_OUT, UNSEEN)
         return found
 
     found = run(scenario())
@@ -265,8 +265,8 @@ def torment(place: Place, kills: int, seed: int, clients: int = 4, longest: floa
         "repeated": memory.repeated,
         "expired": memory.expired,
         "never heard of": len(memory.unsure),
-        "impressions in the log": len(found.answers),
-        "answers in the log": found.answered,
+        "impressions in the log": len(found.outcomes),
+        "outcomes in the log": found.closed,
         "learners": found.learners,
     }
 

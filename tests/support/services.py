@@ -13,15 +13,16 @@ import httpx
 
 from zoomrank.documents import Collection
 from zoomrank.service.engine import Engine
+from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import make_app
-from zoomrank.service.query_learner import Learner
-from zoomrank.service.served_collection import Served
+from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage import store as stored_as
-from zoomrank.service.storage.events import UNSEEN, Event, is_satisfied
+from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.opening import open_store
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
 from zoomrank.service.storage.store import Store
-from zoomrank.service.storage.stores import open_store
 
 START = 1_700_000_000.0  # an ordinary day
 BRANCHES, TWIGS, LEAVES = 4, 3, 3
@@ -104,11 +105,11 @@ async def abandon(engine: Engine) -> None:
     engine.store.close()
 
 
-async def served(engine: Engine, name: str = "shop", **settings: Any) -> Served:
+async def served(engine: Engine, name: str = "shop", **settings: Any) -> ServedCollection:
     """The small collection, served."""
-    if name in engine.served:
-        return engine.served[name]
-    return await engine.add_collection(name, small_collection, Settings(**{"slots": 3, **settings}))
+    if name in engine.collections.by_name:
+        return engine.collections.by_name[name]
+    return await engine.collections.add(name, small_collection, Settings(**{"slots": 3, **settings}))
 
 
 @contextlib.asynccontextmanager
@@ -125,28 +126,29 @@ async def client_of(
 class Audit:
     """What the log of a store says."""
 
-    answers: dict[tuple[int, int], int | None] = field(default_factory=dict)  # of each (learner, impression)
+    outcomes: dict[tuple[int, int], Outcome] = field(default_factory=dict)  # of each (learner, impression)
     learners: int = 0
 
     @property
-    def answered(self) -> int:
-        return sum(answer is not None for answer in self.answers.values())
+    def closed(self) -> int:
+        return sum(outcome != WAITING for outcome in self.outcomes.values())
 
 
 async def audit(engine: Engine) -> Audit:
     """Check that log, learners, counts and activity agree: every learner is what its whole log makes of it."""
     found = Audit()
-    activity: Counter[tuple[int, int]] = Counter()
+    activity: dict[int, Counter[Outcome]] = {}
     places: set[int] = set()
     for number, collection, query in engine.store._read("SELECT id, collection, query FROM learners ORDER BY id"):
-        where = engine._by_id[collection]
+        where = engine.collections.by_id[collection]
         log = list(engine.store.events(number))
         assert [place for place, _ in log] == sorted({place for place, _ in log})
         assert places.isdisjoint(place for place, _ in log)
         places.update(place for place, _ in log)
         for _, event in log:
-            _audit_event(found, activity, collection, event)
-        replayed = Learner.restored(number, where.bandit, where.settings, None)
+            _audit_event(found, event)
+            activity.setdefault(collection, Counter())[event.outcome] += 1
+        replayed = QueryLearner.restored(number, where.bandit, where.settings, None)
         replayed.replay(event for _, event in log)
         live = await engine.learners.find(where, query)
         assert live is not None
@@ -155,26 +157,30 @@ async def audit(engine: Engine) -> Audit:
         assert live.snapshot() == replayed.snapshot(), f"learner {number} is not what its log makes of it"
         found.learners += 1
     assert len(places) == engine.store._read("SELECT COUNT(*) FROM events")[0][0], "events of unknown learners"
-    assert {key: count for key, count in engine.store.totals().items() if count} == dict(activity)
-    assert {key: count for key, count in engine.totals.items() if count} == dict(activity)
+    _audit_counts(engine, activity)
     assert sum(engine.learners.queries.values()) == found.learners
     return found
 
 
-def _audit_event(found: Audit, activity: Counter[tuple[int, int]], collection: int, event: Event) -> None:
+def _audit_event(found: Audit, event: Event) -> None:
     key = (event.learner, event.number)
-    if event.answer is None:
-        assert key not in found.answers, "shown twice"
-        found.answers[key] = None
-        activity[collection, stored_as.SHOWN] += 1
-        return
-    assert found.answers[key] is None, "answered twice"
-    found.answers[key] = event.answer
-    if is_satisfied(event.answer):
-        activity[collection, event.answer] += 1
-        activity[collection, stored_as.SATISFIED] += 1
+    if event.outcome == WAITING:
+        assert key not in found.outcomes, "shown twice"
     else:
-        activity[collection, stored_as.UNSEEN if event.answer == UNSEEN else stored_as.ABANDONED] += 1
+        assert found.outcomes[key] == WAITING, "closed twice"
+    found.outcomes[key] = event.outcome
+
+
+def _audit_counts(engine: Engine, activity: dict[int, Counter[Outcome]]) -> None:
+    """Check what is said of collections against the log."""
+    for counts in (engine.store.outcomes(), engine.outcomes):
+        assert {collection: +outcomes for collection, outcomes in counts.items() if +outcomes} == activity
+    for collection, outcomes in activity.items():
+        served = engine.collections.by_id[collection]
+        about = page_data.about(engine, served)
+        assert about["impressions"] == outcomes[WAITING]
+        assert about["satisfied"] == sum(outcomes[slot] for slot in range(served.settings.slots))
+        assert about["abandoned"] == outcomes[ABANDONED] + outcomes[TIMED_OUT]
 
 
 def key_of(impression: str) -> tuple[int, int]:

@@ -141,7 +141,7 @@ def test_other_questions_to_users() -> None:
     with pytest.raises(errors.ParameterError, match="visitors must be a whole number"):
         USERS.clicks([0], 2.7)  # type: ignore[arg-type]
     users = Independent(zr.DocumentTree.exponential(depth=7), np.random.default_rng(0).random(128) / 2)
-    with pytest.raises(errors.TooLargeError, match="more than 10 evaluations"):
+    with pytest.raises(errors.SearchTooLargeError, match="more than 10 evaluations"):
         users.optimum(5, limit=10)
 
 

@@ -7,17 +7,16 @@ import pytest
 
 from tests.reference import relevance
 from tests.support.trees import lipschitz_mean, random_network, random_tree
-from tests.users.test_network import table_of
+from tests.users.test_tree_network import table_of
 from zoomrank import DocumentTree, FiniteMetric
 from zoomrank.errors import ParameterError, UnknownDocumentError
-from zoomrank.spaces import EdgeWeightedTree
+from zoomrank.spaces import EdgeWeightedTree, StretchedSpace
 from zoomrank.users import (
+    CheckSampling,
     ExpressivenessBound,
     Independent,
     MetricNetwork,
     Mixture,
-    Sampling,
-    Stretched,
     TreeNetwork,
     check_continuity,
     check_correlation,
@@ -77,7 +76,9 @@ def test_theorem_3_1_on_a_tree_with_any_edge_lengths() -> None:
 def test_theorem_3_1_sampled_at_full_scale() -> None:
     tree = DocumentTree.exponential()
     users = two_peaks(tree, seed=7, reading="mutations")
-    found = check_correlation(users, ExpressivenessBound(tree, users.mean()), sampling=Sampling(sets=20, documents=3))
+    found = check_correlation(
+        users, ExpressivenessBound(tree, users.mean()), sampling=CheckSampling(sets=20, documents=3)
+    )
     assert found.holds
     assert not found.exhaustive
     assert found.sets == 21
@@ -87,7 +88,7 @@ def test_theorem_3_1_sampled_at_full_scale() -> None:
 def test_a_sampled_check_finds_what_is_wrong() -> None:
     tree = DocumentTree.exponential(depth=6, branching=2, epsilon=0.5)
     unrelated = Independent(tree, np.full(64, 0.5))
-    found = check_correlation(unrelated, tree, sampling=Sampling(sets=5))
+    found = check_correlation(unrelated, tree, sampling=CheckSampling(sets=5))
     assert not found.holds
     assert found.ratio == pytest.approx(0.5 / 0.5**5)  # neighbours differ half of the time
     assert found.pair is not None
@@ -124,8 +125,8 @@ def test_equivalence_lemma(seed: int) -> None:
     assert isinstance(tree, DocumentTree)
     least = check_continuity(users, tree).ratio  # D times this is the smallest multiple that makes it L-continuous
     if 0 < least < np.inf:
-        assert check_continuity(users, Stretched(tree, least)).holds
-        assert check_correlation(users, Stretched(tree, 2 * least)).holds
+        assert check_continuity(users, StretchedSpace(tree, least)).holds
+        assert check_correlation(users, StretchedSpace(tree, 2 * least)).holds
         assert check_correlation(users, tree).ratio >= least - 1e-9  # and correlation is the stronger notion
 
 
@@ -133,8 +134,8 @@ def test_the_factor_two_of_the_equivalence_lemma_is_needed() -> None:
     tree = DocumentTree.from_parents([-1, 0, 0], width=[1, 0, 0])
     users = Independent(tree, [0.01, 0.01])
     least = check_continuity(users, tree).ratio
-    assert check_correlation(users, Stretched(tree, 2 * least)).holds
-    assert check_correlation(users, Stretched(tree, 1.9 * least)).ratio > 1
+    assert check_correlation(users, StretchedSpace(tree, 2 * least)).holds
+    assert check_correlation(users, StretchedSpace(tree, 1.9 * least)).ratio > 1
 
 
 def test_the_bound_is_equation_10() -> None:
@@ -150,7 +151,7 @@ def test_the_bound_is_equation_10() -> None:
 
 def test_a_single_document_and_tiny_distances() -> None:
     alone = DocumentTree.exponential(depth=0)
-    assert check_continuity(Independent(alone, [0.3]), alone, sampling=Sampling(exhaustive=False)).holds
+    assert check_continuity(Independent(alone, [0.3]), alone, sampling=CheckSampling(exhaustive=False)).holds
     close = DocumentTree.from_parents([-1, 0, 0], width=[1e-12, 0, 0])
     assert not check_correlation(Independent(close, [1e-10, 1e-10]), close).holds
 
@@ -199,19 +200,19 @@ def test_the_evaluation_rule_is_not_quite_the_theory() -> None:
     assert report.consistency_error < 1e-12
     assert report.rarity_ratio == pytest.approx(3.567, abs=0.001)
     assert check_continuity(users, tree, conditional=False).holds
-    assert 1.0 < check_continuity(users, tree, sampling=Sampling(sets=30, documents=3)).ratio < 2.0
+    assert 1.0 < check_continuity(users, tree, sampling=CheckSampling(sets=30, documents=3)).ratio < 2.0
 
 
 def test_refusals() -> None:
     tree = DocumentTree.exponential(depth=5, branching=2)
     users = Independent(tree, np.full(32, 0.1))
     with pytest.raises(ParameterError, match="too many"):
-        check_continuity(users, tree, sampling=Sampling(exhaustive=True))
+        check_continuity(users, tree, sampling=CheckSampling(exhaustive=True))
     with pytest.raises(ParameterError, match="at least one"):
-        check_continuity(users, tree, sampling=Sampling(sets=0))
+        check_continuity(users, tree, sampling=CheckSampling(sets=0))
     with pytest.raises(UnknownDocumentError, match="same documents"):
         check_continuity(users, DocumentTree.exponential(depth=4, branching=2))
     with pytest.raises(ParameterError, match="above 0"):
         ExpressivenessBound(tree, np.zeros(32))
     with pytest.raises(ParameterError, match="positive"):
-        Stretched(tree, 0)
+        StretchedSpace(tree, 0)

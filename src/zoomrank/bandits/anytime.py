@@ -1,5 +1,5 @@
 """`Anytime`: a learner that needs no horizon, by doubling (Section 4.3): phase i is a fresh one for 2^i counted
-rounds.
+visits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,30 @@ from zoomrank.numbers import Array, Seed
 
 
 class Anytime(Bandit):
-    """The anytime version of a bandit. What depends on the horizon takes each phase's own length for it."""
+    """The anytime version of a bandit: what depends on the horizon takes each phase's own length for it.
+
+    Parameters
+    ----------
+    bandit : Bandit
+        The bandit of each phase; it is made afresh after 1, 2, 4, 8, … visits.
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> bandit = Anytime(EXP3(DocumentTree.exponential(depth=2)), seed=0)
+    >>> for _ in range(500):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 3))
+    >>> sum(bandit.select().document == 3 for _ in range(100)) > 50
+    True
+
+    References
+    ----------
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.3: the doubling
+    trick.
+    """
 
     anytime = True
 
@@ -30,7 +53,7 @@ class Anytime(Bandit):
         return {"bandit": self.bandit}
 
     def fresh_state(self, slots: int) -> Any:
-        """Phase 0, which lasts one round."""
+        """Phase 0, which lasts one visit."""
         bandit = self.bandit
         if isinstance(bandit, EXP3) and bandit.horizon is None:
             bandit = EXP3(bandit.tree, horizon=1)

@@ -7,36 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.interface import (
-    Bandit,
-    Clock,
-    Feedback,
-    Strategy,
-    endless,
-    on_reset,
-    on_roomy,
-    on_select,
-    on_subtree,
-    on_update,
-)
-from zoomrank.bandits.state.tree_view import Grove
+from zoomrank.bandits.interface import Bandit, Strategy
+from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentId, DocumentTree
 
 
-class Pinned(NamedTuple):
-    """What `Fixed` knows."""
+class FixedParameters(NamedTuple):
+    """What `Fixed` shows."""
 
     pinned: Array  # the document of each slot
 
 
-UniformState = flat("UniformState", Grove, Clock)
-FixedState = flat("FixedState", Grove, Pinned, Clock)
+UniformState = flat("UniformState", TreeView, Clock)
+FixedState = flat("FixedState", TreeView, FixedParameters, Clock)
 
 
-@on_select(UniformState)
 def _select_uniform(
     state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
 ) -> tuple[Scalar, Scalar]:
@@ -46,39 +35,24 @@ def _select_uniform(
     return np.int64(rng.random() * len(state.leaf)), 1.0
 
 
-@on_select(FixedState)
 def _select_fixed(
     state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
 ) -> tuple[Scalar, Scalar]:
     return state.pinned[slot], 1.0
 
 
-@on_subtree(UniformState)
-@on_subtree(FixedState)
-def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return np.int64(state.leaf[strategy])
-
-
-@on_update(UniformState)
-@on_update(FixedState)
-def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
+def _learn_nothing(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     pass
 
 
-@on_reset(UniformState)
-@on_reset(FixedState)
-def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    pass
-
-
-@on_roomy(UniformState)
-@on_roomy(FixedState)
-def _roomy(state: Any) -> Scalar:
-    return len(state.leaf) > 0
+register(UniformState, select=_select_uniform, update=_learn_nothing)
+register(FixedState, select=_select_fixed, update=_learn_nothing)
 
 
 class _Ignorant(Bandit):
-    """Knows nothing of any document."""
+    """Knows nothing of any document, and goes on like that for ever."""
+
+    anytime = True
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
         """The document itself, of which nothing is known."""
@@ -86,9 +60,28 @@ class _Ignorant(Bandit):
 
 
 class Uniform(_Ignorant):
-    """A random document every time."""
+    """A random document every time: the baseline at the bottom.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
+
+    Examples
+    --------
+    >>> Uniform(DocumentTree.exponential(depth=3), seed=0).select().document
+    5
+
+    References
+    ----------
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 6: the random
+    baseline.
+    """
 
     restrictable = True
+    growable = True
 
     def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
         """There is nothing to move."""
@@ -97,11 +90,31 @@ class Uniform(_Ignorant):
 
     def fresh_state(self, slots: int) -> Any:
         """Nothing to know."""
-        return UniformState(*self.grove, *endless(slots))
+        return UniformState(*self.view, *endless(slots))
 
 
 class Fixed(_Ignorant):
-    """Always the same document, one for each slot."""
+    """Always the same document, one for each slot.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    documents : sequence of DocumentId
+        What to show, slot by slot.
+    seed : int, numpy.random.Generator or None
+        Has no say in anything.
+
+    Examples
+    --------
+    >>> Fixed(DocumentTree.exponential(depth=3), [4]).select().document
+    4
+
+    References
+    ----------
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 6: the greedy
+    optimum, which learners are measured by, is a fixed ranking.
+    """
 
     def __init__(self, tree: DocumentTree, documents: Sequence[DocumentId], *, seed: Seed = None) -> None:
         super().__init__(tree, seed)
@@ -122,4 +135,4 @@ class Fixed(_Ignorant):
         """The given documents."""
         if slots != len(self._positions):
             raise SlotsError(f"{len(self._positions)} documents were given for {slots} slots.")
-        return FixedState(*self.grove, self._positions, *endless(slots))
+        return FixedState(*self.view, self._positions, *endless(slots))

@@ -12,20 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.interface import (
-    Bandit,
-    Clock,
-    Feedback,
-    Strategy,
-    endless,
-    on_reset,
-    on_roomy,
-    on_select,
-    on_subtree,
-    on_update,
-)
+from zoomrank.bandits.exploration import checked_horizon
+from zoomrank.bandits.interface import Bandit, Strategy
+from zoomrank.bandits.kernels import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
-from zoomrank.bandits.state.tree_view import Grove
+from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import HorizonError
 from zoomrank.numbers import Array, Seed
@@ -34,14 +25,19 @@ from zoomrank.spaces import DocumentTree
 LARGEST_TOTAL = 1e200  # weights are scaled down before their sum could overflow
 
 
-class Weights(NamedTuple):
-    """What EXP3 knows of its arms, a row per slot."""
+class EXP3Parameters(NamedTuple):
+    """How often EXP3 draws uniformly."""
 
     gamma: Array  # γ, per slot
+
+
+class EXP3Weights(NamedTuple):
+    """What EXP3 knows of its arms, a row per slot."""
+
     weight: Array  # the sum of the weights below each node of the tree over the arms
 
 
-EXP3State = flat("EXP3State", Grove, Arms, Weights, Clock)
+EXP3State = flat("EXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, Clock)
 
 
 @inlined
@@ -120,29 +116,19 @@ def fresh_weights(state: Any, slot: Scalar, arms: Scalar, horizon: Scalar) -> No
         below *= FAN
 
 
-@on_select(EXP3State)
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     return random_arm(state, slot, rng)
 
 
-@on_subtree(EXP3State)
-def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return np.int64(state.leaf[strategy])
-
-
-@on_update(EXP3State)
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reinforce_arm(state, slot, feedback.pick, feedback.chance, feedback.reward)
 
 
-@on_reset(EXP3State)
 def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     fresh_weights(state, slot, len(state.leaf), horizon)
 
 
-@on_roomy(EXP3State)
-def _roomy(state: Any) -> Scalar:
-    return len(state.arms) > 0
+register(EXP3State, select=_select, update=_update, reset=_reset)
 
 
 @compiled
@@ -152,13 +138,38 @@ def _start(state: Any, arms: Scalar, horizon: Scalar) -> None:
 
 
 class EXP3(Bandit):
-    """EXP3 with the documents as arms; it has to know the horizon, unless `Grid` or `Anytime` sets it."""
+    """EXP3 with the documents as arms: exponential weights, which rewards that anybody may choose cannot fool.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live; only they matter.
+    horizon : int or None
+        How many visits there will be, which it has to know unless `Grid` or `Anytime` sets it.
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
+
+    Examples
+    --------
+    >>> bandit = EXP3(DocumentTree.exponential(depth=2), horizon=200, seed=0)
+    >>> for _ in range(200):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 3))
+    >>> sum(bandit.select().document == 3 for _ in range(100)) > 50
+    True
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund and Schapire, *The nonstochastic multiarmed bandit problem*, SIAM Journal on Computing
+    32 (2002), as Slivkins, Radlinski and Gollapudi use it in *Ranked bandits in metric spaces*, JMLR 14 (2013),
+    Section 4.
+    """
+
+    needs_horizon = True
 
     def __init__(self, tree: DocumentTree, *, horizon: int | None = None, seed: Seed = None) -> None:
         super().__init__(tree, seed)
-        if horizon is not None and horizon < 1:
-            raise HorizonError(f"A horizon of {horizon} rounds is too short.")
-        self.horizon = horizon
+        self.horizon = checked_horizon(horizon)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -168,7 +179,7 @@ class EXP3(Bandit):
     def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
         """The parts of a state with room for this many arms."""
         arms, nodes = fresh_arms(slots, most)
-        return (*arms, *Weights(np.zeros(slots), np.zeros((slots, nodes))))
+        return (*arms, np.zeros(slots), np.zeros((slots, nodes)))
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
         """The document itself."""
@@ -177,8 +188,8 @@ class EXP3(Bandit):
     def fresh_state(self, slots: int) -> Any:
         """Every document an arm of weight 1."""
         if self.horizon is None:
-            raise HorizonError("EXP3 has to know how many rounds there will be: horizon=..., or wrap it in Anytime.")
-        state = EXP3State(*self.grove, *self.arm_state(slots, len(self.tree)), *endless(slots))
+            raise HorizonError("EXP3 has to know how many visits there will be: horizon=..., or wrap it in Anytime.")
+        state = EXP3State(*self.view, *self.arm_state(slots, len(self.tree)), *endless(slots))
         _start(state, len(self.tree), float(self.horizon))
         return state
 

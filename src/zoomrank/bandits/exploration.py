@@ -3,11 +3,34 @@
 The paper proves its bounds for C = 4 log T ("pessimistic") and finds C = 1 ("optimistic") far better in practice.
 """
 
-import math
+from __future__ import annotations
 
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.interface import Bandit
+from zoomrank.compiled import Scalar, inlined
 from zoomrank.errors import ExplorationError, HorizonError
+from zoomrank.numbers import Array, Seed
+from zoomrank.spaces import DocumentTree
 
 Exploration = str | float
+
+
+class ExplorationParameters(NamedTuple):
+    """How wide confidence radii are."""
+
+    constant: Array  # C of the confidence radius, per slot
+    pessimistic: bool  # C follows the horizon when a learner is made afresh
+
+
+@inlined
+def follow_horizon(state: Any, slot: Scalar, horizon: Scalar) -> None:
+    """Explore as much as the paper does for this horizon, if the learner is a pessimistic one."""
+    if state.pessimistic:
+        state.constant[slot] = 4.0 * np.log(horizon)
 
 
 def exploration_constant(exploration: Exploration, horizon: int | None) -> float:
@@ -16,14 +39,13 @@ def exploration_constant(exploration: Exploration, horizon: int | None) -> float
     >>> exploration_constant("optimistic", None), round(exploration_constant("pessimistic", 300_000), 2)
     (1.0, 50.45)
     """
-    if horizon is not None and horizon < 1:
-        raise HorizonError(f"A horizon of {horizon} rounds is too short.")
+    checked_horizon(horizon)
     if exploration == "optimistic":
         return 1.0
     if exploration == "pessimistic":
         if horizon is None:
             raise HorizonError(
-                "A pessimistic learner explores 4·log(T): say how many rounds T there will be with horizon=..., "
+                "A pessimistic learner explores 4·log(T): say how many visits T there will be with horizon=..., "
                 "or wrap it in Anytime."
             )
         return 4.0 * math.log(horizon)
@@ -32,3 +54,47 @@ def exploration_constant(exploration: Exploration, horizon: int | None) -> float
     if not 0 < exploration < math.inf:
         raise ExplorationError(f"The exploration constant must be a positive number, not {exploration}.")
     return float(exploration)
+
+
+def checked_horizon(horizon: int | None) -> int | None:
+    """The horizon, if it is one."""
+    if horizon is not None and horizon < 1:
+        raise HorizonError(f"A horizon of {horizon} visits is too short.")
+    return horizon
+
+
+class Exploring(Bandit):
+    """A bandit that explores by a confidence radius.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    exploration : str or float
+        C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
+    horizon : int or None
+        How many visits there will be; only a pessimistic learner has to know.
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
+    """
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        *,
+        exploration: Exploration = "optimistic",
+        horizon: int | None = None,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(tree, seed)
+        self.constant = exploration_constant(exploration, horizon)
+        self.exploration, self.horizon = exploration, horizon
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rebuilds this bandit."""
+        return {"exploration": self.exploration, "horizon": self.horizon}
+
+    def exploration_parameters(self, slots: int) -> ExplorationParameters:
+        """The same radius in every slot."""
+        return ExplorationParameters(np.full(slots, self.constant), self.exploration == "pessimistic")

@@ -13,30 +13,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.exp3 import EXP3, Weights, arm_weight, fresh_weights, random_arm, reinforce_arm
-from zoomrank.bandits.interface import (
-    Bandit,
-    Clock,
-    Feedback,
-    Strategy,
-    endless,
-    on_reset,
-    on_roomy,
-    on_select,
-    on_subtree,
-    on_update,
+from zoomrank.bandits.exp3 import (
+    EXP3,
+    EXP3Parameters,
+    EXP3Weights,
+    arm_weight,
+    fresh_weights,
+    random_arm,
+    reinforce_arm,
 )
+from zoomrank.bandits.exploration import ExplorationParameters, follow_horizon
+from zoomrank.bandits.interface import Bandit, Strategy
+from zoomrank.bandits.kernels import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import Arms
-from zoomrank.bandits.state.tree_view import Grove
-from zoomrank.bandits.ucb1 import UCB1, Bounds, arm_bounds, best_arm, fresh_bounds, reward_arm
+from zoomrank.bandits.state.tree_view import TreeView
+from zoomrank.bandits.ucb1 import UCB1, UCB1Counts, arm_bounds, best_arm, fresh_bounds, reward_arm
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import node_depths
+from zoomrank.spaces.trees.shape import node_depths
 
 
-class Phases(NamedTuple):
+class GridPhases(NamedTuple):
     """The grid, and where each slot is in it."""
 
     depth: Array  # the depth of each slot's arms
@@ -48,8 +47,8 @@ class Phases(NamedTuple):
     nominal: Array  # the same, finite for the last phase too: what EXP3 takes for its horizon
 
 
-GridUCB1State = flat("GridUCB1State", Grove, Arms, Bounds, Phases, Clock)
-GridEXP3State = flat("GridEXP3State", Grove, Arms, Weights, Phases, Clock)
+GridUCB1State = flat("GridUCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, GridPhases, Clock)
+GridEXP3State = flat("GridEXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, GridPhases, Clock)
 
 
 @inlined
@@ -80,8 +79,8 @@ def _node_of(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
 
 
 @inlined
-def _one_round_less(state: Any, slot: Scalar) -> Scalar:
-    """Count a round; says whether the next phase begins."""
+def _one_visit_less(state: Any, slot: Scalar) -> Scalar:
+    """Count a visit; says whether the next phase begins."""
     state.rounds_left[slot] -= 1
     over = state.rounds_left[slot] == 0
     if over:
@@ -96,58 +95,57 @@ def _first_phase(state: Any, slot: Scalar) -> None:
     state.rounds_left[slot] = state.duration[0]
 
 
-@on_select(GridUCB1State)
+@inlined
+def _begin_ucb1(state: Any, slot: Scalar) -> None:
+    _first_phase(state, slot)
+    fresh_bounds(state, slot, _arms_at(state, 0))
+
+
+@inlined
+def _begin_exp3(state: Any, slot: Scalar) -> None:
+    _first_phase(state, slot)
+    fresh_weights(state, slot, _arms_at(state, 0), state.nominal[0])
+
+
 def _select_ucb1(
     state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
 ) -> tuple[Scalar, Scalar]:
     return best_arm(state, slot, rng), 1.0
 
 
-@on_select(GridEXP3State)
 def _select_exp3(
     state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
 ) -> tuple[Scalar, Scalar]:
     return random_arm(state, slot, rng)
 
 
-@on_subtree(GridUCB1State)
-@on_subtree(GridEXP3State)
 def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return _node_of(state, slot, strategy)
 
 
-@on_update(GridUCB1State)
 def _update_ucb1(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reward_arm(state, slot, _arm_of(state, slot, feedback.pick), feedback.reward)
-    if _one_round_less(state, slot):
+    if _one_visit_less(state, slot):
         fresh_bounds(state, slot, _arms_at(state, state.depth[slot]))
 
 
-@on_update(GridEXP3State)
 def _update_exp3(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reinforce_arm(state, slot, _arm_of(state, slot, feedback.pick), feedback.chance, feedback.reward)
-    if _one_round_less(state, slot):
+    if _one_visit_less(state, slot):
         fresh_weights(state, slot, _arms_at(state, state.depth[slot]), state.nominal[state.depth[slot]])
 
 
-@on_reset(GridUCB1State)
 def _reset_ucb1(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    if state.pessimistic:
-        state.constant[slot] = 4.0 * np.log(horizon)
-    _first_phase(state, slot)
-    fresh_bounds(state, slot, _arms_at(state, 0))
+    follow_horizon(state, slot, horizon)
+    _begin_ucb1(state, slot)
 
 
-@on_reset(GridEXP3State)
 def _reset_exp3(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    _first_phase(state, slot)
-    fresh_weights(state, slot, _arms_at(state, 0), state.nominal[0])
+    _begin_exp3(state, slot)
 
 
-@on_roomy(GridUCB1State)
-@on_roomy(GridEXP3State)
-def _roomy(state: Any) -> Scalar:
-    return len(state.arms) > 0
+register(GridUCB1State, select=_select_ucb1, update=_update_ucb1, subtree=_subtree, reset=_reset_ucb1)
+register(GridEXP3State, select=_select_exp3, update=_update_exp3, subtree=_subtree, reset=_reset_exp3)
 
 
 @compiled
@@ -159,19 +157,39 @@ def _find_arm(state: Any, slot: Scalar, document: Scalar) -> tuple[Scalar, Scala
 @compiled
 def _start_ucb1(state: Any) -> None:
     for slot in range(len(state.arms)):
-        _first_phase(state, slot)
-        fresh_bounds(state, slot, _arms_at(state, 0))
+        _begin_ucb1(state, slot)
 
 
 @compiled
 def _start_exp3(state: Any) -> None:
     for slot in range(len(state.arms)):
-        _first_phase(state, slot)
-        fresh_weights(state, slot, _arms_at(state, 0), state.nominal[0])
+        _begin_exp3(state, slot)
 
 
 class Grid(Bandit):
-    """The grid version of UCB1 or EXP3: `Grid(UCB1(tree))`."""
+    """The grid version of a bandit that knows nothing of distances: its arms are ever finer parts of the tree.
+
+    Parameters
+    ----------
+    bandit : UCB1 or EXP3
+        What plays in each phase; phases set the horizon of EXP3.
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
+
+    Examples
+    --------
+    >>> bandit = Grid(UCB1(DocumentTree.exponential(depth=2)), seed=0)
+    >>> for _ in range(100):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 3))
+    >>> bandit.select().document
+    3
+
+    References
+    ----------
+    Kleinberg, *Nearly tight bounds for the continuum-armed bandit problem*, NIPS 2004, as Slivkins, Radlinski and
+    Gollapudi use it in *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.
+    """
 
     def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
         if not isinstance(bandit, UCB1 | EXP3):
@@ -194,7 +212,7 @@ class Grid(Bandit):
         """Phase 0: the whole tree is one arm."""
         phases = _phases(self.tree, slots)
         most = int((np.diff(phases.first_node) + phases.shallow).max())
-        parts = (*self.grove, *self.bandit.arm_state(slots, most), *phases, *endless(slots))
+        parts = (*self.view, *self.bandit.arm_state(slots, most), *phases, *endless(slots))
         if isinstance(self.bandit, UCB1):
             state = GridUCB1State(*parts)
             _start_ucb1(state)
@@ -204,7 +222,7 @@ class Grid(Bandit):
         return state
 
 
-def _phases(tree: DocumentTree, slots: int) -> Phases:
+def _phases(tree: DocumentTree, slots: int) -> GridPhases:
     depths = node_depths(tree.shape.parent)
     nodes = np.bincount(depths)
     first = np.concatenate([[0], np.cumsum(nodes)]).astype(np.int64)
@@ -219,4 +237,4 @@ def _phases(tree: DocumentTree, slots: int) -> Phases:
         last = width == 0 or depth == len(widest) - 1
         duration.append(2**62 if last else int(nominal[-1]))
     zeros = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
-    return Phases(*zeros, first, shallow, leaves, np.array(duration, np.int64), np.array(nominal))
+    return GridPhases(*zeros, first, shallow, leaves, np.array(duration, np.int64), np.array(nominal))

@@ -15,35 +15,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.interface import (
-    LARGEST_CONTEXT,
-    Bandit,
-    Clock,
-    Feedback,
-    Strategy,
-    endless,
-    on_reset,
-    on_roomy,
-    on_select,
-    on_subtree,
-    on_update,
-)
+from zoomrank.bandits.interface import Bandit, Strategy
+from zoomrank.bandits.kernels import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import Arms, fresh_arms
-from zoomrank.bandits.state.tree_view import Grove
+from zoomrank.bandits.state.context_paths import largest_context
+from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.ucb1 import best_arm, fresh_indices, set_index, sum_up
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
 
+EXPLORATION = 1.0
 _HALVINGS = 40  # of the interval in which a bound is sought
 
 
-class Leaning(NamedTuple):
-    """What KL-UCB knows, a row per slot, or one row if slots share it."""
+class KLUCBParameters(NamedTuple):
+    """Whose memory it is, and how much it explores."""
 
     shared: bool
     scale: float  # C
+
+
+class KLUCBCounts(NamedTuple):
+    """What KL-UCB knows, a row per slot, or one row if slots share it."""
+
     rounds: Array  # t
     due: Array  # the t at which all indices are computed again
     budget: Array  # C (log t + 3 log log t), as of then
@@ -51,10 +47,15 @@ class Leaning(NamedTuple):
     clicks: Array  # r, per arm
     top: Array  # the highest index below each node of the tree over the arms
     ties: Array  # how many arms attain it
-    set_aside: Array  # scratch: indices of the documents above
 
 
-KLUCBState = flat("KLUCBState", Grove, Arms, Leaning, Clock)
+class KLUCBScratch(NamedTuple):
+    """Room to set indices aside."""
+
+    set_aside: Array  # of the documents above
+
+
+KLUCBState = flat("KLUCBState", TreeView, Arms, KLUCBParameters, KLUCBCounts, KLUCBScratch, Clock)
 
 
 @inlined
@@ -96,7 +97,6 @@ def _refresh(state: Any, row: Scalar) -> None:
             sum_up(state, row, level, node)
 
 
-@on_update(KLUCBState)
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     row, arm = np.uint64(0 if state.shared else slot), np.uint64(feedback.pick)
     state.plays[row, arm] += np.uint32(1)
@@ -109,7 +109,6 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     set_index(state, row, arm, kl_bound(state.clicks[row, arm] / plays, plays, state.budget[row]))
 
 
-@on_select(KLUCBState)
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     if not state.shared:
         return best_arm(state, slot, rng), 1.0
@@ -122,19 +121,7 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     return chosen, 1.0
 
 
-@on_subtree(KLUCBState)
-def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return np.int64(state.leaf[strategy])
-
-
-@on_reset(KLUCBState)
-def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    """Nothing is made afresh: t grows instead."""
-
-
-@on_roomy(KLUCBState)
-def _roomy(state: Any) -> Scalar:
-    return len(state.arms) > 0
+register(KLUCBState, select=_select, update=_update)
 
 
 @compiled
@@ -144,21 +131,39 @@ def _start(state: Any) -> None:
 
 
 class KLUCB(Bandit):
-    """KL-UCB with the documents as arms; `exploration` is C, `shared` whether slots are one learner.
+    """KL-UCB with the documents as arms, alone in each slot or one for all of them.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live; only they matter.
+    exploration : float
+        C, which multiplies log t + 3 log log t; above 0.
+    shared : bool
+        Whether all slots have one memory, and slot i shows the i-th best document: CascadeKL-UCB.
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
+
+    Examples
+    --------
     >>> bandit = KLUCB(DocumentTree.exponential(depth=3), seed=0)
     >>> for _ in range(100):
     ...     choice = bandit.select()
     ...     bandit.update(choice, reward=int(choice.document == 5))
     >>> bandit.select().document
     5
+
+    References
+    ----------
+    Garivier and Cappé, *The KL-UCB algorithm for bounded stochastic bandits and beyond*, COLT 2011; with `shared`,
+    Kveton, Szepesvári, Wen and Ashkan, *Cascading bandits*, ICML 2015.
     """
 
     anytime = True
-    not_saved = Bandit.not_saved | {"set_aside"}
+    not_saved = Bandit.not_saved | frozenset(KLUCBScratch._fields)
 
     def __init__(
-        self, tree: DocumentTree, *, exploration: float = 1.0, shared: bool = False, seed: Seed = None
+        self, tree: DocumentTree, *, exploration: float = EXPLORATION, shared: bool = False, seed: Seed = None
     ) -> None:
         super().__init__(tree, seed)
         if not 0 < exploration < np.inf:
@@ -174,9 +179,7 @@ class KLUCB(Bandit):
         """Every document an arm that was never played."""
         rows, most = 1 if self.shared else slots, len(self.tree)
         arms, nodes = fresh_arms(rows, most)
-        leaning = Leaning(
-            shared=self.shared,
-            scale=self.exploration,
+        counts = KLUCBCounts(
             rounds=np.zeros(rows, np.int64),
             due=np.ones(rows, np.int64),
             budget=np.zeros(rows),
@@ -184,9 +187,9 @@ class KLUCB(Bandit):
             clicks=np.zeros((rows, most), np.uint32),
             top=np.zeros((rows, nodes)),
             ties=np.zeros((rows, nodes), np.uint32),
-            set_aside=np.zeros(max(slots, LARGEST_CONTEXT)),
         )
-        state = KLUCBState(*self.grove, *arms, *leaning, *endless(slots))
+        scratch = KLUCBScratch(np.zeros(largest_context(slots)))
+        state = KLUCBState(*self.view, *arms, self.shared, self.exploration, *counts, *scratch, *endless(slots))
         _start(state)
         return state
 

@@ -11,59 +11,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.interface import (
-    LARGEST_CONTEXT,
-    Bandit,
-    Clock,
-    Feedback,
-    Strategy,
-    endless,
-    on_reset,
-    on_roomy,
-    on_select,
-    on_subtree,
-    on_update,
-)
-from zoomrank.bandits.state.tree_view import Grove, size_of
-from zoomrank.bandits.state.visited import (
-    Visited,
-    count_visit,
-    entry_of,
-    fresh_visited,
-    growth,
-    is_roomy,
-    more_visited,
-    roomier,
-    transplant,
-)
-from zoomrank.bandits.zooming import (
-    Paths,
-    correlation_cap,
+from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.state.context_paths import (
+    ContextScratch,
     farthest_from,
-    fresh_paths,
+    fresh_context_scratch,
     one_of_the_best,
     remember_paths,
     share_out,
 )
+from zoomrank.bandits.state.tree_view import TreeView, size_of
+from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited
+from zoomrank.bandits.visit_counting import VisitCounting, entries_fit, subtree_of_entry
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
 
+PRIOR = 1.0
 PATIENCE = 1  # visits without a click before a subtree's children are told apart
 
 
-class Belief(NamedTuple):
+class ThompsonParameters(NamedTuple):
     """The parameters of `TreeThompson`."""
 
     prior: float
     correlated: bool
 
 
-ThompsonState = flat("ThompsonState", Grove, Visited, Belief, Paths, Clock)
+ThompsonState = flat("ThompsonState", TreeView, VisitCounts, ThompsonParameters, ContextScratch, Clock)
 
 
-@on_select(ThompsonState)
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     if not state.correlated:
         above = 0
@@ -95,67 +73,62 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     return np.int64(at), 1.0
 
 
-@on_update(ThompsonState)
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     count_visit(state, slot, feedback.pick, feedback.reward)
 
 
-@on_subtree(ThompsonState)
-def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return np.int64(state.node[strategy])
+register(ThompsonState, select=_select, update=_update, subtree=subtree_of_entry, roomy=entries_fit)
 
 
-@on_reset(ThompsonState)
-def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    """Nothing is made afresh."""
+class TreeThompson(VisitCounting):
+    """Thompson sampling on a tree: at each branch, go where a draw from the belief is best.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live; any tree will do.
+    prior : float
+        Beliefs start as Beta(`prior`, 1): the smaller, the less is expected of what was never seen. Above 0.
+    correlated : bool
+        Whether draws are capped by how far documents are from those shown above (the correlation rule).
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
 
-@on_roomy(ThompsonState)
-def _roomy(state: Any) -> Scalar:
-    return is_roomy(state)
+    Examples
+    --------
+    >>> bandit = TreeThompson(DocumentTree.exponential(depth=3), seed=0)
+    >>> for _ in range(200):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 5))
+    >>> bandit.select().document
+    5
 
+    References
+    ----------
+    Thompson, *On the likelihood that one unknown probability exceeds another*, Biometrika 25 (1933), here along a
+    tree; the correlation rule is Eq. 23 of Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR
+    14 (2013).
+    """
 
-class TreeThompson(Bandit):
-    """Beliefs start as Beta(`prior`, 1): the smaller, the less is expected of what was never seen."""
-
-    anytime = True
-    restrictable = True
-
-    def __init__(self, tree: DocumentTree, *, prior: float = 1.0, correlated: bool = True, seed: Seed = None) -> None:
+    def __init__(self, tree: DocumentTree, *, prior: float = PRIOR, correlated: bool = True, seed: Seed = None) -> None:
         super().__init__(tree, seed)
         if not 0 < prior < np.inf:
             raise ParameterError(f"prior must be a positive number, not {prior}.")
         self.prior, self.correlated = float(prior), bool(correlated)
-
-    not_saved = Bandit.not_saved | frozenset(Paths._fields)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What rebuilds this bandit."""
         return {"prior": self.prior, "correlated": self.correlated}
 
-    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
-        """The same beliefs; new documents join the subtrees that they are in."""
-        moved = TreeThompson(tree, **self.settings)
-        fresh = moved.fresh_state(state.plays.shape[1], len(state.node) + len(tree) - len(self.tree))
-        transplant(state, fresh, growth(tree))
-        return moved, fresh
-
     def fresh_state(self, slots: int, more: int = 0) -> Any:
-        """Nothing seen but that there is a root."""
+        """Nothing seen but that there is a root; room for so many entries more."""
         visited = fresh_visited(self.tree, slots, PATIENCE, more)
-        paths = fresh_paths(self.tree, LARGEST_CONTEXT if slots == 1 else slots, visited.widest)
-        return ThompsonState(*self.grove, *visited, self.prior, self.correlated, *paths, *endless(slots))
+        scratch = fresh_context_scratch(self.tree, slots, visited.widest)
+        return ThompsonState(*self.view, *visited, self.prior, self.correlated, *scratch, *endless(slots))
 
-    def larger(self, state: Any) -> Any:
-        """Room for more entries."""
-        return state._replace(**more_visited(state, roomier(state)))
-
-    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
-        """The smallest subtree that was told apart and holds the document; its index is the mean of the belief."""
-        entry = int(entry_of(state, document))
+    def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
+        """The standard deviation of the belief, and its mean."""
         plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
         a, b = self.prior + clicks, 1.0 + plays - clicks
-        spread = float(np.sqrt(a * b / (a + b + 1.0)) / (a + b))
-        cap = correlation_cap(self.tree, int(state.node[entry]), above if self.correlated else above[:0])
-        return Strategy(int(state.node[entry]), plays, clicks, spread, a / (a + b), cap)
+        return float(np.sqrt(a * b / (a + b + 1.0)) / (a + b)), a / (a + b)

@@ -12,38 +12,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.exploration import Exploration, exploration_constant
-from zoomrank.bandits.interface import (
-    Bandit,
-    Clock,
-    Feedback,
-    Strategy,
-    endless,
-    on_reset,
-    on_roomy,
-    on_select,
-    on_subtree,
-    on_update,
-)
+from zoomrank.bandits.exploration import ExplorationParameters, Exploring, follow_horizon
+from zoomrank.bandits.interface import Strategy
+from zoomrank.bandits.kernels import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
-from zoomrank.bandits.state.tree_view import Grove
+from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, compiled, flat, inlined
-from zoomrank.numbers import Array, Seed
-from zoomrank.spaces import DocumentTree
+from zoomrank.numbers import Array
 
 
-class Bounds(NamedTuple):
+class UCB1Counts(NamedTuple):
     """What UCB1 knows of its arms, a row per slot."""
 
-    constant: Array  # C, per slot
-    pessimistic: bool
     plays: Array  # n, per arm
     clicks: Array  # r, per arm
     top: Array  # the highest index below each node of the tree over the arms
     ties: Array  # how many arms attain it
 
 
-UCB1State = flat("UCB1State", Grove, Arms, Bounds, Clock)
+UCB1State = flat("UCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, Clock)
 
 
 @inlined
@@ -140,31 +127,20 @@ def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
     fresh_indices(state, slot, arms, 2.0 * np.sqrt(state.constant[slot]))
 
 
-@on_select(UCB1State)
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     return best_arm(state, slot, rng), 1.0
 
 
-@on_subtree(UCB1State)
-def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return np.int64(state.leaf[strategy])
-
-
-@on_update(UCB1State)
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reward_arm(state, slot, feedback.pick, feedback.reward)
 
 
-@on_reset(UCB1State)
 def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    if state.pessimistic:
-        state.constant[slot] = 4.0 * np.log(horizon)
+    follow_horizon(state, slot, horizon)
     fresh_bounds(state, slot, len(state.leaf))
 
 
-@on_roomy(UCB1State)
-def _roomy(state: Any) -> Scalar:
-    return len(state.arms) > 0
+register(UCB1State, select=_select, update=_update, reset=_reset)
 
 
 @compiled
@@ -173,38 +149,47 @@ def _start(state: Any, arms: Scalar) -> None:
         fresh_bounds(state, slot, arms)
 
 
-class UCB1(Bandit):
-    """UCB1 with the documents as arms, whatever their distances; exploration as for `Zooming`."""
+class UCB1(Exploring):
+    """UCB1 with the documents as arms, whatever their distances.
 
-    def __init__(
-        self,
-        tree: DocumentTree,
-        *,
-        exploration: Exploration = "optimistic",
-        horizon: int | None = None,
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(tree, seed)
-        self.constant = exploration_constant(exploration, horizon)
-        self.exploration, self.horizon = exploration, horizon
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live; only they matter.
+    exploration : str or float
+        C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
+    horizon : int or None
+        How many visits there will be; only a pessimistic learner has to know.
+    seed : int, numpy.random.Generator or None
+        Where chance begins for a bandit that is used alone.
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
-        return {"exploration": self.exploration, "horizon": self.horizon}
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> bandit = UCB1(DocumentTree.exponential(depth=3), seed=0)
+    >>> for _ in range(100):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 5))
+    >>> bandit.select().document
+    5
+
+    References
+    ----------
+    Auer, Cesa-Bianchi and Fischer, *Finite-time analysis of the multiarmed bandit problem*, Machine Learning 47
+    (2002), as Slivkins, Radlinski and Gollapudi use it in *Ranked bandits in metric spaces*, JMLR 14 (2013), Section
+    4; the radius is their Eq. 17.
+    """
 
     def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
         """The parts of a state with room for this many arms."""
         arms, nodes = fresh_arms(slots, most)
-        bounds = Bounds(
-            constant=np.full(slots, self.constant),
-            pessimistic=self.exploration == "pessimistic",
+        counts = UCB1Counts(
             plays=np.zeros((slots, most), np.uint32),
             clicks=np.zeros((slots, most), np.uint32),
             top=np.zeros((slots, nodes)),
             ties=np.zeros((slots, nodes), np.uint32),
         )
-        return (*arms, *bounds)
+        return (*arms, *self.exploration_parameters(slots), *counts)
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
         """The document itself."""
@@ -212,7 +197,7 @@ class UCB1(Bandit):
 
     def fresh_state(self, slots: int) -> Any:
         """Every document an arm that was never played."""
-        state = UCB1State(*self.grove, *self.arm_state(slots, len(self.tree)), *endless(slots))
+        state = UCB1State(*self.view, *self.arm_state(slots, len(self.tree)), *endless(slots))
         _start(state, len(self.tree))
         return state
 

@@ -5,41 +5,50 @@ import sys
 from collections.abc import Sequence
 
 from zoomrank import __version__
+from zoomrank.cli.arguments import Layout
 from zoomrank.cli.commands import demo, demo_service, evaluate, inspect, report, reproduce, serve, simulate, study
+from zoomrank.cli.extras import require
 from zoomrank.errors import ZoomrankError
 
-_COMMANDS = (demo, simulate, reproduce, report, study, inspect, evaluate, serve, demo_service)
-
-_EXTRAS = {  # which modules each of them brings
-    "lab": ("markdown_it", "matplotlib", "pyarrow", "rich"),
-    "service": ("fastapi", "httpx", "plotly", "prometheus_client", "pydantic", "uvicorn"),
+_COMMANDS = {
+    "to begin with": (demo, demo_service),
+    "your own documents": (inspect, evaluate, serve),
+    "experiments": (simulate, reproduce, study, report),
 }
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Everything that can be said on the command line."""
+    parser = argparse.ArgumentParser(
+        prog="zoomrank",
+        epilog="examples:\n"
+        "  zoomrank demo              # what it does, in half a minute\n"
+        "  zoomrank evaluate --help   # what a command does, its options, examples",
+        formatter_class=Layout,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"zoomrank {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="any of the above")
+    lines = ["Learn short, diverse rankings over large document collections from clicks alone."]
+    for group, members in _COMMANDS.items():
+        before = len(commands.choices)
+        for member in members:
+            member.add(commands)
+        lines.append(f"\n{group}:")
+        lines += [f"  {name:<14} {one.get_default('summary')}" for name, one in [*commands.choices.items()][before:]]
+    parser.description = "\n".join(lines)
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="zoomrank",
-        description="Learn short, diverse rankings over large document collections from clicks alone.",
-        epilog="example:  zoomrank demo",
-    )
-    parser.add_argument("--version", action="version", version=f"zoomrank {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add(commands)
-    options = parser.parse_args(arguments)
+    options, unknown = make_parser().parse_known_args(arguments)
+    if unknown:  # said by the command itself, which shows what it knows
+        options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:
+        require(options.command, options.extras)
         options.run(options)
-    except ZoomrankError as error:
-        sys.stderr.write(f"zoomrank: {error}\n")
-        return 2
-    except ModuleNotFoundError as error:
-        extra = next((extra for extra, names in _EXTRAS.items() if error.name in names), None)
-        if extra is None:
-            raise
-        sys.stderr.write(f"zoomrank: this needs {error.name}: pip install 'zoomrank[{extra}]'\n")
-        return 2
-    except OSError as error:
+    except (ZoomrankError, OSError) as error:
         sys.stderr.write(f"zoomrank: {error}\n")
         return 2
     except KeyboardInterrupt:

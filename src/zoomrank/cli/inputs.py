@@ -8,43 +8,56 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zoomrank.documents.arranging import checked_scale
+from zoomrank.documents.collection import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
-from zoomrank.lab.evaluation.judged import Topic
-from zoomrank.lab.inspection.look import LEAST_SCALE, suggested_scale
+from zoomrank.lab.evaluation.topics import Topic
+from zoomrank.lab.inspection.agreement import LEAST_SCALE, suggested_scale
 from zoomrank.spaces import DocumentIds, DocumentTree
-from zoomrank.users.judgments import READERS, REFUSE, SKIP, THRESHOLD, Judgments, read_ratings
+from zoomrank.users.judgment_files import READERS, THRESHOLD, read_ratings
+from zoomrank.users.judgments import REFUSE, SKIP, Judgments
 
 if TYPE_CHECKING:
     from zoomrank.documents import Collection
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _TAXONOMY = ".txt"
-SOURCES = f"""documents:   a collection that zoomrank saved, or a table ({", ".join(_TABLES)}) with
-             columns id, title and text, which is placed by its words, or id and path, by its taxonomy;
-             or a text file with a path such as "Animals > Birds > Owls" in each line
-relevance:   qrels       topic subtopic document judgment, as at TREC; above 0 is relevant
-             subtopics   tab separated, with columns subTopicID (3.7 belongs to topic 3) and docID
-             ratings     user,item,rating by commas or tabs; every user is a kind of visitor"""
-CLICKS = """clicks:      a table as above with columns query, impression, position, document and clicked (1 or 0),
-             or in JSONL and Parquet query, shown (a list of ids) and clicked (an id, or null);
-             if there is but one query, it need not be named"""
+SOURCES = f"""documents:   a collection that zoomrank saved; or a table ({_TABLES[0]}, {_TABLES[1]}, {_TABLES[2]},
+             {_TABLES[3]}, {_TABLES[4]}) with columns id, title and text, which is placed
+             by its words, or id and path, by its taxonomy; or a text file with
+             a path such as "Animals > Birds > Owls" in each line
+relevance:   qrels      topic subtopic document judgment, as at TREC; a judgment
+                        above 0 means relevant
+             subtopics  tab separated, with columns subTopicID and docID;
+                        subtopic 3.7 belongs to topic 3
+             ratings    user,item,rating by commas or tabs; every user is a kind
+                        of visitor"""
+CLICKS = """clicks:      a table as above with columns query, impression, position, document
+             and clicked (1 or 0), or in JSONL and Parquet query, shown (a list
+             of ids) and clicked (an id, or null); if there is but one query, it
+             need not be named"""
 DEFAULT, CALIBRATED = "default", "calibrated"
 
 
 def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """`--relevance FILE` and how to read it."""
-    parser.add_argument("--relevance", type=Path, required=required, metavar="FILE", help="who finds what relevant")
-    parser.add_argument("--kind", choices=list(READERS), default="qrels", help="of the relevance file (qrels)")
     parser.add_argument(
-        "--threshold", type=float, metavar="X", help=f"ratings as high as this mean relevant ({THRESHOLD:g})"
+        "--relevance", type=Path, required=required, metavar="FILE", help="which documents are relevant to whom"
     )
-    parser.add_argument("--topics", nargs="+", metavar="TOPIC", help="only these (default: all)")
+    parser.add_argument(
+        "--kind", choices=list(READERS), default="qrels", help="what kind of file that is (default: qrels)"
+    )
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="X",
+        help=f"with --kind ratings: a rating as high as this means relevant (default: {THRESHOLD:g})",
+    )
+    parser.add_argument("--topics", nargs="+", metavar="TOPIC", help="only these topics (default: all)")
     parser.add_argument(
         "--unknown",
         choices=[REFUSE, SKIP],
         default=REFUSE,
-        help="judged or shown documents that are not there (refuse)",
+        help=f"what to do with a file that names documents which are not there (default: {REFUSE})",
     )
 
 
@@ -64,7 +77,7 @@ def read_judgments(options: argparse.Namespace) -> tuple[Judgments, list[str]]:
 def read_collection(path: Path) -> "Collection":
     """A saved collection, or one that is made of a table or a taxonomy."""
     from zoomrank.documents import Collection, load_collection
-    from zoomrank.documents.reading import read_table
+    from zoomrank.documents.source_files import read_table
 
     if path.suffix.lower() == _TAXONOMY:
         return Collection.from_taxonomy(path, categories="skip")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from zoomrank.lab.recipes import Setting
-from zoomrank.lab.results_folder import Store, about_sweep
-from zoomrank.lab.runners import Finished, engine
-from zoomrank.lab.sweep import sweep
+from zoomrank.lab.runners import Finished
 
 
 class SweepProgress:
@@ -47,21 +42,11 @@ class SweepProgress:
     def ended(self, finished: Finished, seconds_left: float) -> None:
         """Show one more."""
         setting = finished.rows.setting
-        self._visits += setting.rounds
+        self._visits += setting.visits
         rate = self._visits / (time.monotonic() - self._start)
         self._progress.update(
             self._task, advance=1, rate=f"{rate:,.0f}", left=duration(seconds_left), last=f"{setting.id}"
         )
-
-
-def swept(settings: Sequence[Setting], figures: Sequence[str], options: argparse.Namespace) -> Store:
-    """Carry out what is missing of a sweep, as its options say, and watch it."""
-    place = engine(options.engine, options.workers, options.address)  # before anything is written
-    about = about_sweep(figures, options.instances, options.rounds, options.seed)
-    store = (Store.resume if options.resume else Store.create)(options.out, about)
-    with SweepProgress() as progress:
-        sweep(settings, store, place, progress)
-    return store
 
 
 def duration(seconds: float) -> str:

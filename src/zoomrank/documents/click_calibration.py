@@ -3,11 +3,11 @@
 Labels say who likes what; a log has counts, and counts are noisy: of two documents that nine of a hundred like, each
 seen ten times, one is clicked twice and the other never. Taken for a difference, that would widen every metric. So:
 
-- A document that few have looked at borrows the visits of the smallest subtree around it that has enough. It never
+- A document that few have looked at borrows the looks of the smallest subtree around it that has enough. It never
   borrows beyond the node at which the two of a pair part, so their distance stays what it is, and any averages of
   their two sides may differ by no more than single documents may.
 - Pairs are drawn by clicks, and the click that a document was drawn by is not counted for it. What is left of its
-  visits is as if nobody had chosen, else documents would be compared just because they were lucky.
+  looks is as if nobody had chosen, else documents would be compared just because they were lucky.
 - Of each pair the difference and its standard error are known. The distribution of *true* differences per distance is
   the one under which those observed are likeliest (the nonparametric maximum likelihood of Kiefer and Wolfowitz 1956,
   by the EM algorithm). A pair that was hardly measured has no say in it, and noise alone leads to nearly nothing.
@@ -27,10 +27,10 @@ import numpy as np
 from zoomrank.documents.click_log import ClickLog, Counts
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, whole_number
-from zoomrank.spaces.topology import node_depths
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.shape import node_depths
 
-VISITS = 30  # from so many on, a rate says something
+LEAST_LOOKS = 30  # from so many on, a rate says something
 _MOST = 4_000  # pairs that the likelihood is made of
 _STEPS, _STEPS_OF_A_LEVEL = 200, 10  # of the EM algorithm
 _POINTS = 50  # of the grid on which steepness lies
@@ -51,19 +51,53 @@ def scale_from_clicks(
     *,
     share: float = 0.95,
     close: float = 1.0,
-    visits: int = VISITS,
+    least_looks: int = LEAST_LOOKS,
     pairs: int = 20_000,
     seed: int = 0,
     unknown: str = "refuse",
 ) -> float:
-    """The factor on distances within which the click rates of a share of all pairs differ, without the noise.
+    """Estimate the factor on distances within which the click rates of a share of all pairs differ, without the noise.
 
-    Pairs part at any depth with the same chance, since a factor widens and narrows all subtrees. With `close` below 1
-    only those count that are at most so far apart, as a part of the width of the whole tree. A rate is that of at
-    least so many `visits`. The factor is for the widths of the tree that is given, as in
-    `collection.scaled(scale_from_clicks(collection.tree, log))`. It can be 0, when all differences may be luck. It
-    leans to the low side where the levels with the steepest differences are those with the fewest visits.
+    Pairs part at any depth with the same chance, since a factor widens and narrows all subtrees. The estimate leans to
+    the low side where the levels with the steepest differences are those that were looked at least.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents and their distances. The factor is for its widths, as in
+        `collection.scaled(scale_from_clicks(collection.tree, log))`.
+    log : ClickLog
+        What was looked at, and clicked.
+    share : float
+        The share of all pairs that the factor should be large enough for.
+    close : float
+        Below 1, only pairs count that are at most so far apart, as a part of the width of the whole tree.
+    least_looks : int
+        How many looks a click rate is made of at least; with fewer, a document is taken together with those around it.
+    pairs : int
+        How many pairs are drawn.
+    seed : int
+        Where chance begins.
+    unknown : {"refuse", "skip"}
+        What to do with documents of the log that the tree lacks.
+
+    Returns
+    -------
+    float
+        The factor. It can be 0, when all differences may be luck.
+
+    See Also
+    --------
+    scale_from_labels : the same from what visitors found relevant.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2, Eq. 1, which the factor should make true. J. Kiefer and
+    J. Wolfowitz, *Consistency of the maximum likelihood estimator in the presence of infinitely many incidental
+    parameters*, Annals of Mathematical Statistics 27 (1956).
+
+    Examples
+    --------
     >>> tree = DocumentTree.from_paths(["A > a", "A > b", "B > c"], epsilon=0.4)
     >>> shows = [["A > a", "A > b"], ["A > b", "A > a"]] * 600
     >>> log = ClickLog([("", shown, "A > a" if time % 10 < 4 else None) for time, shown in enumerate(shows)])
@@ -72,17 +106,17 @@ def scale_from_clicks(
     """
     if not (0 < share <= 1 and 0 < close <= 1):
         raise ParameterError(f"share and close must lie in (0, 1], not be {share} and {close}.")
-    found = comparisons(tree, log.counted(tree.documents, unknown), visits=visits, pairs=pairs, seed=seed)
+    found = comparisons(tree, log.counted(tree.documents, unknown), least_looks=least_looks, pairs=pairs, seed=seed)
     return true_steepness(tree, found, share=share, close=close)
 
 
 def comparisons(
-    tree: DocumentTree, counts: Counts, *, visits: int = VISITS, pairs: int = 20_000, seed: int = 0
+    tree: DocumentTree, counts: Counts, *, least_looks: int = LEAST_LOOKS, pairs: int = 20_000, seed: int = 0
 ) -> Comparisons:
     """Draw pairs: a document by its clicks, a subtree around it, and another document that was seen in there."""
-    _check_least(visits, pairs)
+    _check_least(least_looks, pairs)
     rng, sums = np.random.default_rng(seed), _Sums(tree, counts)
-    drawn = rng.choice(len(counts.query), pairs, p=counts.clicked / counts.clicked.sum())
+    drawn = rng.choice(len(counts.query), pairs, p=counts.clicks / counts.clicks.sum())
     query, leaf = counts.query[drawn], sums.leaf[counts.document[drawn]]
     inside = leaf
     steps = (rng.random(pairs) * sums.depth[leaf]).astype(np.int64)  # any subtree around it is as likely
@@ -97,13 +131,13 @@ def comparisons(
     other = np.where(other >= low, other + high - low, other)[use]
     query, leaf, parting = query[use], leaf[use], parting[use]
     their_leaf = sums.leaf[counts.document[other]]
-    looks, clicks = sums.looks_and_clicks(query, sums.seen_enough(query, leaf, parting, visits + 1))
+    looks, clicks = sums.looks_and_clicks(query, sums.seen_enough(query, leaf, parting, least_looks + 1))
     looks, clicks = looks - 1, clicks - 1  # the click that the document was drawn by
-    their_looks, their_clicks = sums.looks_and_clicks(query, sums.seen_enough(query, their_leaf, parting, visits))
-    use = (looks >= visits) & (their_looks >= visits)
+    their_looks, their_clicks = sums.looks_and_clicks(query, sums.seen_enough(query, their_leaf, parting, least_looks))
+    use = (looks >= least_looks) & (their_looks >= least_looks)
     if not use.any():
         raise ParameterError(
-            f"No two documents were looked at {visits} times each for one query, not even with those around them: "
+            f"No two documents were looked at {least_looks} times each for one query, not even with those around them: "
             "the log is too short to tell differences from luck."
         )
     mine, theirs = _rate(clicks[use], looks[use]), _rate(their_clicks[use], their_looks[use])
@@ -144,46 +178,74 @@ def _likeliest(steepness: Array, noise: Array, grid: Array, weight: Array, steps
     return weight
 
 
-def power_of_neighbours(
+def predictive_power_from_clicks(
     tree: DocumentTree,
     log: ClickLog,
     *,
-    visits: int = VISITS,
+    least_looks: int = LEAST_LOOKS,
     pairs: int = 20_000,
     seed: int = 0,
     unknown: str = "refuse",
 ) -> float:
-    """How well clicks on the documents around it predict clicks on a document: 0.5 is chance, 1 perfect.
+    """Measure how well clicks on the documents around it predict clicks on a document: 0.5 is chance, 1 perfect.
 
     It is the probability (the AUC) that, of a document that was clicked and another that was skipped for the same
-    query, the clicked one has the neighbours with the higher click rate; equal rates count half. Neighbours are the
-    others in the smallest subtree around it that has so many `visits` without it. Neither document counts as a
-    neighbour of the other, so that what is popular by itself predicts nothing.
+    query, the clicked one has the neighbours with the higher click rate; equal rates count half. Neither document
+    counts as a neighbour of the other, so that what is popular by itself predicts nothing.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents and their distances.
+    log : ClickLog
+        What was looked at, and clicked.
+    least_looks : int
+        Neighbours are the others in the smallest subtree around a document that has so many looks without it.
+    pairs : int
+        How many pairs are drawn.
+    seed : int
+        Where chance begins.
+    unknown : {"refuse", "skip"}
+        What to do with documents of the log that the tree lacks.
+
+    Returns
+    -------
+    float
+        The AUC, from 0 to 1.
+
+    See Also
+    --------
+    predictive_power_from_labels : a like question of what visitors found relevant.
+
+    Examples
+    --------
     >>> tree = DocumentTree.from_paths(["A > a", "A > b", "B > c", "B > d"])
     >>> shows = [["B > c", "A > a"], ["B > d", "A > b"]] * 60
-    >>> power_of_neighbours(tree, ClickLog([("", shown, shown[1]) for shown in shows]))
+    >>> predictive_power_from_clicks(tree, ClickLog([("", shown, shown[1]) for shown in shows]))
     1.0
     """
-    _check_least(visits, pairs)
+    _check_least(least_looks, pairs)
     counts = log.counted(tree.documents, unknown)
     sums, rng = _Sums(tree, counts), np.random.default_rng(seed)
-    skips = np.concatenate([[0], np.cumsum(counts.examined - counts.clicked)])
-    one = rng.choice(len(counts.query), pairs, p=counts.clicked / counts.clicked.sum())
+    skips = np.concatenate([[0], np.cumsum(counts.looks - counts.clicks)])
+    one = rng.choice(len(counts.query), pairs, p=counts.clicks / counts.clicks.sum())
     begin, end = sums.rows(counts.query[one], np.zeros(pairs, np.int64))
     chosen = skips[begin] + rng.random(pairs) * (skips[end] - skips[begin])
     other = np.minimum(np.searchsorted(skips, chosen, side="right"), end) - 1
     told = (skips[end] > skips[begin]) & (one != other)
-    clicked, skipped = (sums.neighbours(counts, one, other, visits), sums.neighbours(counts, other, one, visits))
+    clicked, skipped = (
+        sums.neighbours(counts, one, other, least_looks),
+        sums.neighbours(counts, other, one, least_looks),
+    )
     told &= (clicked >= 0) & (skipped >= 0)
     if not told.any():
         raise ParameterError("No query has a click and a skip of documents whose neighbours were looked at enough.")
     return float(((clicked > skipped) + (clicked == skipped) / 2)[told].mean())
 
 
-def _check_least(visits: int, pairs: int) -> None:
-    if whole_number(visits, "visits") < 1 or whole_number(pairs, "pairs") < 1:
-        raise ParameterError(f"{pairs} pairs of {visits} visits cannot be compared; 1 is the least.")
+def _check_least(least_looks: int, pairs: int) -> None:
+    if whole_number(least_looks, "least_looks") < 1 or whole_number(pairs, "pairs") < 1:
+        raise ParameterError(f"{pairs} pairs of {least_looks} looks cannot be compared; 1 is the least.")
 
 
 def _rate(clicks: Array, looks: Array) -> tuple[Array, Array]:
@@ -204,7 +266,7 @@ class _Sums:
         self._end = tree.shape.end_document.astype(np.int64)
         self._key = counts.query * self._documents + counts.document
         self._looks, self._clicks = (
-            np.concatenate([[0], np.cumsum(column)]) for column in (counts.examined, counts.clicked)
+            np.concatenate([[0], np.cumsum(column)]) for column in (counts.looks, counts.clicks)
         )
 
     def rows(self, query: Array, node: Array) -> tuple[Array, Array]:
@@ -220,22 +282,22 @@ class _Sums:
         begin, end = self.rows(query, node)
         return self._looks[end] - self._looks[begin], self._clicks[end] - self._clicks[begin]
 
-    def seen_enough(self, query: Array, leaf: Array, below: Array | int, visits: Array | int) -> Array:
-        """The smallest subtree around each leaf, strictly below some node, that has enough visits; or the largest."""
+    def seen_enough(self, query: Array, leaf: Array, below: Array | int, least: Array | int) -> Array:
+        """The smallest subtree around each leaf, strictly below some node, that has enough looks; or the largest."""
         node = leaf
         while True:
             looks, up = self.looks_and_clicks(query, node)[0], self.parent[node]
-            climbs = (looks < visits) & (up != below) & (node != 0)
+            climbs = (looks < least) & (up != below) & (node != 0)
             if not climbs.any():
                 return node
             node = np.where(climbs, up, node)
 
-    def neighbours(self, counts: Counts, row: Array, other: Array, visits: int) -> Array:
+    def neighbours(self, counts: Counts, row: Array, other: Array, least_looks: int) -> Array:
         """The click rate around the document of each row, without that of the other; -1 where nobody looked."""
         query, document = counts.query[row], counts.document[other]
-        node = self.seen_enough(query, self.leaf[counts.document[row]], -1, visits + counts.examined[row])
+        node = self.seen_enough(query, self.leaf[counts.document[row]], -1, least_looks + counts.looks[row])
         looks, clicks = self.looks_and_clicks(query, node)
         inside = (self._first[node] <= document) & (document < self._end[node])
-        looks -= counts.examined[row] + np.where(inside, counts.examined[other], 0)
-        clicks -= counts.clicked[row] + np.where(inside, counts.clicked[other], 0)
+        looks -= counts.looks[row] + np.where(inside, counts.looks[other], 0)
+        clicks -= counts.clicks[row] + np.where(inside, counts.clicks[other], 0)
         return np.where(looks > 0, clicks / np.maximum(looks, 1), -1.0)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.documents.reading import PathLike, Table, chosen_columns, read_columns
+from zoomrank.documents.source_files import PathLike, Table, chosen_columns, read_columns
 from zoomrank.errors import (
     EmptyCollectionError,
     FeedbackError,
@@ -50,17 +50,30 @@ class Counts(NamedTuple):
 
     query: Array  # number of the query
     document: Array  # position in the tree
-    examined: Array
-    clicked: Array
+    looks: Array
+    clicks: Array
 
 
 class ClickLog:
     """What visitors looked at and clicked, counted by query and document.
 
+    Parameters
+    ----------
+    impressions : iterable of tuple
+        For each impression its query, the documents that were shown, from the top, and the one that was clicked first,
+        or None.
+
+    Attributes
+    ----------
+    impressions, clicks : int
+        How many there are.
+
+    Examples
+    --------
     >>> log = ClickLog([("owls", ["a", "b", "c"], "b"), ("owls", ["a", "c"], None)])
     >>> log
     ClickLog(2 impressions, 1 clicks, 1 queries)
-    >>> log.counted(DocumentIds(3, ["a", "b", "c"])).examined.tolist()  # nobody knows whether c was seen the first time
+    >>> log.counted(DocumentIds(3, ["a", "b", "c"])).looks.tolist()  # nobody knows whether c was seen the first time
     [2, 1, 1]
     """
 
@@ -93,25 +106,82 @@ class ClickLog:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries, in the order in which they came."""
+        """The queries, in the order in which they came.
+
+        Returns
+        -------
+        tuple of str
+            Each query once.
+
+        Examples
+        --------
+        >>> ClickLog([("owls", ["a"], "a"), ("pikes", ["b"], None)]).queries
+        ('owls', 'pikes')
+        """
         return tuple(self._seen)
 
     @property
     def documents(self) -> list[str]:
-        """All documents that somebody looked at."""
+        """All documents that somebody looked at.
+
+        Returns
+        -------
+        list of str
+            Their ids, as texts.
+
+        Examples
+        --------
+        >>> ClickLog([("owls", ["a", "b", "c"], "b")]).documents
+        ['a', 'b']
+        """
         return list(dict.fromkeys(name for seen in self._seen.values() for name in seen))
 
     def unknown(self, documents: DocumentIds) -> list[str]:
-        """Documents of the log that a collection does not have."""
-        places = _places(documents)
-        return [name for name in self.documents if name not in places]
+        """List the documents of the log that a collection does not have.
+
+        Parameters
+        ----------
+        documents : DocumentIds
+            The ids of the collection.
+
+        Returns
+        -------
+        list of str
+            Ids, as texts.
+
+        Examples
+        --------
+        >>> ClickLog([("owls", ["a", "b"], "b")]).unknown(DocumentIds(2, ["b", "c"]))
+        ['a']
+        """
+        positions = _positions(documents)
+        return [name for name in self.documents if name not in positions]
 
     def counted(self, documents: DocumentIds, unknown: str = "refuse") -> Counts:
-        """The counts of a collection's documents; others are refused, or skipped."""
+        """Count how often a collection's documents were looked at, and clicked.
+
+        Parameters
+        ----------
+        documents : DocumentIds
+            The ids of the collection.
+        unknown : {"refuse", "skip"}
+            What to do with documents that it does not have.
+
+        Returns
+        -------
+        Counts
+            Four arrays, sorted by query and document: number of the query, position of the document, looks, clicks.
+
+        Examples
+        --------
+        >>> log = ClickLog([("owls", ["a", "b"], "b"), ("owls", ["b"], None)])
+        >>> log.counted(DocumentIds(2, ["a", "b"])).looks.tolist()
+        [1, 2]
+        """
         if unknown not in ("refuse", "skip"):
             raise ParameterError(f"What to do with unknown documents is 'refuse' or 'skip', not {unknown!r}.")
-        places = _places(documents)
-        missing = [name for name in self.documents if name not in places]
+        positions = _positions(documents)
+        missing = [name for name in self.documents if name not in positions]
         if missing and unknown == "refuse":
             few = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
             raise UnknownDocumentError(
@@ -119,10 +189,10 @@ class ClickLog:
                 'Add them, or say unknown="skip" (--unknown skip) to go on without them.'
             )
         rows = [
-            (number, places[name], looks, clicks)
+            (number, positions[name], looks, clicks)
             for number, seen in enumerate(self._seen.values())
             for name, (looks, clicks) in seen.items()
-            if name in places
+            if name in positions
         ]
         columns = np.array(sorted(rows), np.int64).reshape(-1, 4).T
         if not columns[3].any():
@@ -131,7 +201,30 @@ class ClickLog:
 
 
 def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> ClickLog:
-    """Read a click log; `columns={"document": "sku"}` says which column is which where names are unusual."""
+    """Read a click log from a table (CSV, TSV, JSONL or Parquet): a row is an impression, or a document of one.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column is which where names are unusual, such as `{"document": "sku"}`.
+
+    Returns
+    -------
+    ClickLog
+        What was looked at, and clicked.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "clicks.csv")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write("impression,position,sku,clicked\\n1,1,owl,0\\n1,2,pike,1\\n")
+    ...     read_clicks(file, columns={"document": "sku"})
+    ClickLog(1 impressions, 1 clicks, 1 queries)
+    """
     file, names, read = read_columns(path)
     found = chosen_columns(file, names, columns or {}, USUAL_NAMES, needs=("clicked",))
     nested = "shown" in found
@@ -145,11 +238,11 @@ def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> Cli
         raise SourceError(f"{path}: {error}") from error
 
 
-def _places(documents: DocumentIds) -> dict[str, int]:
-    places = {str(document): place for place, document in enumerate(documents)}
-    if len(places) < len(documents):
+def _positions(documents: DocumentIds) -> dict[str, int]:
+    positions = {str(document): position for position, document in enumerate(documents)}
+    if len(positions) < len(documents):
         raise ParameterError("Two documents have the same id once it is written down.")
-    return places
+    return positions
 
 
 def _checked(number: int, shown: Sequence[DocumentId]) -> list[str]:
@@ -185,14 +278,14 @@ def _regrouped(table: Table) -> Iterator[Impression]:
         answer = _ANSWERS.get("" if clicked is None else str(clicked).strip().lower())
         if answer is None:
             raise FeedbackError(f"Row {row} has {clicked!r} for clicked; it should be 1 or 0.")
-        place = _number(position)
-        if math.isnan(place):
+        slot = _number(position)
+        if math.isnan(slot):
             raise FeedbackError(f"Row {row} has the position {position!r}, which is no number.")
         ranking = found.setdefault(("" if query is None else str(query), str(impression)), {})
-        if ranking.setdefault(place, (str(document), answer)) != (str(document), answer):
+        if ranking.setdefault(slot, (str(document), answer)) != (str(document), answer):
             raise FeedbackError(f"Row {row} is about a position of the impression {impression!r} that is taken.")
     for (query, _), ranking in found.items():
-        order = [ranking[place] for place in sorted(ranking)]
+        order = [ranking[slot] for slot in sorted(ranking)]
         yield query, [document for document, _ in order], next((document for document, click in order if click), None)
 
 

@@ -12,7 +12,7 @@ to its centre above. Random choices depend on the seed and on the place in the t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
@@ -20,12 +20,12 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from zoomrank.documents.linkage import linked
-from zoomrank.documents.vectors import Rows
+from zoomrank.documents.vector_rows import VectorRows
 from zoomrank.errors import MissingExtraError, ParameterError
 from zoomrank.numbers import Array, whole_number
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.topology import breadth_first_shape
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.shape import breadth_first_shape
 
 LINKED_WHOLE = 2000  # collections up to this size are linked exactly
 LINKED_PART = 64  # and so are parts of larger ones
@@ -34,22 +34,44 @@ LARGEST_SHARE = 0.9  # of the documents that a part of a split may keep
 ROUNDING = 1 + 1e-5  # keeps a width in float32 above the distances that it bounds
 
 Progress = Callable[[int], Any]
+GivenIds = Sequence[DocumentId] | Array | None  # in the order of the rows
 
 
 def tree_from_vectors(
     vectors: Array,
-    ids: Any = None,
+    ids: GivenIds = None,
     *,
     normalise: bool = True,
     branching: int = 8,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[DocumentTree, Array]:
-    """Build a tree over the rows of a matrix; also say which row stands at each leaf, left to right.
+    """Build a tree over the rows of a matrix, by their Euclidean distances.
 
-    Distances are Euclidean, between directions unless `normalise=False`. `progress` is told how many documents have
-    found their place.
+    Parameters
+    ----------
+    vectors : ndarray
+        A row for each document.
+    ids : sequence of DocumentId, optional
+        The ids of the documents in the order of the rows; without them the numbers of the rows.
+    normalise : bool
+        Whether only the directions of the vectors count.
+    branching : int
+        Into how many parts a large subtree is split, about.
+    seed : int
+        Where chance begins.
+    progress : callable, optional
+        Told now and then how many documents have found their place.
 
+    Returns
+    -------
+    tree : DocumentTree
+        The tree. No subtree is narrower than its documents are apart.
+    rows : ndarray of int
+        Which row stands at each leaf, left to right.
+
+    Examples
+    --------
     >>> tree, rows = tree_from_vectors(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]), ids=["a", "b", "c"])
     >>> round(tree.distance("a", "c"), 3), tree.distance("b", "c")
     (1.414, 0.0)
@@ -57,21 +79,21 @@ def tree_from_vectors(
     branching = whole_number(branching, "branching")
     if branching < 2:
         raise ParameterError(f"A subtree cannot be split into {branching} parts; branching must be 2 or more.")
-    rows = Rows(vectors, normalise)
+    rows = VectorRows(vectors, normalise)
     growth = _Growth(rows, branching, whole_number(seed, "seed"), progress)
     with nullcontext() if len(rows) <= LINKED_WHOLE else _one_thread():
         parents, widths = growth.grown()
-    return planted(parents, widths, len(rows), ids)
+    return tree_and_rows(parents, widths, len(rows), ids)
 
 
-def planted(parents: Array, widths: Array, documents: int, ids: Any = None) -> tuple[DocumentTree, Array]:
+def tree_and_rows(parents: Array, widths: Array, documents: int, ids: GivenIds = None) -> tuple[DocumentTree, Array]:
     """Make a tree of parents and widths in which the documents are the first nodes; and say which stands where."""
     shape, order = breadth_first_shape(parents)
     rows = order[shape.leaf]
-    return DocumentTree(shape, widths[order], DocumentIds(documents, arranged(ids, rows))), rows
+    return DocumentTree(shape, widths[order], DocumentIds(documents, ids_of_rows(ids, rows))), rows
 
 
-def arranged(ids: Any, rows: Array) -> list[DocumentId] | Array:
+def ids_of_rows(ids: GivenIds, rows: Array) -> list[DocumentId] | Array:
     """The ids of these rows; a row without an id goes by its number."""
     if ids is None:
         return rows
@@ -81,7 +103,7 @@ def arranged(ids: Any, rows: Array) -> list[DocumentId] | Array:
 class _Growth:
     """A tree while it grows: documents are nodes 0 to n - 1, subtrees are numbered as they are made."""
 
-    def __init__(self, rows: Rows, branching: int, seed: int, progress: Progress | None) -> None:
+    def __init__(self, rows: VectorRows, branching: int, seed: int, progress: Progress | None) -> None:
         count = len(rows)
         self.rows, self.branching, self.seed, self.progress = rows, branching, seed, progress
         self.parent = np.full(2 * count, -1, np.int32)

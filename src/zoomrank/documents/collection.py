@@ -3,7 +3,8 @@
 A tree from a taxonomy or from vectors knows how far apart documents are (its *geometry*). A ranker needs to know how
 much their click probabilities may differ. Between the two stands one number, the scale: a subtree's width in click
 probability is its geometric width times the scale, and never more than 1, since probabilities differ by no more. If
-nothing is known, the scale makes the whole collection exactly 1 wide; `calibration` estimates it from relevance.
+nothing is known, the scale makes the whole collection exactly 1 wide; `label_calibration` and `click_calibration`
+estimate it.
 """
 
 from __future__ import annotations
@@ -11,36 +12,40 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from zoomrank.documents.arranging import (
-    Column,
-    check_counts,
-    checked_distances,
-    checked_scale,
-    columns_by_id,
-    columns_in_order,
-    pruned,
-    taxonomy_tree,
-)
-from zoomrank.documents.clustering import Progress, planted, tree_from_vectors
-from zoomrank.documents.linkage import linked
-from zoomrank.documents.reading import PathLike, Table, is_text, read_table, read_taxonomy, read_vectors
+from zoomrank.documents.categories import taxonomy_tree
+from zoomrank.documents.clustering import GivenIds, Progress, tree_and_rows, tree_from_vectors
+from zoomrank.documents.columns import Column, check_lengths, columns_by_id, columns_in_order
+from zoomrank.documents.linkage import checked_distances, linked
+from zoomrank.documents.source_files import PathLike, Table, is_text, read_table, read_taxonomy, read_vectors
 from zoomrank.documents.texts import text_vectors
-from zoomrank.documents.vectors import Rows
-from zoomrank.errors import EmptyCollectionError, UnknownDocumentError, VectorError
+from zoomrank.documents.vector_rows import VectorRows
+from zoomrank.errors import ParameterError, UnknownDocumentError, VectorError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.taxonomy import Path
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.taxonomy import TaxonomyPath
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document; what is not known of it is empty."""
+    """One document; what is not known of it is empty.
+
+    Attributes
+    ----------
+    id : DocumentId
+        What it goes by.
+    title, url, text : str
+        What people see of it.
+
+    Examples
+    --------
+    >>> Document("owl", title="Owls")
+    Document(id='owl', title='Owls', url='', text='')
+    """
 
     id: DocumentId
     title: str = ""
@@ -51,6 +56,29 @@ class Document:
 class Collection:
     """Documents in the order of the leaves of their tree.
 
+    Most are made by `from_taxonomy`, `from_vectors`, `from_texts` or `from_distances`, or loaded by `load_collection`.
+
+    Parameters
+    ----------
+    geometry : DocumentTree
+        How far apart documents are, in units of their own.
+    scale : float, optional
+        What its widths are multiplied by to say how much click probabilities may differ. Without it the whole
+        collection is 1 wide.
+    titles, urls, texts : sequence of str, optional
+        What is known of the documents, in the order of the tree.
+    vectors : ndarray, optional
+        A row for each document, in the order of the tree.
+    notes : sequence of str
+        What a reader should know of how documents were placed.
+
+    Attributes
+    ----------
+    tree : DocumentTree
+        What rankers are given: the geometry in units of click probability.
+
+    Examples
+    --------
     >>> paths = {"owl": "Animals > Birds", "pike": "Animals > Fish"}
     >>> collection = Collection.from_taxonomy(paths, titles={"owl": "Owls"})
     >>> collection["owl"]
@@ -71,26 +99,26 @@ class Collection:
         notes: Sequence[str] = (),
     ) -> None:
         widest = float(geometry.width[0])
-        self.geometry = geometry  # how far apart documents are, in units of their own
+        self.geometry = geometry
         self.scale = checked_scale((1 / widest if widest > 0 else 1.0) if scale is None else scale)
-        self.tree = geometry  # how much click probabilities may differ
+        self.tree = geometry
         if self.scale != 1 or widest > 1:
             self.tree = geometry.with_width(np.minimum(1.0, self.scale * geometry.width))
         for name, column in (("titles", titles), ("urls", urls), ("texts", texts), ("vectors", vectors)):
             if column is not None and len(column) != len(geometry):
                 raise UnknownDocumentError(f"{len(column)} {name} were given for {len(geometry)} documents.")
         self.titles, self.urls, self.texts = titles, urls, texts
-        self.vectors = vectors  # a row for each document, in the order of the tree
-        self.notes = tuple(notes)  # what a reader should know of how documents were placed
+        self.vectors = vectors
+        self.notes = tuple(notes)
 
     @classmethod
     def from_taxonomy(
         cls,
-        source: PathLike | Mapping[Any, Path] | Iterable[Path],
+        source: PathLike | Mapping[DocumentId, TaxonomyPath] | Iterable[TaxonomyPath],
         *,
-        titles: Mapping[Any, str] | None = None,
-        urls: Mapping[Any, str] | None = None,
-        texts: Mapping[Any, str] | None = None,
+        titles: Mapping[DocumentId, str] | None = None,
+        urls: Mapping[DocumentId, str] | None = None,
+        texts: Mapping[DocumentId, str] | None = None,
         columns: Mapping[str, str] | None = None,
         place: str | None = None,
         categories: str = "refuse",
@@ -98,12 +126,37 @@ class Collection:
         epsilon: float = 0.837,
         scale: float | None = None,
     ) -> Collection:
-        """Place documents by their taxonomy: a file (see `reading`), a mapping {id: path}, or paths.
+        """Place documents by their taxonomy.
 
-        With `place="below"` documents hang below the category that their path names, as they do in a mapping or in a
-        table with ids; with `place="end"` the last step of a path is the document itself, as it is for bare paths and
-        in a text file. A document that is a category of others is then refused, or left out by `categories="skip"`.
+        Parameters
+        ----------
+        source : path-like, mapping or iterable
+            A file (see `read_taxonomy`), a mapping {id: path}, or paths. A path is a string such as
+            `"Animals > Birds"`, or a sequence of names.
+        titles, urls, texts : mapping of str, optional
+            What is known of the documents, by id.
+        columns : mapping of str to str, optional
+            Which column of the file is which where names are unusual, such as `{"id": "sku"}`.
+        place : {"below", "end"}, optional
+            With "below" documents hang below the category that their path names, as they do in a mapping or in a table
+            with ids. With "end" the last step of a path is the document itself, as it is for bare paths and in a text
+            file.
+        categories : {"refuse", "skip"}
+            What to do with a document at the end of a path that is a category of others.
+        separator : str
+            What stands between the steps of a path.
+        epsilon : float
+            What widths shrink by from level to level (see `DocumentTree.exponential`).
+        scale : float, optional
+            What widths are multiplied by; without it the whole collection is 1 wide.
 
+        Returns
+        -------
+        Collection
+            The documents in their tree.
+
+        Examples
+        --------
         >>> Collection.from_taxonomy(["Animals > Owls", "Animals > Pike", "Plants"]).tree
         DocumentTree(3 documents, 5 nodes, depth 2)
         """
@@ -124,7 +177,7 @@ class Collection:
         cls,
         vectors: Array | PathLike,
         *,
-        ids: Any = None,
+        ids: GivenIds = None,
         titles: Column = None,
         urls: Column = None,
         texts: Column = None,
@@ -136,8 +189,39 @@ class Collection:
         progress: Progress | None = None,
         keep_vectors: bool = True,
     ) -> Collection:
-        """Place documents by their vectors: the rows of a matrix, or a `.npy` or Parquet file.
+        """Place documents by their vectors.
 
+        Parameters
+        ----------
+        vectors : ndarray or path-like
+            A row for each document, or a `.npy` or Parquet file.
+        ids : sequence of DocumentId, optional
+            The ids of the documents in the order of the rows; without them those of the file, or else the numbers of
+            the rows.
+        titles, urls, texts : sequence or mapping of str, optional
+            What is known of the documents, in the same order, or by id.
+        columns : mapping of str to str, optional
+            Which column of the file is which where names are unusual, such as `{"vector": "embedding"}`.
+        scale : float, optional
+            What widths are multiplied by; without it the whole collection is 1 wide.
+        normalise : bool
+            Whether only the directions of the vectors count.
+        branching : int
+            Into how many parts a large subtree is split, about.
+        seed : int
+            Where chance begins.
+        progress : callable, optional
+            Told now and then how many documents have found their place.
+        keep_vectors : bool
+            Whether the collection remembers the vectors, as `nearest` needs them.
+
+        Returns
+        -------
+        Collection
+            The documents in their tree.
+
+        Examples
+        --------
         >>> collection = Collection.from_vectors(np.eye(3)[[0, 1, 0]], ids=["a", "b", "c"])
         >>> collection.tree.distance("a", "c"), collection.tree.distance("a", "b")
         (0.0, 1.0)
@@ -150,12 +234,12 @@ class Collection:
         if ids is not None:
             DocumentIds(len(matrix), ids)  # refuses a wrong number, or one twice, before the long work
         given = {"titles": titles, "urls": urls, "texts": texts}
-        check_counts(given, len(matrix))
+        check_lengths(given, len(matrix))
         tree, rows = tree_from_vectors(
             matrix, ids, normalise=normalise, branching=branching, seed=seed, progress=progress
         )
         arranged = columns_in_order(given, table, rows, tree.documents)
-        kept = Rows(matrix, normalise).take(rows) if keep_vectors else None
+        kept = VectorRows(matrix, normalise).take(rows) if keep_vectors else None
         return cls(tree, scale=scale, vectors=kept, **arranged)
 
     @classmethod
@@ -163,7 +247,7 @@ class Collection:
         cls,
         texts: Sequence[str] | PathLike,
         *,
-        ids: Any = None,
+        ids: GivenIds = None,
         titles: Column = None,
         urls: Column = None,
         columns: Mapping[str, str] | None = None,
@@ -173,8 +257,37 @@ class Collection:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Collection:
-        """Place documents by their words: a sequence of texts, or a table with columns id, title, url, text.
+        """Place documents by their words.
 
+        Parameters
+        ----------
+        texts : sequence of str or path-like
+            A text for each document, or a table with the columns id, title, url, text.
+        ids : sequence of DocumentId, optional
+            The ids of the documents in the order of the texts; without them those of the table, or else the numbers of
+            the texts.
+        titles, urls : sequence or mapping of str, optional
+            What is known of the documents, in the same order, or by id.
+        columns : mapping of str to str, optional
+            Which column of the file is which where names are unusual, such as `{"text": "abstract"}`.
+        dimensions : int
+            How many directions texts are reduced to.
+        pieces : {"letters", "words", "meanings"}
+            What texts are compared by (see `text_vectors`).
+        scale : float, optional
+            What widths are multiplied by; without it the whole collection is 1 wide.
+        seed : int
+            Where chance begins.
+        progress : callable, optional
+            Told now and then how many documents have found their place.
+
+        Returns
+        -------
+        Collection
+            The documents in their tree. Blank texts stand together, and a note says how many there are.
+
+        Examples
+        --------
         >>> collection = Collection.from_texts(["barn owl", "barn owls", "pike"], ids=[1, 2, 3])
         >>> collection.tree.distance(1, 2) < collection.tree.distance(1, 3)
         True
@@ -204,7 +317,7 @@ class Collection:
         cls,
         matrix: Sequence[Sequence[float]] | Array,
         *,
-        ids: Any = None,
+        ids: GivenIds = None,
         titles: Column = None,
         urls: Column = None,
         texts: Column = None,
@@ -212,6 +325,24 @@ class Collection:
     ) -> Collection:
         """Place documents by all distances between them. The triangle inequality is not asked for.
 
+        Parameters
+        ----------
+        matrix : array-like
+            The distance of each pair, in both directions.
+        ids : sequence of DocumentId, optional
+            The ids of the documents in the order of the rows; without them the numbers of the rows.
+        titles, urls, texts : sequence or mapping of str, optional
+            What is known of the documents, in the same order, or by id.
+        scale : float, optional
+            What widths are multiplied by; without it the whole collection is 1 wide.
+
+        Returns
+        -------
+        Collection
+            The documents in their tree.
+
+        Examples
+        --------
         >>> Collection.from_distances([[0, 1, 4], [1, 0, 4], [4, 4, 0]], ids="abc").tree.distance("a", "b")
         0.25
         """
@@ -219,11 +350,11 @@ class Collection:
         if ids is not None:
             DocumentIds(len(distances), ids)
         given = {"titles": titles, "urls": urls, "texts": texts}
-        check_counts(given, len(distances))
+        check_lengths(given, len(distances))
         parents, widths = np.array([-1]), np.zeros(1)
         if len(distances) > 1:
             parents, widths = linked(squareform(distances, checks=False))
-        tree, rows = planted(parents, widths, len(distances), ids)
+        tree, rows = tree_and_rows(parents, widths, len(distances), ids)
         return cls(tree, scale=scale, **columns_in_order(given, {}, rows, tree.documents))
 
     def __len__(self) -> int:
@@ -242,14 +373,28 @@ class Collection:
         return (self._document(position) for position in range(len(self)))
 
     def restricted(self, ids: Iterable[DocumentId]) -> Collection:
-        """The collection of these documents alone, as far from each other as they were."""
-        tree = self.geometry
-        kept = np.sort(tree.documents.positions(ids))
-        if len(kept) == 0:
-            raise EmptyCollectionError("No documents were named; a collection needs at least one.")
+        """Build the collection of some documents alone, as far from each other as they were.
+
+        Parameters
+        ----------
+        ids : iterable of DocumentId
+            The documents to keep, in any order.
+
+        Returns
+        -------
+        Collection
+            The smaller collection, with the same scale.
+
+        Examples
+        --------
+        >>> Collection.from_taxonomy(["Animals > Owls", "Animals > Pike", "Plants"]).restricted(["Plants"])
+        Collection(1 documents, 2 nodes, depth 1)
+        """
+        geometry = self.geometry.restricted(ids)
+        kept = self.geometry.documents.positions(geometry.documents)
         columns = [None if column is None else [column[i] for i in kept] for column in self._columns]
         return Collection(
-            pruned(tree, kept),
+            geometry,
             scale=self.scale,
             titles=columns[0],
             urls=columns[1],
@@ -259,8 +404,20 @@ class Collection:
         )
 
     def scaled(self, factor: float) -> Collection:
-        """The same collection with all widths times a factor; 1 remains the largest.
+        """Build the same collection with all widths times a factor; 1 remains the largest.
 
+        Parameters
+        ----------
+        factor : float
+            The factor, such as `scale_from_labels` or `scale_from_clicks` estimate it.
+
+        Returns
+        -------
+        Collection
+            The same documents.
+
+        Examples
+        --------
         >>> wide = Collection.from_taxonomy(["A > B", "A > C", "D"])
         >>> float(wide.scaled(0.5).tree.width[0]), float(wide.scaled(4).tree.width[0])
         (0.5, 1.0)
@@ -276,11 +433,24 @@ class Collection:
         )
 
     def grown(self, near: Mapping[DocumentId, DocumentId], documents: Iterable[Document] = ()) -> Collection:
-        """The collection with more documents, each beside the one that it is near to (see `nearest`).
+        """Build the collection with more documents, each beside the one that it is near to.
 
-        Rankers follow by `ranker.grow(collection.tree)` and keep all that they have learned. `documents` says what is
-        known of the new ones; vectors are not kept, since the new ones have none.
+        Rankers follow by `ranker.grow(collection.tree)` and keep all that they have learned.
 
+        Parameters
+        ----------
+        near : mapping of DocumentId to DocumentId
+            For each new document the one that it is put beside (see `nearest`).
+        documents : iterable of Document
+            What is known of the new ones.
+
+        Returns
+        -------
+        Collection
+            The larger collection. Vectors are not kept, since the new documents have none.
+
+        Examples
+        --------
         >>> small = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
         >>> large = small.grown({"hen": "owl"}, [Document("hen", title="Hens")])
         >>> large["hen"].title, large.tree.name(large.tree.leaf("hen"))
@@ -304,8 +474,20 @@ class Collection:
         return grown
 
     def nearest(self, vector: Sequence[float] | Array) -> DocumentId:
-        """The document whose vector is closest to this one in direction.
+        """Find the document whose vector is closest to another one in direction.
 
+        Parameters
+        ----------
+        vector : sequence of float
+            The vector to compare with, of as many numbers as those of the documents.
+
+        Returns
+        -------
+        DocumentId
+            The document.
+
+        Examples
+        --------
         >>> Collection.from_vectors(np.eye(3), ids=["a", "b", "c"]).nearest([0.1, 0.9, 0.2])
         'b'
         """
@@ -317,7 +499,22 @@ class Collection:
         return self.tree.documents[int(np.argmax(self.vectors @ wanted))]
 
     def save(self, path: PathLike) -> None:
-        """Write the collection to one file; it appears whole or not at all."""
+        """Write the collection to one file; it appears whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, for `load_collection`.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from zoomrank.documents import load_collection
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Collection.from_taxonomy(["Animals", "Plants"]).save(os.path.join(folder, "all"))
+        ...     load_collection(os.path.join(folder, "all"))
+        Collection(2 documents, 3 nodes, depth 1)
+        """
         from zoomrank.documents.collection_file import save
 
         save(self, path)
@@ -329,3 +526,10 @@ class Collection:
     def _document(self, position: int) -> Document:
         known = ("" if column is None else column[position] for column in self._columns)
         return Document(self.tree.documents[position], *known)
+
+
+def checked_scale(scale: float) -> float:
+    """The scale, if it is one."""
+    if not 0 < scale < np.inf:
+        raise ParameterError(f"A scale must be a positive number, not {scale}.")
+    return float(scale)

@@ -28,14 +28,14 @@ from typing import Any
 import numpy as np
 
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.reading import PathLike
-from zoomrank.documents.strings import Strings
+from zoomrank.documents.packed_strings import PackedStrings
+from zoomrank.documents.source_files import PathLike
 from zoomrank.errors import FileFormatError, SourceError, ZoomrankError
 from zoomrank.files import whole_file
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds
-from zoomrank.spaces.topology import shape_from_breadth_first
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.shape import shape_from_breadth_first
 
 MAGIC = b"zoomdocs"
 VERSION = 1
@@ -74,7 +74,28 @@ def save(collection: Collection, path: PathLike) -> None:
 
 
 def load_collection(path: PathLike, verify: bool = False) -> Collection:
-    """Read a collection back; its arrays stay in the file until they are needed."""
+    """Read a collection back; its arrays stay in the file until they are needed.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, as `Collection.save` wrote it.
+    verify : bool
+        Whether to read every byte and compare the checksum. The header and the tree are always checked.
+
+    Returns
+    -------
+    Collection
+        The collection.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Collection.from_taxonomy(["Animals", "Plants"]).save(os.path.join(folder, "all"))
+    ...     load_collection(os.path.join(folder, "all"), verify=True)
+    Collection(2 documents, 3 nodes, depth 1)
+    """
     header, body = _opened(Path(path))
     if verify:
         digest = hashlib.sha256()
@@ -117,7 +138,7 @@ def _arrays(collection: Collection) -> dict[str, Array]:
 
 
 def _packed(name: str, strings: Sequence[str]) -> dict[str, Array]:
-    packed = strings if isinstance(strings, Strings) else Strings.packed(strings)
+    packed = strings if isinstance(strings, PackedStrings) else PackedStrings.packed(strings)
     return {f"{name}.letters": packed.letters, f"{name}.ends": packed.ends.astype("<i8", copy=False)}
 
 
@@ -169,13 +190,13 @@ def _mapped(header: Mapping[str, Any], body: Array) -> Iterator[tuple[str, Array
         yield name, np.frombuffer(body, dtype, count, offset=place).reshape(shape)
 
 
-def _strings(arrays: Mapping[str, Array], name: str) -> Strings | None:
+def _strings(arrays: Mapping[str, Array], name: str) -> PackedStrings | None:
     if f"{name}.ends" not in arrays:
         return None
     letters, ends = arrays[f"{name}.letters"], arrays[f"{name}.ends"]
     if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(letters) or (np.diff(ends) < 0).any():
         raise FileFormatError(f"the {name} do not end where they should.")
-    return Strings(letters, ends)
+    return PackedStrings(letters, ends)
 
 
 def _tree(arrays: Mapping[str, Array]) -> DocumentTree:

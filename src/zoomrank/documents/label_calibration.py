@@ -16,15 +16,35 @@ from zoomrank.compiled import compiled
 from zoomrank.errors import EmptyCollectionError, ParameterError, WeightError
 from zoomrank.numbers import Array, whole_number
 from zoomrank.spaces.ids import DocumentId
-from zoomrank.spaces.topology import least_common_ancestor
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.shape import least_common_ancestor
 
-Rows = Sequence[Iterable[DocumentId]]
+RelevanceRows = Sequence[Iterable[DocumentId]]
 
 
-def mean_relevance(tree: DocumentTree, rows: Rows, weights: Sequence[float] | Array | None = None) -> Array:
-    """μ(x): the weighted share of visitors to whom each document is relevant, in the order of the tree.
+def mean_relevance(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float] | Array | None = None) -> Array:
+    """Compute μ(x): the weighted share of visitors to whom each document is relevant.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents.
+    rows : sequence of iterables of DocumentId
+        For each visitor the documents that are relevant to her.
+    weights : sequence of float, optional
+        How much each visitor counts; all the same, if left out.
+
+    Returns
+    -------
+    ndarray
+        A number for each document, in the order of the tree.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
+
+    Examples
+    --------
     >>> tree = DocumentTree.from_paths(["A > B", "A > C", "D"])
     >>> mean_relevance(tree, [{"A > B"}, {"A > B", "D"}], [1, 3]).tolist()
     [1.0, 0.0, 0.75]
@@ -33,9 +53,9 @@ def mean_relevance(tree: DocumentTree, rows: Rows, weights: Sequence[float] | Ar
     return np.bincount(position, share[visitor], minlength=len(tree))
 
 
-def calibrated_scale(
+def scale_from_labels(
     tree: DocumentTree,
-    rows: Rows,
+    rows: RelevanceRows,
     weights: Sequence[float] | Array | None = None,
     *,
     share: float = 0.95,
@@ -43,15 +63,46 @@ def calibrated_scale(
     pairs: int = 20_000,
     seed: int = 0,
 ) -> float:
-    """The smallest factor with |μ(x) - μ(y)| ≤ factor · D(x, y) for a share of sampled close pairs.
+    """Estimate the smallest factor with |μ(x) - μ(y)| ≤ factor · D(x, y) for a share of all close pairs.
 
-    Pairs are close if D is at most `close` times the width of the whole tree. One document of each pair is relevant to
-    somebody, since pairs that nobody cares for fit any factor. Pairs at distance 0 fit none and are left out.
-    The factor is for the widths of the tree that is given, as in `collection.scaled(calibrated_scale(collection.tree,
-    rows))`.
+    One document of each pair is relevant to somebody, since pairs that nobody cares for fit any factor. Pairs at
+    distance 0 fit none and are left out.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents and their distances. The factor is for its widths, as in
+        `collection.scaled(scale_from_labels(collection.tree, rows))`.
+    rows : sequence of iterables of DocumentId
+        For each visitor the documents that are relevant to her.
+    weights : sequence of float, optional
+        How much each visitor counts; all the same, if left out.
+    share : float
+        The share of the pairs that the factor should be large enough for.
+    close : float
+        How far apart pairs are at most, as a part of the width of the whole tree.
+    pairs : int
+        How many pairs are drawn.
+    seed : int
+        Where chance begins.
+
+    Returns
+    -------
+    float
+        The factor.
+
+    See Also
+    --------
+    scale_from_clicks : the same from a click log.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2, Eq. 1, which the factor should make true.
+
+    Examples
+    --------
     >>> tree = DocumentTree.from_paths(["A > B", "A > C", "D"], epsilon=0.4)
-    >>> calibrated_scale(tree, [{"A > B"}, {"A > B", "A > C"}, {"A > C"}, {"A > B"}])
+    >>> scale_from_labels(tree, [{"A > B"}, {"A > B", "A > C"}, {"A > C"}, {"A > B"}])
     0.625
     """
     if not (0 < share <= 1 and 0 < close <= 1):
@@ -77,21 +128,45 @@ def calibrated_scale(
     return float(np.quantile(steepness, share, method="higher"))
 
 
-def predictive_power(
+def predictive_power_from_labels(
     tree: DocumentTree,
-    rows: Rows,
+    rows: RelevanceRows,
     weights: Sequence[float] | Array | None = None,
     *,
     pairs: int = 20_000,
     seed: int = 0,
 ) -> float:
-    """How well closeness predicts that two documents are relevant to the same visitor: 0.5 is chance, 1 perfect.
+    """Measure how well closeness predicts shared relevance, to the same visitor: 0.5 is chance, 1 perfect.
 
     It is the probability (the AUC) that a pair from one visitor's row is closer than a pair that shares no row, where
     both documents of the latter are relevant to somebody; equal distances count half.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents and their distances.
+    rows : sequence of iterables of DocumentId
+        For each visitor the documents that are relevant to her.
+    weights : sequence of float, optional
+        How much each visitor counts; all the same, if left out.
+    pairs : int
+        How many pairs are drawn.
+    seed : int
+        Where chance begins.
+
+    Returns
+    -------
+    float
+        The AUC, from 0 to 1.
+
+    See Also
+    --------
+    predictive_power_from_clicks : a like question of a click log.
+
+    Examples
+    --------
     >>> tree = DocumentTree.from_paths(["A > B", "A > C", "D > E", "D > F"])
-    >>> predictive_power(tree, [{"A > B", "A > C"}, {"D > E", "D > F"}])
+    >>> predictive_power_from_labels(tree, [{"A > B", "A > C"}, {"D > E", "D > F"}])
     1.0
     """
     visitor, position, share = _relevance(tree, rows, weights)
@@ -116,7 +191,9 @@ def predictive_power(
     return float((above + ties / 2).mean() / len(apart))
 
 
-def _relevance(tree: DocumentTree, rows: Rows, weights: Sequence[float] | Array | None) -> tuple[Array, Array, Array]:
+def _relevance(
+    tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float] | Array | None
+) -> tuple[Array, Array, Array]:
     """Visitor and document of each relevance, sorted by visitor; and each visitor's share of the weight."""
     if len(rows) == 0:
         raise EmptyCollectionError("There are no visitors: relevance has no rows.")

@@ -8,15 +8,19 @@ is made stricter until the depth is logarithmic.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from zoomrank.compiled import compiled
+from zoomrank.errors import EmptyCollectionError, MetricError
 from zoomrank.numbers import Array
 
 CLEARLY_NARROWER = 0.95  # of the width above
 DISSOLVED = -2
+ROUNDING = 1e-6  # by how much, relative to the largest, two directions of one distance may differ
 
 
 def deepest_allowed(documents: int) -> int:
@@ -47,6 +51,27 @@ def linked(distances: Array) -> tuple[Array, Array]:
     above = above[np.concatenate([np.arange(documents), kept])]
     parents = np.where(above < 0, -1, number[above])
     return parents, np.concatenate([np.zeros(documents), diameter[kept - documents]])
+
+
+def checked_distances(matrix: Sequence[Sequence[float]] | Array) -> Array:
+    """A matrix of distances, exactly symmetric, or an error that says where it is not one."""
+    distances = np.array(matrix, np.float64)
+    if distances.size == 0:
+        raise EmptyCollectionError("There are no distances; a collection needs at least one document.")
+    if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
+        raise MetricError(f"A distance matrix is square; this one has shape {distances.shape}.")
+
+    def refuse(where: Array, says: str) -> None:
+        if where.any():
+            i, j = np.argwhere(where)[0]
+            raise MetricError(f"The distance in row {i}, column {j} is {distances[i, j]}; {says}.")
+
+    refuse(~np.isfinite(distances), "distances must be finite numbers")
+    refuse(distances < 0, "distances must not be negative")
+    refuse(np.diag(np.diag(distances) != 0), "a document is at distance 0 from itself")
+    difference = np.abs(distances - distances.T)
+    refuse(difference > ROUNDING * distances.max(), "that in the other direction is another")
+    return np.maximum(distances, distances.T)
 
 
 @compiled

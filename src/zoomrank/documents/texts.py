@@ -27,12 +27,32 @@ def text_vectors(
     lengths: tuple[int, int] | None = None,
     seed: int = 0,
 ) -> tuple[Array, Array]:
-    """One vector of length 1 for each text, and which texts are blank.
+    """Make a vector of length 1 of each text: alike for texts that are about the same things.
 
-    `pieces` are runs of "letters" (3 to 5, unless `lengths` says otherwise) or of "words" (1 to 2), or the "meanings"
-    of words, of which a model has 256 dimensions. Blank texts, and those without any piece, stand together in a
-    direction of their own, apart from all others.
+    Parameters
+    ----------
+    texts : sequence of str
+        The texts.
+    dimensions : int
+        How many directions they are reduced to.
+    pieces : {"letters", "words", "meanings"}
+        What texts are compared by: runs of letters, runs of words, or what a model knows of the meanings of words, in
+        256 dimensions (with the extra `zoomrank[embeddings]`).
+    lengths : tuple of int, optional
+        The shortest and the longest run; 3 to 5 letters or 1 to 2 words, if left out.
+    seed : int
+        Where chance begins.
 
+    Returns
+    -------
+    vectors : ndarray
+        A row for each text. Blank texts, and those without any piece, stand together in a direction of their own,
+        apart from all others.
+    blank : ndarray of bool
+        Which texts those are.
+
+    Examples
+    --------
     >>> vectors, blank = text_vectors(["a barn owl", "the barn owls", "pike in the lake", " "], dimensions=3)
     >>> vectors.shape, np.flatnonzero(blank).tolist()
     ((4, 4), [3])

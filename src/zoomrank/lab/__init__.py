@@ -1,11 +1,13 @@
 """Experiments: rankers meet users here, and nowhere below.
 
-Running needs nothing but the library; `engines`, `store` and `report` need the extra `zoomrank[lab]` where they write.
+Its core stands here: settings, runs, who carries them out, the folders that keep their rows, measures, and what reports
+share. Four applications use it and not each other: `paper`, `studies`, `evaluation` and `inspection`. Running needs
+nothing but the library; folders of results and reports need the extra `zoomrank[lab]`.
 """
 
 from zoomrank.lab.recipes import Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.results import Estimate, Results, estimate
-from zoomrank.lab.run import Rows, run
+from zoomrank.lab.run import RunRows, run
 from zoomrank.lab.runners import Local, Ray
 from zoomrank.lab.simulator import Ranker, Trace, simulate
 
@@ -18,7 +20,7 @@ __all__ = [
     "Ray",
     "Recipe",
     "Results",
-    "Rows",
+    "RunRows",
     "Setting",
     "Trace",
     "estimate",

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank import rankers
 from zoomrank.errors import CatalogueError, ParameterError, SourceError, TaxonomyError
 from zoomrank.lab.recipes import Recipe, Setting
 from zoomrank.lab.simulator import Ranker
+from zoomrank.rankers import FixedRanking, registry
 from zoomrank.spaces import DocumentTree
 from zoomrank.users import (
     Mixture,
@@ -97,23 +97,7 @@ USERS: Mapping[str, Make] = {
     "three-documents": _three_documents,
 }
 BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}
-RANKERS: Mapping[str, Make] = {
-    name: getattr(rankers, name)
-    for name in (
-        "ZoomRank",
-        "RankUCB1",
-        "RankEXP3",
-        "RankGridUCB1",
-        "RankGridEXP3",
-        "RankZoom",
-        "RankCorrZoom",
-        "RankContextZoom",
-        "RankKLUCB",
-        "CascadeKLUCB",
-        "RankThompson",
-        "RankRandom",
-    )
-}
+RANKERS: Mapping[str, Make] = registry.RANKERS
 GREEDY = "Greedy"  # knows the visitors; among the rankers, but made otherwise
 
 
@@ -153,7 +137,7 @@ def believed(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
 def ranker(setting: Setting, tree: DocumentTree, users: UserDistribution) -> Ranker:
     """The ranker of this run, as new."""
     if setting.ranker.name == GREEDY:
-        return rankers.FixedRanking(tree, users.greedy(setting.slots).documents)
+        return FixedRanking(tree, users.greedy(setting.slots).documents)
     make = _found(RANKERS, setting.ranker, "rankers")
     made: Ranker = make(tree, setting.slots, seed=_stream(setting.seed, setting.instance, 2), **setting.ranker.given)
     return made

@@ -9,14 +9,14 @@ Instance i has the same kind of visitors for every curve, so that curves can be 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import whole_number
 
-ROUNDS = "{rounds}"  # as a parameter: however many rounds are played
+ALL_VISITS = "{visits}"  # as a parameter: however many visits there are
 SEED = 2013  # from which all instances are drawn unless said otherwise
 
 
@@ -37,13 +37,22 @@ class Recipe:
         return f"{self.name}({inside})"
 
 
-def recipe(what: str | type, **parameters: Any) -> Recipe:
-    """Write a recipe; a class of your own is named by where it can be imported from.
+def recipe(what: str | Callable[..., Any], **parameters: Any) -> Recipe:
+    """Write a recipe.
 
+    Parameters
+    ----------
+    what
+        A name in the catalogue, `module:Name`, or a class or function, which is named by where it can be imported from.
+    **parameters
+        What it is made with; numbers, texts and tuples, so that they can be written down.
+
+    Examples
+    --------
     >>> print(recipe("RankContextZoom", scale=0.2))
     RankContextZoom(scale=0.2)
     """
-    if isinstance(what, type):
+    if not isinstance(what, str):
         what = f"{what.__module__}:{what.__qualname__}"
     return Recipe(what, tuple(sorted(parameters.items())))
 
@@ -59,8 +68,8 @@ class Setting:
     users: Recipe
     ranker: Recipe
     slots: int
-    rounds: int
-    delay: int  # answers arrive so many visits late
+    visits: int
+    delay: int  # feedback comes so many visits late
     belief: Recipe | None  # how the tree that the ranker is given differs from the one that visitors live in
     seed: int
 
@@ -103,48 +112,62 @@ class Experiment:
     tree: Recipe
     users: Recipe
     slots: int
-    rounds: int
+    visits: int
     curves: tuple[Curve, ...]
 
     def settings(
-        self, curves: Sequence[str] | None = None, *, instances: int, rounds: int | None = None, seed: int = SEED
+        self, curves: Sequence[str] | None = None, *, instances: int, visits: int | None = None, seed: int = SEED
     ) -> list[Setting]:
-        """The runs of these curves, or of all; `rounds` other than the experiment's own are for a quick look."""
-        count = whole_number(instances, "instances")
-        if count < 1:
-            raise ParameterError(f"{count} instances are nothing to look at; ask for at least one.")
-        length = self.rounds if rounds is None else whole_number(rounds, "rounds")
-        if length < 1:
-            raise ParameterError(f"{length} rounds are nothing to look at; ask for at least one.")
+        """The runs of an experiment, instance by instance.
+
+        Parameters
+        ----------
+        curves
+            The names of those that are wanted; all of them unless said otherwise.
+        instances
+            How many worlds are drawn; all curves meet the same.
+        visits
+            Other than the experiment's own, for a quick look.
+        seed
+            From which all instances are drawn.
+
+        Returns
+        -------
+        list of Setting
+            One per curve and instance.
+        """
+        count = _at_least_one(instances, "instances")
+        length = _at_least_one(self.visits if visits is None else visits, "visits")
         names = {curve.name for curve in self.curves}
         missing = [name for name in curves or () if name not in names]
         if missing:
             raise ParameterError(f"{self.name} has no curve {missing[0]!r}; it has {', '.join(sorted(names))}.")
-        return [
-            Setting(
-                experiment=self.name,
-                curve=curve.name,
-                instance=instance,
-                tree=self.tree,
-                users=self.users,
-                ranker=_with_rounds(curve.ranker, length),
-                slots=self.slots,
-                rounds=length,
-                delay=curve.delay,
-                belief=curve.belief,
-                seed=seed,
-            )
-            for instance in range(count)
-            for curve in self.curves
-            if curves is None or curve.name in curves
-        ]
+        chosen = [curve for curve in self.curves if curves is None or curve.name in curves]
+        return [self._setting(curve, instance, length, seed) for instance in range(count) for curve in chosen]
+
+    def _setting(self, curve: Curve, instance: int, visits: int, seed: int) -> Setting:
+        return Setting(
+            experiment=self.name,
+            curve=curve.name,
+            instance=instance,
+            tree=self.tree,
+            users=self.users,
+            ranker=_with_visits(curve.ranker, visits),
+            slots=self.slots,
+            visits=visits,
+            delay=curve.delay,
+            belief=curve.belief,
+            seed=seed,
+        )
 
 
-def _with_rounds(ranker: Recipe, rounds: int) -> Recipe:
-    filled = tuple((name, rounds if value == ROUNDS else value) for name, value in ranker.parameters)
+def _at_least_one(value: int, what: str) -> int:
+    count = whole_number(value, what)
+    if count < 1:
+        raise ParameterError(f"{count} {what} are nothing to look at; ask for at least one.")
+    return count
+
+
+def _with_visits(ranker: Recipe, visits: int) -> Recipe:
+    filled = tuple((name, visits if value == ALL_VISITS else value) for name, value in ranker.parameters)
     return replace(ranker, parameters=filled)
-
-
-def described(values: Mapping[str, Any]) -> str:
-    """Parameters in words, for tables."""
-    return ", ".join(f"{name} = {value}" for name, value in values.items())

@@ -11,9 +11,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from zoomrank.errors import ResultsError
-from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import Rows
+from zoomrank.lab.run import RunRows
 from zoomrank.lab.simulator import WINDOWS, window_ends
 from zoomrank.numbers import Array
 
@@ -35,8 +34,20 @@ class Estimate:
 
 
 def estimate(values: Array | Sequence[float]) -> Estimate:
-    """The mean of one number per instance.
+    """The mean of one number per instance, and its 95 % interval.
 
+    Parameters
+    ----------
+    values
+        A number per instance.
+
+    Returns
+    -------
+    Estimate
+        Whose interval is Student's.
+
+    Examples
+    --------
     >>> print(estimate([0.1, 0.2, 0.3]))
     0.200 [-0.048, 0.448]
     """
@@ -58,7 +69,7 @@ def _interval(values: Array) -> tuple[Array, Array]:
 class Band:
     """A curve to draw."""
 
-    round: Array
+    visits: Array
     mean: Array
     low: Array
     high: Array
@@ -69,7 +80,7 @@ class CurveRows:
     """All instances of one curve: arrays have a row per instance and a column per look."""
 
     settings: tuple[Setting, ...]  # one per instance
-    round: Array
+    visits: Array
     clicks: Array  # instance, look, slot
     expected: Array
 
@@ -79,9 +90,9 @@ class CurveRows:
         return tuple(setting.instance for setting in self.settings)
 
     @property
-    def rounds(self) -> int:
-        """How long each run was."""
-        return int(self.round[-1])
+    def length(self) -> int:
+        """How many visits each run had."""
+        return int(self.visits[-1])
 
     @cached_property
     def satisfied(self) -> Array:
@@ -90,66 +101,66 @@ class CurveRows:
 
     def rate(self, start: float = 0.0, end: float = 1.0) -> Array:
         """The satisfied fraction between two points of the run (0 is its beginning, 1 its end), per instance."""
-        last = max(self._look(end * self.rounds), 0)
-        first = min(self._look(start * self.rounds), last - 1)  # at least the span between two looks
+        last = max(self._look(end * self.length), 0)
+        first = min(self._look(start * self.length), last - 1)  # at least the span between two looks
         before = self.satisfied[:, first] if first >= 0 else 0
-        visits = self.round[last] - (self.round[first] if first >= 0 else 0)
+        visits = self.visits[last] - (self.visits[first] if first >= 0 else 0)
         return np.asarray((self.satisfied[:, last] - before) / visits)
 
     def rate_around(self, visits: int) -> Array:
         """The satisfied fraction in the equal window that ends at or after this visit."""
-        ends = window_ends(self.rounds)
-        at = int(np.searchsorted(ends, min(visits, self.rounds)))
-        return self.rate(ends[at - 1] / self.rounds if at else 0.0, ends[at] / self.rounds)
+        ends = window_ends(self.length)
+        at = int(np.searchsorted(ends, min(visits, self.length)))
+        return self.rate(ends[at - 1] / self.length if at else 0.0, ends[at] / self.length)
 
     def slot_rates(self) -> Array:
         """The fraction of visitors who click on each slot, over the whole run, per instance."""
-        return np.asarray(self.clicks[:, -1] / self.rounds)
+        return np.asarray(self.clicks[:, -1] / self.length)
 
     def window_rates(self) -> Array:
         """The satisfied fraction of each of the equal windows, per instance."""
-        ends = np.array(window_ends(self.rounds, WINDOWS))
-        counted = self.satisfied[:, np.searchsorted(self.round, ends)]
+        ends = np.array(window_ends(self.length, WINDOWS))
+        counted = self.satisfied[:, np.searchsorted(self.visits, ends)]
         return np.asarray(np.diff(counted, axis=1, prepend=0) / np.diff(ends, prepend=0))
 
     def windows(self) -> Band:
         """The same as a curve."""
-        return _band(np.array(window_ends(self.rounds, WINDOWS)), self.window_rates())
+        return _band(np.array(window_ends(self.length, WINDOWS)), self.window_rates())
 
     def expectation(self, per_decade: int = 8) -> Band:
-        """The exact satisfaction of the rankings shown, the mean of a few looks: learners try things out."""
-        group = np.ceil(np.log10(self.round) * per_decade - 1e-9)
+        """The exact satisfaction of the rankings shown, the mean of a few looks: rankers try things out."""
+        group = np.ceil(np.log10(self.visits) * per_decade - 1e-9)
         numbers = np.unique(group)
         values = np.stack([self.expected[:, group == number].mean(axis=1) for number in numbers], axis=1)
-        ends = np.array([self.round[group == number][-1] for number in numbers])
+        ends = np.array([self.visits[group == number][-1] for number in numbers])
         return _band(ends, values)
 
     def _look(self, visits: float) -> int:
         """The last look that is not after this visit; -1 if there is none."""
-        return int(np.searchsorted(self.round, round(visits), side="right")) - 1
+        return int(np.searchsorted(self.visits, round(visits), side="right")) - 1
 
 
-def _band(rounds: Array, values: Array) -> Band:
+def _band(visits: Array, values: Array) -> Band:
     mean, half = _interval(values)
     half = np.where(np.isfinite(half), half, 0.0)
-    return Band(rounds, mean, mean - half, mean + half)
+    return Band(visits, mean, mean - half, mean + half)
 
 
 class Results:
     """All curves of a sweep, by experiment and name."""
 
-    def __init__(self, rows: Iterable[Rows]) -> None:
-        grouped: dict[tuple[str, str], list[Rows]] = defaultdict(list)
+    def __init__(self, rows: Iterable[RunRows]) -> None:
+        grouped: dict[tuple[str, str], list[RunRows]] = defaultdict(list)
         for run in rows:
             grouped[run.setting.experiment, run.setting.curve].append(run)
         self._curves: dict[tuple[str, str], CurveRows] = {}
         for name, runs in grouped.items():
             runs.sort(key=lambda run: run.setting.instance)
-            if any(not np.array_equal(run.round, runs[0].round) for run in runs):
-                raise ResultsError(f"Runs of {'/'.join(name)} were looked at at different rounds.")
+            if any(not np.array_equal(run.visits, runs[0].visits) for run in runs):
+                raise ResultsError(f"Runs of {'/'.join(name)} were looked at at different visits.")
             self._curves[name] = CurveRows(
                 settings=tuple(run.setting for run in runs),
-                round=runs[0].round,
+                visits=runs[0].visits,
                 clicks=np.stack([run.clicks for run in runs]),
                 expected=np.stack([run.expected for run in runs]),
             )
@@ -163,9 +174,8 @@ class Results:
         return [curve for name, curve in self._curves if name == experiment]
 
     def experiments(self) -> list[str]:
-        """The experiments that have rows, ours in our order."""
-        there = dict.fromkeys(name for name, _ in self._curves)
-        return [name for name in EXPERIMENTS if name in there] + [name for name in there if name not in EXPERIMENTS]
+        """The experiments that have rows."""
+        return list(dict.fromkeys(name for name, _ in self._curves))
 
     def curve(self, experiment: str, curve: str) -> CurveRows:
         """The rows of one curve."""
@@ -192,4 +202,4 @@ class Results:
 
 def _only(rows: CurveRows, instances: set[int]) -> CurveRows:
     keep = [at for at, instance in enumerate(rows.instances) if instance in instances]
-    return CurveRows(tuple(rows.settings[at] for at in keep), rows.round, rows.clicks[keep], rows.expected[keep])
+    return CurveRows(tuple(rows.settings[at] for at in keep), rows.visits, rows.clicks[keep], rows.expected[keep])

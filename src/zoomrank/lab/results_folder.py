@@ -1,6 +1,6 @@
 """A folder of results: one small Parquet file per run, and a page that says what made them.
 
-    manifest.json                          which zoomrank, which figures, which machine
+    manifest.json                          which zoomrank, what was asked of it, which machine
     rows/two-peaks/RankCorrZoom/3.parquet  a row per look; the setting stands in the file's metadata
     times.jsonl                            how long each run took: the one thing here that differs from time to time
 
@@ -13,10 +13,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import platform
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +22,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zoomrank.errors import ResultsError
+from zoomrank.files import is_unfinished, whole_file
 from zoomrank.lab.code_version import this_version
+from zoomrank.lab.machine import machine
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import Rows
+from zoomrank.lab.run import RunRows
 
-FORMAT = 1
+FORMAT = 2
 _MANIFEST = "manifest.json"
+_FIXED = ("kind", "study", "slots", "visits", "seed")  # of what was asked for: a folder stays with it
 _SCHEMA = pa.schema(
     [
         ("experiment", pa.dictionary(pa.int32(), pa.string())),
         ("curve", pa.dictionary(pa.int32(), pa.string())),
         ("instance", pa.int32()),
-        ("round", pa.int64()),
+        ("visits", pa.int64()),
         ("satisfied", pa.int64()),
         ("clicks", pa.list_(pa.int64())),
         ("expected", pa.float64()),
@@ -44,109 +44,127 @@ _SCHEMA = pa.schema(
 )
 
 
-class Store:
-    """A folder of results, open for reading; `Store.create` and `Store.resume` open one for writing."""
+def about_sweep(kind: str, instances: int, visits: int | None, seed: int, **more: Any) -> dict[str, Any]:
+    """What a manifest says was asked for; `kind` is the application that asked, and knows how to report on it."""
+    return {"kind": kind, **more, "instances": instances, "visits": visits, "seed": seed}
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
-        path = self.folder / _MANIFEST
+
+class ResultsFolder:
+    """A folder of results, open for reading; `begin` opens one for writing."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        file = self.path / _MANIFEST
         try:
-            self.manifest: dict[str, Any] = json.loads(path.read_text())
+            self.manifest: dict[str, Any] = json.loads(file.read_text())
         except (FileNotFoundError, NotADirectoryError):
-            raise ResultsError(f"{self.folder} has no results: there is no {_MANIFEST} in it.") from None
+            raise ResultsError(f"{self.path} has no results: there is no {_MANIFEST} in it.") from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ResultsError(f"{path} cannot be read: {error}.") from None
-        if not isinstance(self.manifest, dict) or self.manifest.get("format") != FORMAT:
+            raise ResultsError(f"{file} cannot be read: {error}.") from None
+        if not isinstance(self.manifest, dict):
+            raise ResultsError(f"{file} is no manifest of results.")
+        if self.manifest.get("format") != FORMAT:
             raise ResultsError(
-                f"{self.folder} was written in format {self.manifest.get('format')!r}; this zoomrank reads {FORMAT}."
-                if isinstance(self.manifest, dict)
-                else f"{path} is no manifest of results."
+                f"{self.path} was written in format {self.manifest.get('format')!r}; this zoomrank reads {FORMAT}. "
+                "Run it again in another folder, or use the zoomrank that wrote it."
             )
 
     @classmethod
-    def create(cls, folder: str | os.PathLike[str], about: dict[str, Any]) -> Store:
+    def begin(cls, path: str | os.PathLike[str], about: dict[str, Any], *, resume: bool = False) -> ResultsFolder:
+        """Start a folder or, if `resume`, go on in one that is there."""
+        return cls.resume(path, about) if resume else cls.create(path, about)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], about: dict[str, Any]) -> ResultsFolder:
         """Start a folder; one that has anything in it is left alone."""
-        path = Path(folder)
+        path = Path(path)
         if not _is_fresh(path):
             hint = "pass --resume to go on, or name" if (path / _MANIFEST).exists() else "name"
             raise ResultsError(f"{path} is not empty: {hint} another folder. Nothing was changed.")
         path.mkdir(parents=True, exist_ok=True)
-        _write(path / _MANIFEST, _manifest_bytes({**about, "version": this_version(), "machine": machine()}))
+        _write_manifest(path, {"format": FORMAT, **about, "version": this_version(), "machine": machine()})
         return cls(path)
 
     @classmethod
-    def resume(cls, folder: str | os.PathLike[str], about: dict[str, Any]) -> Store:
+    def resume(cls, path: str | os.PathLike[str], about: dict[str, Any]) -> ResultsFolder:
         """Go on in a folder that this version began, or start it. More figures and instances may be asked for."""
-        path = Path(folder)
+        path = Path(path)
         if _is_fresh(path):
             return cls.create(path, about)
-        store = cls(path)
-        if store.manifest["version"] != this_version():
+        folder = cls(path)
+        manifest = folder.manifest
+        if manifest["version"] != this_version():
             raise ResultsError(
-                f"{path} was made by zoomrank {store.manifest['version']}, this is {this_version()}: their rows do not "
+                f"{path} was made by zoomrank {manifest['version']}, this is {this_version()}: their rows do not "
                 "belong together. Name another folder. Nothing was changed."
             )
-        for name in ("rounds", "seed"):
-            if store.manifest[name] != about[name]:
+        for name in _FIXED:
+            if manifest.get(name) != about.get(name):
                 raise ResultsError(
-                    f"{path} was begun with {name} = {store.manifest[name]}, not {about[name]}. Ask for the same, or "
+                    f"{path} was begun with {name} = {manifest.get(name)}, not {about.get(name)}. Ask for the same, or "
                     "name another folder. Nothing was changed."
                 )
-        figures = dict.fromkeys([*store.manifest["figures"], *about["figures"]])
-        instances = max(store.manifest["instances"], about["instances"])
-        store.manifest.update(figures=list(figures), instances=instances)
-        _write(path / _MANIFEST, _manifest_bytes(store.manifest))
-        return store
+        if "figures" in about:
+            manifest["figures"] = list(dict.fromkeys([*manifest["figures"], *about["figures"]]))
+        manifest["instances"] = max(manifest["instances"], about["instances"])
+        _write_manifest(path, manifest)
+        return folder
 
-    def path(self, setting: Setting) -> Path:
+    def rows_file(self, setting: Setting) -> Path:
         """Where the rows of a run are, or will be."""
-        return self.folder / "rows" / f"{setting.id}.parquet"
+        return self.path / "rows" / f"{setting.id}.parquet"
 
     def missing(self, settings: Iterable[Setting]) -> list[Setting]:
         """The runs that have no rows yet; rows of the same name but another setting are refused."""
         wanted = []
         for setting in settings:
-            held = _setting_in(self.path(setting))
+            held = _setting_in(self.rows_file(setting))
             if held is None:
                 wanted.append(setting)
             elif held != setting.to_json():
-                raise ResultsError(f"{self.path(setting)} holds rows of another setting. Name another folder.")
+                raise ResultsError(f"{self.rows_file(setting)} holds rows of another setting. Name another folder.")
         return wanted
 
-    def add(self, rows: Rows, seconds: float) -> None:
+    def add(self, rows: RunRows, seconds: float) -> None:
         """Keep the rows of a run."""
-        path = self.path(rows.setting)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, to_parquet(rows))
-        with (self.folder / "times.jsonl").open("a") as times:
+        file = self.rows_file(rows.setting)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(file) as written:
+            written.write(to_parquet(rows))
+        with (self.path / "times.jsonl").open("a") as times:
             times.write(json.dumps({"run": rows.setting.id, "seconds": round(seconds, 3)}) + "\n")
 
-    def rows(self) -> Iterator[Rows]:
+    def rows(self) -> Iterator[RunRows]:
         """All rows there are, run by run."""
-        for path in sorted((self.folder / "rows").rglob("*.parquet")):
-            yield from_parquet(path)
+        for file in sorted((self.path / "rows").rglob("*.parquet")):
+            yield from_parquet(file)
 
     def seconds(self) -> dict[str, float]:
         """How long each run took, as far as that is known."""
-        path = self.folder / "times.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
+        file = self.path / "times.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
         return {entry["run"]: entry["seconds"] for entry in map(_or_nothing, lines) if entry}
 
 
-def _is_fresh(folder: Path) -> bool:
+def _is_fresh(path: Path) -> bool:
     """Whether nothing is there but what a kill may have left of the very first file."""
-    return not folder.exists() or (folder.is_dir() and all(p.name.endswith(".part") for p in folder.iterdir()))
+    return not path.exists() or (path.is_dir() and all(is_unfinished(entry) for entry in path.iterdir()))
 
 
-def to_parquet(rows: Rows) -> bytes:
+def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    with whole_file(path / _MANIFEST) as written:
+        written.write((json.dumps(manifest, indent=2) + "\n").encode())
+
+
+def to_parquet(rows: RunRows) -> bytes:
     """The bytes of a run's file."""
-    count = len(rows.round)
+    count = len(rows.visits)
     table = pa.table(
         {
             "experiment": pa.array([rows.setting.experiment] * count).dictionary_encode(),
             "curve": pa.array([rows.setting.curve] * count).dictionary_encode(),
             "instance": pa.array(np.full(count, rows.setting.instance, np.int32)),
-            "round": pa.array(rows.round),
+            "visits": pa.array(rows.visits),
             "satisfied": pa.array(rows.satisfied),
             "clicks": pa.array(rows.clicks.tolist(), pa.list_(pa.int64())),
             "expected": pa.array(rows.expected),
@@ -158,39 +176,18 @@ def to_parquet(rows: Rows) -> bytes:
     return buffer.getvalue()
 
 
-def from_parquet(path: Path) -> Rows:
+def from_parquet(path: Path) -> RunRows:
     """Read the file of a run."""
     try:
         table = pq.read_table(path, partitioning=None)
-        return Rows(
+        return RunRows(
             Setting.from_json(table.schema.metadata[b"setting"].decode()),
-            table["round"].to_numpy(),
+            table["visits"].to_numpy(),
             np.array(table["clicks"].to_pylist(), np.int64),
             table["expected"].to_numpy(),
         )
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise ResultsError(f"{path} holds no rows of a run: {error}.") from error
-
-
-def machine() -> dict[str, Any]:
-    """What the runs are made on: enough to compare times, nothing that names it."""
-    packages = ("numba", "numpy", "pyarrow", "scipy")
-    return {
-        "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        **{package: version(package) for package in packages},
-    }
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine() or sys.platform
 
 
 def _setting_in(path: Path) -> str | None:
@@ -202,28 +199,9 @@ def _setting_in(path: Path) -> str | None:
     return metadata.get(b"setting", b"").decode()
 
 
-def _manifest_bytes(about: dict[str, Any]) -> bytes:
-    return (json.dumps({"format": FORMAT, **about}, indent=2) + "\n").encode()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All of it or nothing: a reader, or a kill, never meets half a file."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
 def _or_nothing(line: str) -> dict[str, Any] | None:
     try:
         entry: dict[str, Any] = json.loads(line)
     except json.JSONDecodeError:  # the last line of a sweep that was killed
         return None
     return entry
-
-
-def about_sweep(figures: Sequence[str], instances: int, rounds: int | None, seed: int) -> dict[str, Any]:
-    """What a manifest says was asked for."""
-    return {"figures": list(figures), "instances": instances, "rounds": rounds, "seed": seed}

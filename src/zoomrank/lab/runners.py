@@ -1,7 +1,7 @@
 """Where runs are carried out: in this process, in worker processes beside it, or on a Ray cluster.
 
-An engine takes settings and yields `Finished` runs in whatever order they end. Rows depend on the setting alone, so it
-does not matter which engine is asked, or how many workers it has. A worker that dies costs only its own run, which is
+A runner takes settings and yields `Finished` runs in whatever order they end. Rows depend on the setting alone, so it
+does not matter which runner is asked, or how many workers it has. A worker that dies costs only its own run, which is
 tried again; `TRIES` deaths of the same run are too many.
 """
 
@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait as wait_for
 from typing import Any
 
-from zoomrank.errors import EngineError, ParameterError
+from zoomrank.errors import ParameterError, RunnerError
 from zoomrank.lab.code_version import this_version
+from zoomrank.lab.machine import cores
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import Rows, run
+from zoomrank.lab.run import RunRows, run
 from zoomrank.numbers import whole_number
 
 TRIES = 3  # for one run whose worker dies
@@ -39,7 +40,7 @@ _ANSWER_SECONDS = 40
 class Finished:
     """A run that is done."""
 
-    rows: Rows
+    rows: RunRows
     seconds: float
     version: str  # of the zoomrank that did it
 
@@ -51,7 +52,7 @@ def timed(setting: Setting) -> Finished:
     return Finished(rows, time.perf_counter() - start, this_version())
 
 
-class Engine(ABC):
+class Runner(ABC):
     """A place to carry out runs."""
 
     @property
@@ -64,11 +65,11 @@ class Engine(ABC):
         """Carry out all of them, beginning with the first."""
 
 
-class Local(Engine):
+class Local(Runner):
     """Worker processes on this machine, one per core unless said otherwise; with one worker, no process but this."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self._workers = _cores() if workers is None else whole_number(workers, "workers")
+        self._workers = cores() if workers is None else whole_number(workers, "workers")
         if self._workers < 1:
             raise ParameterError(f"{self._workers} workers get nothing done; ask for at least one.")
 
@@ -79,9 +80,9 @@ class Local(Engine):
 
     def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
         """Carry them out; whoever stops listening stops the workers."""
-        if self._workers == 1:
-            yield from map(timed, settings)
-            return
+        yield from map(timed, settings) if self._workers == 1 else self._finish_beside(settings)
+
+    def _finish_beside(self, settings: Sequence[Setting]) -> Iterator[Finished]:
         todo = deque(settings)
         deaths: Counter[str] = Counter()
         free = [_Worker() for _ in range(min(self._workers, len(settings)))]
@@ -127,8 +128,8 @@ class _Worker:
             process.terminate()
 
 
-def _too_many_deaths(setting: Setting) -> EngineError:
-    return EngineError(
+def _too_many_deaths(setting: Setting) -> RunnerError:
+    return RunnerError(
         f"The worker of the run {setting.id} died {TRIES} times; there may be too little memory. "
         "Runs that were finished are kept: ask for fewer workers and go on with --resume."
     )
@@ -146,7 +147,7 @@ def _watch(sentinel: int) -> None:
     os._exit(1)
 
 
-class Ray(Engine):
+class Ray(Runner):
     """An existing Ray cluster; zoomrank must be installed on its nodes."""
 
     def __init__(self, address: str) -> None:
@@ -184,9 +185,9 @@ class Ray(Engine):
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.RayError as error:
-            raise EngineError(f"The cluster gave up on a run: {error}. Runs that were finished are kept.") from error
+            raise RunnerError(f"The cluster gave up on a run: {error}. Runs that were finished are kept.") from error
         if finished.version != this_version():
-            raise EngineError(
+            raise RunnerError(
                 f"The cluster has zoomrank {finished.version}, this is {this_version()}: install the same."
             )
         return finished
@@ -196,31 +197,31 @@ class Ray(Engine):
         self._ray.shutdown()
 
 
-def engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
-    """The engine of this name."""
+def runner_named(name: str, workers: int | None = None, address: str | None = None) -> Runner:
+    """The runner that `--engine` names."""
     if name == "local":
         if address is not None:
-            raise EngineError("An address is for --engine ray; the local engine has none.")
+            raise RunnerError("An address is for --engine ray; --engine local has none.")
         return Local(workers)
     if name == "ray":
         if address is None:
-            raise EngineError("--engine ray needs the --address of a cluster, such as head:6379, or auto.")
+            raise RunnerError("--engine ray needs the --address of a cluster, such as head:6379, or auto.")
         if workers is not None:
-            raise EngineError("The number of workers is for the local engine; a cluster has its own.")
+            raise RunnerError("The number of workers is for --engine local; a cluster has its own.")
         return Ray(address)
-    raise EngineError(f"There is no engine {name!r}; there are local and ray.")
+    raise RunnerError(f"There is no engine {name!r}; there are local and ray.")
 
 
 def _connected(address: str) -> Any:
     try:
         import ray
     except ImportError:
-        raise EngineError("Ray is not installed: pip install 'zoomrank[ray]'.") from None
+        raise RunnerError("Ray is not installed: pip install 'zoomrank[ray]'.") from None
     _refuse_nobody(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     except Exception as error:  # whatever Ray raises, and it raises many things, the address is of no use
-        raise EngineError(f"No Ray cluster answers at {address!r}: {_first_line(str(error))}.") from error
+        raise RunnerError(f"No Ray cluster answers at {address!r}: {_first_line(str(error))}.") from error
     return ray
 
 
@@ -242,12 +243,8 @@ def _refuse_nobody(address: str) -> None:
     except subprocess.TimeoutExpired:
         why = f"nothing that speaks Ray within {_ANSWER_SECONDS} seconds"
     if why:
-        raise EngineError(f"No Ray cluster answers at {address!r}: {why}. Is it running, and is the address right?")
+        raise RunnerError(f"No Ray cluster answers at {address!r}: {why}. Is it running, and is the address right?")
 
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0].rstrip(".")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

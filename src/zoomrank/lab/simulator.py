@@ -15,11 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zoomrank.bandits.interface import roomy
+from zoomrank.bandits.kernels import roomy
 from zoomrank.compiled import Scalar, compiled
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.numbers import Array, whole_number
-from zoomrank.rankers.ranked import Impressions, Ranked, absorb, empty_impressions, fill
+from zoomrank.rankers import Ranked
+from zoomrank.rankers.kernels import RankingArrays, empty_rankings, learn_row, rank_row
 from zoomrank.spaces import DocumentId
 from zoomrank.users import UserDistribution
 from zoomrank.users.first_click import first_click
@@ -34,14 +35,14 @@ class Ranker(Protocol):
         """Choose what to show to one visitor."""
 
     def learn(self, ranking: Any, click: int | None) -> None:
-        """Take her answer: the 0-based slot of the first click, or None."""
+        """Take her feedback: the 0-based slot of the first click, or None."""
 
 
 @dataclass(frozen=True)
 class Trace:
     """What happened in a simulation, window by window."""
 
-    rounds: Array  # where each window ends
+    visits: Array  # where each window ends
     satisfied: Array  # visitors in it who clicked
     clicks: Array  # on each slot, a row per window
     shown: list[list[Any]]  # the last ranking of each window
@@ -49,39 +50,57 @@ class Trace:
     @property
     def rate(self) -> float:
         """The satisfied fraction of the whole run."""
-        return float(self.satisfied.sum() / self.rounds[-1]) if len(self.rounds) else float("nan")
+        return float(self.satisfied.sum() / self.visits[-1]) if len(self.visits) else float("nan")
 
     @property
     def rates(self) -> Array:
         """The satisfied fraction of each window."""
-        return np.asarray(self.satisfied / np.diff(self.rounds, prepend=0))
+        return np.asarray(self.satisfied / np.diff(self.visits, prepend=0))
 
 
 def simulate(
     ranker: Ranker,
     users: UserDistribution,
-    rounds: int,
+    visits: int,
     *,
     seed: int | np.random.Generator | None = None,
     delay: int = 0,
     windows: Sequence[int] | int = WINDOWS,
 ) -> Trace:
-    """Show this many visitors a ranking each and let the ranker learn from their clicks, `delay` rounds late.
+    """Show this many visitors a ranking each and let the ranker learn from their clicks.
 
-    `windows` says how many equal windows to record, or where each of them ends. Answers that are still on their way at
-    the end are never given. The visitors come from `seed` alone: two rankers with the same seed meet the same people in
-    the same order.
+    Parameters
+    ----------
+    ranker
+        One of the library, or anything that can `rank` and `learn`.
+    users
+        Where visitors are drawn from.
+    visits
+        How many visitors come.
+    seed
+        The visitors come from it alone: two rankers with the same seed meet the same people in the same order.
+    delay
+        How many visits late feedback comes. What is still on its way at the end is never given.
+    windows
+        How many equal windows to record, or where each of them ends.
 
+    Returns
+    -------
+    Trace
+        Who clicked in each window, on which slot, and what was shown last.
+
+    Examples
+    --------
     >>> import zoomrank as zr
     >>> tree = zr.DocumentTree.exponential(depth=8)
     >>> users = zr.users.two_peaks(tree, seed=1)
-    >>> trace = simulate(zr.RankCorrZoom(tree, slots=3, seed=1), users, rounds=20_000, seed=1)
+    >>> trace = simulate(zr.RankCorrZoom(tree, slots=3, seed=1), users, visits=20_000, seed=1)
     >>> bool(trace.rates[-1] > trace.rates[0])
     True
     """
-    total, late = whole_number(rounds, "rounds"), whole_number(delay, "delay")
+    total, late = whole_number(visits, "visits"), whole_number(delay, "delay")
     if total < 1 or late < 0:
-        raise ParameterError(f"{total} rounds with a delay of {late} cannot be simulated.")
+        raise ParameterError(f"{total} visits with a delay of {late} cannot be simulated.")
     ends = window_ends(total, windows)
     rng = np.random.default_rng(seed)
     if isinstance(ranker, Ranked) and users.state is not None:
@@ -89,35 +108,35 @@ def simulate(
     return _simulate_plainly(ranker, users, ends, late, rng)
 
 
-def window_ends(rounds: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
+def window_ends(visits: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
     """Where windows end: so many equal ones, or the given ends once they are checked."""
     if isinstance(windows, int | np.integer):
         if windows < 1:
             raise ParameterError(f"{windows} windows cannot be recorded.")
-        return sorted({round(rounds * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
+        return sorted({round(visits * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
     ends = [whole_number(end, "a window's end") for end in windows]
-    if not ends or ends[0] < 1 or ends[-1] != rounds or any(a >= b for a, b in pairwise(ends)):
-        raise ParameterError(f"Windows must end at ascending rounds, the last at {rounds}; they end at {ends}.")
+    if not ends or ends[0] < 1 or ends[-1] != visits or any(a >= b for a, b in pairwise(ends)):
+        raise ParameterError(f"Windows must end at ascending visits, the last at {visits}; they end at {ends}.")
     return ends
 
 
 @compiled
 def _play(
-    state: Any, users: Any, log: Impressions, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
+    state: Any, users: Any, log: RankingArrays, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
 ) -> Scalar:
-    """Play rounds span[0] .. span[1] - 1; answers arrive len(clicks) - 1 rounds late. Returns the round it got to."""
+    """Play visits span[0] .. span[1] - 1; feedback comes len(clicks) - 1 visits late. Returns the visit it got to."""
     delay = len(clicks) - 1
     slots = log.shown.shape[1]
     for t in range(span[0], span[1]):
         if not roomy(state):
             return t
         row = t % len(clicks)
-        fill(state, log, row, duplicates, rngs[0])
+        rank_row(state, log, row, duplicates, rngs[0])
         clicks[row] = first_click(users, log.shown[row], rngs[1])
         counts[clicks[row]] += 1
         if t >= delay:
-            answered = (t - delay) % len(clicks)
-            absorb(state, log, answered, min(clicks[answered], slots))
+            told = (t - delay) % len(clicks)
+            learn_row(state, log, told, min(clicks[told], slots))
     return span[1]
 
 
@@ -126,7 +145,7 @@ def _simulate_compiled(
 ) -> Trace:
     if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
         raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
-    log = empty_impressions(late + 1, ranker.slots)
+    log = empty_rankings(late + 1, ranker.slots)
     pending = np.zeros(late + 1, np.int64)
     clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
     shown = []

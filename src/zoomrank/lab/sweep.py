@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.results_folder import Store
-from zoomrank.lab.runners import Engine, Finished
+from zoomrank.lab.results_folder import ResultsFolder
+from zoomrank.lab.runners import Finished, Runner
 
 
 class Watcher(Protocol):
@@ -21,14 +22,50 @@ class Watcher(Protocol):
         """One more run is done."""
 
 
-def sweep(settings: Sequence[Setting], store: Store, engine: Engine, watcher: Watcher | None = None) -> None:
+def swept(
+    settings: Sequence[Setting],
+    path: str | os.PathLike[str],
+    about: dict[str, Any],
+    runner: Runner,
+    *,
+    resume: bool = False,
+    watcher: Watcher | None = None,
+) -> ResultsFolder:
+    """Begin a folder, or go on in it, and carry out what is missing there.
+
+    Parameters
+    ----------
+    settings
+        All runs that are wanted.
+    path
+        Where their rows are kept.
+    about
+        What was asked for, as `about_sweep` writes it.
+    runner
+        Who carries them out.
+    resume
+        Whether the folder may have results already.
+    watcher
+        Who is told of each run that ends.
+
+    Returns
+    -------
+    ResultsFolder
+        With rows of all settings.
+    """
+    folder = ResultsFolder.begin(path, about, resume=resume)
+    sweep(settings, folder, runner, watcher)
+    return folder
+
+
+def sweep(settings: Sequence[Setting], folder: ResultsFolder, runner: Runner, watcher: Watcher | None = None) -> None:
     """Carry out what is missing. Interrupted, it can be called again."""
-    missing = store.missing(settings)
-    forecast = Forecast(missing, engine.workers)
+    missing = folder.missing(settings)
+    forecast = Forecast(missing, runner.workers)
     if watcher:
-        watcher.begin(len(settings), len(settings) - len(missing), engine.workers)
-    for finished in engine.finish(missing):
-        store.add(finished.rows, finished.seconds)
+        watcher.begin(len(settings), len(settings) - len(missing), runner.workers)
+    for finished in runner.finish(missing):
+        folder.add(finished.rows, finished.seconds)
         left = forecast.after(finished)
         if watcher:
             watcher.ended(finished, left)
@@ -41,7 +78,7 @@ class Forecast:
         self._left = {setting.id: setting for setting in settings}
         self._workers = workers
         self._seen: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self._seconds, self._rounds = 0.0, 0
+        self._seconds, self._visits = 0.0, 0
 
     def after(self, finished: Finished) -> float:
         """Seconds that are left after this run."""
@@ -49,9 +86,9 @@ class Forecast:
         del self._left[setting.id]
         self._seen[setting.experiment, setting.curve].append(finished.seconds)
         self._seconds += finished.seconds
-        self._rounds += setting.rounds
+        self._visits += setting.visits
         return sum(self._guess(setting) for setting in self._left.values()) / self._workers
 
     def _guess(self, setting: Setting) -> float:
         seen = self._seen.get((setting.experiment, setting.curve))
-        return min(seen) if seen else setting.rounds * self._seconds / self._rounds  # the first of them compiled, too
+        return min(seen) if seen else setting.visits * self._seconds / self._visits  # the first of them compiled, too

@@ -20,6 +20,7 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,15 @@ from zoomrank.bandits import Bandit
 from zoomrank.errors import FileFormatError
 from zoomrank.files import whole_file
 from zoomrank.numbers import Array
-from zoomrank.rankers import named
+from zoomrank.rankers.feedback import Answered
 from zoomrank.rankers.ranked import Ranked
+from zoomrank.rankers.registry import ON_DISK
 from zoomrank.spaces import DocumentTree
 
 MAGIC = b"zoomrank"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQ")
+_BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
 _EFFORT = 1  # of compression: most of what there is to gain, in a tenth of the time
 
 
@@ -48,7 +51,30 @@ def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Ranked:
-    """Read a ranker back; it goes on exactly as the saved one would have."""
+    """Read a ranker back; it goes on exactly as the saved one would have.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that `Ranked.save` wrote.
+    tree : DocumentTree or None
+        The tree that the ranker had; one that `DocumentTree.exponential` made is made again if None is given.
+
+    Returns
+    -------
+    Ranked
+        A ranker of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile, zoomrank as zr
+    >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=3, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ranker.save(f"{folder}/ranker")
+    ...     again = zr.load(f"{folder}/ranker")
+    >>> again.rank().documents == ranker.rank().documents
+    True
+    """
     header, body = _read(Path(path).read_bytes(), path)
     return _restored(header, body, _bandit(header["bandit"], _tree(header["tree"], tree)))
 
@@ -86,7 +112,7 @@ def from_bytes(content: bytes, bandit: Bandit) -> Ranked:
 
 
 def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
-    kind = _class(named, header["ranker"], Ranked)
+    kind = _known(ON_DISK, header["ranker"])
     if header["random"]["bit_generator"] != "PCG64":
         raise FileFormatError("This ranker has a random generator of an unknown kind.")
     ranker: Ranked = kind.__new__(kind)
@@ -102,14 +128,14 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     if header["removed"]:
         ranker.remove(bandit.tree.documents.at(header["removed"]))
     ranker.moves = [arrays.pop(f"move {edition}") for edition in range(header["editions"])]
-    ranker.answered = bytearray(arrays.pop("answered").tobytes())
+    ranker.answered = Answered(arrays.pop("answered").tobytes())
     ranker.state = ranker.state._replace(**arrays)
     return ranker
 
 
 def _arrays(ranker: Ranked) -> dict[str, Array]:
     moves = {f"move {edition}": move for edition, move in enumerate(ranker.moves)}
-    return {**ranker.learned, **moves, "answered": np.frombuffer(bytes(ranker.answered), dtype=np.uint8)}
+    return {**ranker.learned, **moves, "answered": np.frombuffer(bytes(ranker.answered.bits), dtype=np.uint8)}
 
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
@@ -134,12 +160,11 @@ def _tree(wanted: dict[str, Any], tree: DocumentTree | None) -> DocumentTree:
     return tree
 
 
-def _class(module: Any, name: str, base: type) -> Any:
+def _known(kinds: Mapping[str, Any], name: str) -> Any:
     """The class of this name, if it is one of ours."""
-    found = getattr(module, name, None)
-    if not (isinstance(found, type) and issubclass(found, base)):
+    if name not in kinds:
         raise FileFormatError(f"The file is of a {name}, which this zoomrank does not know.")
-    return found
+    return kinds[name]
 
 
 def _specification(bandit: Bandit) -> dict[str, Any]:
@@ -151,7 +176,7 @@ def _specification(bandit: Bandit) -> dict[str, Any]:
 
 def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
     settings = dict(specification)
-    kind = _class(bandits, settings.pop("class"), Bandit)
+    kind = _known(_BANDITS, settings.pop("class"))
     inner = settings.pop("bandit", None)
     made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))
     return made

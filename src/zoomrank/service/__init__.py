@@ -1,7 +1,16 @@
-"""Rankers behind HTTP: a learner per query, a durable log of everything that was shown and answered, a page to watch.
+"""Rankers behind HTTP: a learner per query, a durable log of everything that was shown and what became of it, a page.
 
-`settings` what a collection's owner chooses · `events` what is written down · `learner` one query's ranker, made of
-events alone · `store` where they are kept (SQLite, PostgreSQL) · `journal` many of them in one durable write ·
-`learners` those in memory · `engine` the service without HTTP · `views` what a page shows of it · `api` the service
-with HTTP.
+From the inside out: `storage` where everything is kept · `settings` what a collection's owner chooses ·
+`served_collection` one collection · `query_learner` one query's ranker, made of events alone · `learner_cache` those in
+memory · `collection_registry` all collections · `engine` the service without HTTP · `http` the service with HTTP ·
+`server` a process that runs it. Beside them: `impression_names` by which feedback comes back, `refusals`.
 """
+
+from importlib.util import find_spec
+
+from zoomrank.errors import MissingExtraError
+
+_NEEDED = ("fastapi", "plotly", "prometheus_client", "pydantic", "uvicorn")
+
+if _missing := [name for name in _NEEDED if find_spec(name) is None]:
+    raise MissingExtraError(f"The service needs {', '.join(_missing)}: pip install 'zoomrank[service]'.")

@@ -7,7 +7,7 @@ import hmac
 import re
 from typing import NamedTuple
 
-from zoomrank.service.refusals import UnknownError
+from zoomrank.service.refusals import NotFoundError
 
 _FORM = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{20})")
 
@@ -27,7 +27,7 @@ class Signer:
         self._secret = bytes.fromhex(secret)
 
     def name(self, learner: int, number: int, time: float) -> str:
-        """What visitors' pages send back with their answer."""
+        """What visitors' pages send back with their feedback."""
         plain = f"{learner:x}-{number:x}-{round(time * 1000):x}"
         return f"{plain}-{self._signature(plain)}"
 
@@ -35,7 +35,7 @@ class Signer:
         """Whose impression it is; refused unless it was signed here."""
         found = _FORM.fullmatch(name)
         if found is None or not hmac.compare_digest(self._signature(name.rpartition("-")[0]), found[4]):
-            raise UnknownError("This impression is not known here: send the one that the ranking came with.")
+            raise NotFoundError("This impression is not known here: send the one that the ranking came with.")
         return Impression(int(found[1], 16), int(found[2], 16), int(found[3], 16) / 1000)
 
     def _signature(self, plain: str) -> str:

@@ -1,4 +1,4 @@
-"""`Learners`: those in memory, of all that there are.
+"""`LearnerCache`: the learners in memory, of all that there are.
 
 One that is asked for is brought back: its newest snapshot, and what the log has since. Those that were idle longest are
 written down and leave when memory runs short.
@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 
-from zoomrank.service.query_learner import Learner
+from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.served_collection import Served
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.batch import Batch, StoredLearner
 from zoomrank.service.storage.journal import Journal
-from zoomrank.service.storage.store import Batch, Snapshot, Store
+from zoomrank.service.storage.store import Store
 
 SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to bring it back
 _MEASURE_EVERY = 64  # events after which a learner's size is looked at again
@@ -33,14 +34,14 @@ _log = logging.getLogger(__name__)
 Key = tuple[int, str]  # a collection and a query
 
 
-class Learners:
+class LearnerCache:
     """A cache in front of the store."""
 
     def __init__(
         self,
         store: Store,
         journal: Journal,
-        collections: Mapping[int, Served],
+        collections: Mapping[int, ServedCollection],
         budget: int,
         now: Callable[[], float],
     ) -> None:
@@ -51,7 +52,7 @@ class Learners:
         self._journal = journal
         self._collections = collections
         self._now = now
-        self._here: OrderedDict[Key, Learner] = OrderedDict()
+        self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
         self._keys: dict[int, Key] = {}  # of those that are here
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
@@ -62,10 +63,10 @@ class Learners:
     def __len__(self) -> int:
         return len(self._here)
 
-    def __iter__(self) -> Iterator[tuple[Key, Learner]]:
+    def __iter__(self) -> Iterator[tuple[Key, QueryLearner]]:
         return iter(list(self._here.items()))
 
-    def get(self, key: Key) -> Learner | None:
+    def get(self, key: Key) -> QueryLearner | None:
         """The learner of a query, if it is here."""
         return self._here.get(key)
 
@@ -73,7 +74,7 @@ class Learners:
         """The collection and the query of a learner."""
         return self._keys.get(number) or await asyncio.to_thread(self._store.query_of, number)
 
-    async def find(self, served: Served, query: str, create: bool = False) -> Learner | None:
+    async def find(self, served: ServedCollection, query: str, create: bool = False) -> QueryLearner | None:
         """The learner of a query; a new one, if that is wanted and there is none.
 
         It is here when this returns, and stays until the caller waits for something.
@@ -91,7 +92,7 @@ class Learners:
             if not await asyncio.shield(self._coming[key]):
                 return None
 
-    async def _bring(self, served: Served, query: str) -> bool:
+    async def _bring(self, served: ServedCollection, query: str) -> bool:
         """Bring a learner, or make one that is wanted; says whether there is one."""
         key = (served.id, query)
         try:
@@ -105,59 +106,58 @@ class Learners:
             self._wanted.discard(key)
             del self._coming[key]  # in the same turn of the loop in which it is here
 
-    def _restored(self, served: Served, query: str) -> Learner | None:
+    def _restored(self, served: ServedCollection, query: str) -> QueryLearner | None:
         found = self._store.find(served.id, query)
         if found is None:
             return None
-        learner = Learner.restored(found.learner, served.bandit, served.settings, found.content)
+        learner = QueryLearner.restored(found.learner, served.bandit, served.settings, found.content)
         learner.replay(event for _, event in self._store.events(found.learner, found.event, found.first))
         return learner
 
-    def _made(self, served: Served, query: str) -> Learner:
+    def _made(self, served: ServedCollection, query: str) -> QueryLearner:
         self._last += 1
-        self._journal.batch.learners.append((self._last, served.id, query, self._now()))
+        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now()))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
-        return Learner(self._last, served.bandit, served.settings)
+        return QueryLearner(self._last, served.bandit, served.settings)
 
-    def _keep(self, key: Key, learner: Learner) -> None:
+    def _keep(self, key: Key, learner: QueryLearner) -> None:
         self._here[key] = learner
         self._keys[learner.number] = key
         self._away.pop(key, None)
         self._measure(learner)
 
-    def _measure(self, learner: Learner) -> None:
+    def _measure(self, learner: QueryLearner) -> None:
         size = learner.size
         self.size += size - self._sizes.get(learner.number, 0)
         self._sizes[learner.number] = size
 
-    def _drop(self, learner: Learner, waits_since: float | None) -> None:
+    def _drop(self, learner: QueryLearner, waits_since: float | None) -> None:
         key = self._keys.pop(learner.number)
         del self._here[key]
         self.size -= self._sizes.pop(learner.number)
         if waits_since is not None:
             self._away[key] = waits_since
 
-    def noted(self, learner: Learner) -> None:
+    def noted(self, learner: QueryLearner) -> None:
         """A learner has noted an event."""
         if learner.noted % _MEASURE_EVERY == 0:
             self._measure(learner)
         if learner.noted - learner.written >= SNAPSHOT_EVERY:
             self._write(learner)
 
-    def _write(self, learner: Learner) -> None:
+    def _write(self, learner: QueryLearner) -> None:
         """Have a learner written down, if the last snapshot lacks something."""
         if learner.written >= learner.noted:
             return
         first = next(iter(learner.waiting), learner.ranker.made)
-        content = learner.snapshot()
-        self._journal.batch.snapshots.append(
-            Snapshot(learner.number, self._journal.place, first, json.dumps(asdict(learner.counts)), content)
-        )
+        counts = json.dumps(asdict(learner.counts))
+        self._journal.add_snapshot(learner.number, first, counts, learner.snapshot())
         self._list(learner)
         learner.written = learner.noted
 
-    def _list(self, learner: Learner) -> None:
-        learner.listed = self._journal.batch.impressions[learner.number] = learner.counts.impressions
+    def _list(self, learner: QueryLearner) -> None:
+        learner.listed = learner.counts.impressions
+        self._journal.list_impressions(learner.number, learner.listed)
 
     def list_all(self) -> None:
         """Have it written down how often the queries in memory were asked: lists of queries are in that order."""
@@ -167,32 +167,32 @@ class Learners:
 
     def refused(self, batch: Batch) -> None:
         """Forget what could not be written down: the learners that noted it are read again when they are needed."""
-        for number, collection, _, _ in batch.learners:
-            self.queries[collection] -= 1
-            for learner in self._numbered({number}):
-                self._drop(learner, waits_since=None)
+        for collection, count in batch.queries.items():
+            self.queries[collection] -= count
+        for learner in self._numbered(made.id for made in batch.learners):
+            self._drop(learner, waits_since=None)
         noted = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}
         for learner in self._numbered(noted):
             self._drop(learner, waits_since=0.0)
         for learner in self._numbered(batch.impressions):
             learner.listed = -1
 
-    def _numbered(self, numbers: Iterable[int]) -> list[Learner]:
+    def _numbered(self, numbers: Iterable[int]) -> list[QueryLearner]:
         """Those of some learners that are here."""
         return [self._here[self._keys[number]] for number in numbers if number in self._keys]
 
     def count_again(self) -> None:
         """Look up what the store has, while nothing is being written: what was refused may have come true after all."""
         self.queries = self._store.count_queries()
-        for _, collection, _, _ in self._journal.batch.learners:
-            self.queries[collection] = self.queries.get(collection, 0) + 1
+        for collection, count in self._journal.unwritten.queries.items():
+            self.queries[collection] = self.queries.get(collection, 0) + count
         self._away |= {key: since for key, since in self._store.unfinished().items() if key not in self._here}
 
     async def fetch_overdue(self) -> None:
         """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""
         now = self._now()
         overdue = (
-            key for key, since in self._away.items() if since < now - self._collections[key[0]].settings.answer_within
+            key for key, since in self._away.items() if since < now - self._collections[key[0]].settings.feedback_within
         )
         for key in list(islice(overdue, _FETCH_AT_ONCE)):
             try:
@@ -226,5 +226,5 @@ class Learners:
         """Write every learner down."""
         for _, learner in self:
             self._write(learner)
-            if len(self._journal.batch.snapshots) >= _EVICT_AT_ONCE:
+            if len(self._journal.unwritten.snapshots) >= _EVICT_AT_ONCE:
                 await self._journal.written()

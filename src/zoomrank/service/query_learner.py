@@ -1,8 +1,8 @@
-"""`Learner`: the ranker of one query, with the impressions that wait for an answer.
+"""`QueryLearner`: the ranker of one query, with the impressions that wait for feedback.
 
 It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So
 the log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show` and
-`answer` make new ones and note them.
+`close` make new ones and note them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy as np
 
 from zoomrank.bandits import Bandit
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.ranked import Impressions
+from zoomrank.rankers.kernels import RankingArrays
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import UNSEEN, WAITING, Event, is_satisfied, pack, unpack
+from zoomrank.service.storage.events import Event, pack, unpack
+from zoomrank.service.storage.outcomes import UNSEEN, WAITING, Outcome, is_satisfied
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64
@@ -33,7 +34,7 @@ _OVERHEAD = 20_000  # bytes of a learner that are not in its arrays, roughly
 
 
 @dataclass
-class Counts:
+class QueryCounts:
     """What became of a query's impressions."""
 
     impressions: int = 0
@@ -46,11 +47,11 @@ class Counts:
 
     @property
     def waiting(self) -> int:
-        """How many have no answer yet."""
+        """How many have had no feedback yet."""
         return self.impressions - self.satisfied - self.abandoned - self.unseen
 
 
-class Learner:
+class QueryLearner:
     """One query of a collection."""
 
     def __init__(self, number: int, bandit: Bandit, settings: Settings) -> None:
@@ -59,26 +60,26 @@ class Learner:
         slots = settings.slots
         self.ranker = Ranked(bandit, slots, seed=0)
         self.ranker.name = str(number)
-        self.counts = Counts(clicks=[0] * slots, examined=[0] * slots)
+        self.counts = QueryCounts(clicks=[0] * slots, examined=[0] * slots)
         self.waiting: dict[int, tuple[float, bytes]] = {}
-        self.answers = bytearray()  # of the impressions from `first` on
+        self.outcomes = bytearray()  # of the impressions from `first` on
         self.first = 0
         self.marks: deque[tuple[int, float]] = deque()  # when every 64th impression was shown
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
         self.listed = -1  # impressions, as lists of queries have it
 
-    def show(self, time: float, slots: int, eligible: Eligible | None) -> tuple[Event, Impressions]:
+    def show(self, time: float, slots: int, eligible: Eligible | None) -> tuple[Event, RankingArrays]:
         """Choose a ranking for the next visitor."""
         ranking = self.next_ranking(slots, eligible)
-        event = Event(self.number, self.ranker.made, time, None, pack(ranking))
+        event = Event(self.number, self.ranker.made, time, WAITING, pack(ranking))
         self.note(event)
         return event, ranking
 
-    def next_ranking(self, slots: int, eligible: Eligible | None = None) -> Impressions:
+    def next_ranking(self, slots: int, eligible: Eligible | None = None) -> RankingArrays:
         """What the next visitor will be shown; asking changes nothing."""
         self._draw_for(self.ranker.made)
-        return self.ranker.choose(1, eligible, slots)
+        return self.ranker.rank_arrays(1, eligible, slots)
 
     def _draw_for(self, impression: int) -> None:
         """Chance depends on the number of the impression alone, so that the log need not say what was drawn."""
@@ -91,19 +92,19 @@ class Learner:
             "uinteger": 0,
         }
 
-    def answer_to(self, number: int) -> int:
-        """What the answer to an impression was; WAITING if there is none yet."""
+    def outcome_of(self, number: int) -> Outcome:
+        """What became of an impression; WAITING if that is not known yet."""
         if number < self.first:
             raise ExpiredError("This impression has expired.")
-        return self.answers[number - self.first]
+        return self.outcomes[number - self.first]
 
-    def shown_at(self, number: int) -> Impressions:
+    def shown_at(self, number: int) -> RankingArrays:
         """The ranking of an impression that waits."""
         return unpack(self.waiting[number][1])
 
-    def answer(self, number: int, answer: int, time: float, ranking: Impressions | None = None) -> Event:
+    def close(self, number: int, outcome: Outcome, time: float, ranking: RankingArrays | None = None) -> Event:
         """Learn what became of an impression that waits; its ranking, if it is at hand, need not be unpacked again."""
-        event = Event(self.number, number, time, answer, None)
+        event = Event(self.number, number, time, outcome, None)
         self.note(event, ranking)
         return event
 
@@ -117,36 +118,36 @@ class Learner:
                 break
         return late
 
-    def note(self, event: Event, ranking: Impressions | None = None) -> None:
+    def note(self, event: Event, ranking: RankingArrays | None = None) -> None:
         """Take an event in."""
-        if event.answer is None:
+        if event.outcome == WAITING:
             assert event.shown is not None  # noqa: S101
             self._note_shown(event.number, event.time, event.shown)
         else:
-            self._note_answer(event.number, event.answer, ranking)
+            self._note_closed(event.number, event.outcome, ranking)
         self.noted += 1
 
     def _note_shown(self, number: int, time: float, shown: bytes) -> None:
         self.waiting[number] = (time, shown)
         self.ranker.made = number + 1
-        self.answers.append(WAITING)
+        self.outcomes.append(WAITING)
         self.counts.impressions += 1
         self.counts.last = time
         if number % _MARK_EVERY == 0:
             self.marks.append((number, time))
-            self._forget(time - self.settings.answer_within)
+            self._forget(time - self.settings.feedback_within)
 
-    def _note_answer(self, number: int, answer: int, ranking: Impressions | None) -> None:
-        if answer == UNSEEN:
+    def _note_closed(self, number: int, outcome: Outcome, ranking: RankingArrays | None) -> None:
+        if outcome == UNSEEN:
             self.counts.unseen += 1
         else:
-            self._learn(answer, self.shown_at(number) if ranking is None else ranking)
+            self._learn(outcome, self.shown_at(number) if ranking is None else ranking)
         del self.waiting[number]
-        self.answers[number - self.first] = answer
+        self.outcomes[number - self.first] = outcome
 
-    def _learn(self, answer: int, ranking: Impressions) -> None:
-        click = answer if is_satisfied(answer) else None
-        self.ranker.absorb(ranking, np.array([self.ranker.slots if click is None else click]))
+    def _learn(self, outcome: Outcome, ranking: RankingArrays) -> None:
+        click = outcome if is_satisfied(outcome) else None
+        self.ranker.learn_arrays(ranking, np.array([self.ranker.slots if click is None else click]))
         counts = self.counts  # nothing is counted before all that can fail is done
         for slot in range(ranking.shown.shape[1] if click is None else click + 1):
             counts.examined[slot] += 1
@@ -157,19 +158,19 @@ class Learner:
             counts.clicks[click] += 1
 
     def _forget(self, before: float) -> None:
-        """Let go of the answers to impressions that were shown before a time and cannot be answered any more."""
+        """Let go of outcomes of impressions that were shown before a time, so that no feedback on them is taken."""
         while len(self.marks) > 1 and self.marks[1][1] < before:
             self.marks.popleft()
         keep = min(self.marks[0][0], next(iter(self.waiting), self.ranker.made))
         if keep > self.first:
-            del self.answers[: keep - self.first]
+            del self.outcomes[: keep - self.first]
             self.first = keep
 
     @property
     def size(self) -> int:
         """About how much memory this learner takes for itself."""
         own = sum(array.nbytes for array in self.ranker.learned.values())
-        return own + len(self.answers) + 300 * len(self.waiting) + _OVERHEAD
+        return own + len(self.outcomes) + 300 * len(self.waiting) + _OVERHEAD
 
     def snapshot(self) -> bytes:
         """Everything, in bytes; two learners that have noted the same events give the same."""
@@ -179,7 +180,7 @@ class Learner:
             "counts": asdict(self.counts),
             "first": self.first,
             "marks": list(self.marks),
-            "answers": base64.b64encode(self.answers).decode(),
+            "outcomes": base64.b64encode(self.outcomes).decode(),
             "waiting": [
                 [number, time, base64.b64encode(shown).decode()] for number, (time, shown) in self.waiting.items()
             ],
@@ -189,7 +190,7 @@ class Learner:
         return _LENGTHS.pack(len(head), len(body)) + head + body
 
     @classmethod
-    def restored(cls, number: int, bandit: Bandit, settings: Settings, snapshot: bytes | None) -> Learner:
+    def restored(cls, number: int, bandit: Bandit, settings: Settings, snapshot: bytes | None) -> QueryLearner:
         """The learner of a snapshot, or a fresh one."""
         learner = cls(number, bandit, settings)
         if snapshot is not None:
@@ -197,10 +198,10 @@ class Learner:
             start = _LENGTHS.size
             about = json.loads(snapshot[start : start + length])
             learner.ranker = from_bytes(snapshot[start + length : start + length + rest], bandit)
-            learner.counts = Counts(**about["counts"])
+            learner.counts = QueryCounts(**about["counts"])
             learner.first = about["first"]
             learner.marks = deque((mark, time) for mark, time in about["marks"])
-            learner.answers = bytearray(base64.b64decode(about["answers"]))
+            learner.outcomes = bytearray(base64.b64decode(about["outcomes"]))
             learner.waiting = {key: (time, base64.b64decode(shown)) for key, time, shown in about["waiting"]}
         return learner
 
@@ -209,7 +210,7 @@ class Learner:
         """Rank and learn once, so that what must be compiled is compiled before anybody waits for it."""
         learner = cls(0, bandit, settings)
         learner.show(0.0, settings.slots, None)
-        learner.answer(0, 0, 0.0)
+        learner.close(0, 0, 0.0)
         learner.snapshot()
 
     def replay(self, events: Iterable[Event]) -> None:

@@ -12,7 +12,7 @@ class ServiceError(ZoomrankError):
     code = "bad_request"
 
 
-class UnknownError(ServiceError):
+class NotFoundError(ServiceError):
     """No such collection, query or impression."""
 
     status = 404
@@ -27,14 +27,14 @@ class ExistsError(ServiceError):
 
 
 class ContradictionError(ServiceError):
-    """The impression was answered before, and otherwise."""
+    """The impression has had its feedback, and this is another."""
 
     status = 409
     code = "contradiction"
 
 
 class ExpiredError(ServiceError):
-    """The answer comes too late."""
+    """The feedback comes too late."""
 
     status = 410
     code = "expired"
@@ -61,7 +61,7 @@ class ForbiddenError(ServiceError):
     code = "forbidden"
 
 
-class TooLargeError(ServiceError):
+class BodyTooLargeError(ServiceError):
     """More bytes than the service takes."""
 
     status = 413

@@ -18,7 +18,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_app
-from zoomrank.service.storage.stores import open_store
+from zoomrank.service.storage.opening import open_store
 
 
 def make_server(
@@ -102,7 +102,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             gc.collect()
-            gc.freeze()  # to look through all that was imported takes a tenth of a second, in which nobody is answered
+            gc.freeze()  # to look through all that was imported takes a tenth of a second, in which nobody is served
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 

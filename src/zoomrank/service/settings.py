@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zoomrank import rankers
-from zoomrank.bandits import Anytime, Bandit
+from zoomrank.bandits import Bandit
 from zoomrank.errors import ParameterError
+from zoomrank.rankers.registry import WITHOUT_HORIZON, endless_bandit
 from zoomrank.spaces import DocumentTree
 
 LONGEST_NAME = 64
+NAME = rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{LONGEST_NAME - 1}}}"  # the pattern of a collection's
 LONGEST_QUERY = 512
 MOST_SLOTS = 50
 MOST_NAMED = 100_000  # documents that one request may name
-ALGORITHMS = (
-    "ZoomRank",
-    "RankThompson",
-    "RankRandom",
-    "RankCorrZoom",
-    "RankZoom",
-    "RankContextZoom",
-    "RankUCB1",
-    "RankKLUCB",
-    "CascadeKLUCB",
-    "RankGridUCB1",
-    "RankGridEXP3",
-)
-FOREVER = frozenset({"ZoomRank", "RankThompson", "RankRandom", "RankKLUCB", "CascadeKLUCB"})  # need no phases
+ALGORITHMS = WITHOUT_HORIZON  # visitors come for ever
 
 
 class Settings(BaseModel):
@@ -40,16 +28,11 @@ class Settings(BaseModel):
     parameters: dict[str, float | bool | str] = Field(default_factory=dict, max_length=20)
     slots: int = Field(default=5, ge=1, le=MOST_SLOTS)
     seed: int = Field(default=0, ge=0, lt=2**63)
-    answer_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
-    unanswered: Literal["abandoned", "unseen"] = "abandoned"
+    feedback_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
+    no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
 
     def bandit(self, tree: DocumentTree) -> Bandit:
         """The learner of each slot, of which all queries share one."""
-        kind: Any = getattr(rankers, self.algorithm)
         if self.slots > len(tree):
             raise ParameterError(f"{self.slots} slots cannot be filled from {len(tree)} documents.")
-        try:
-            bandit: Bandit = kind.make(tree, **self.parameters)
-        except TypeError as error:
-            raise ParameterError(f"{self.algorithm} does not take these parameters: {error}.") from error
-        return bandit if self.algorithm in FOREVER else Anytime(bandit)
+        return endless_bandit(self.algorithm, tree, self.parameters)

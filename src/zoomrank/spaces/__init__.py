@@ -1,6 +1,6 @@
-"""Where documents live: trees, widths and distances; nothing here knows of users or learners."""
+"""Where documents live: trees, widths and distances; nothing here knows of visitors or learners."""
 
-from zoomrank.spaces.contexts import Space, context_distance
+from zoomrank.spaces.contexts import context_distance
 from zoomrank.spaces.covering import (
     Covering,
     Dimension,
@@ -11,12 +11,14 @@ from zoomrank.spaces.covering import (
     zooming_dimension,
 )
 from zoomrank.spaces.eligible import Eligible
-from zoomrank.spaces.frt import random_tree
+from zoomrank.spaces.finite_metric import FiniteMetric
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.metric import FiniteMetric
-from zoomrank.spaces.topology import RootedTree, Shape
-from zoomrank.spaces.tree import DocumentTree
-from zoomrank.spaces.weighted import EdgeWeightedTree
+from zoomrank.spaces.space import Space, StretchedSpace
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.edge_weighted_tree import EdgeWeightedTree
+from zoomrank.spaces.trees.random_trees import random_tree
+from zoomrank.spaces.trees.rooted_tree import RootedTree
+from zoomrank.spaces.trees.shape import Shape
 
 __all__ = [
     "Covering",
@@ -30,6 +32,7 @@ __all__ = [
     "RootedTree",
     "Shape",
     "Space",
+    "StretchedSpace",
     "context_distance",
     "contextual_covering_dimension",
     "contextual_zooming_dimension",

@@ -11,39 +11,40 @@ inequality, and contexts of one slot all have the same size.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from zoomrank.numbers import Array
-from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.ids import DocumentId
+from zoomrank.spaces.space import Space
 
 LIPSCHITZ_FACTOR = 4.0  # the 4 of Eq. 25
 
 
-class Space(Protocol):
-    """Documents with distances: a `DocumentTree`, an `EdgeWeightedTree` or a `FiniteMetric`."""
-
-    documents: DocumentIds
-
-    def __len__(self) -> int:
-        """How many documents there are."""
-
-    def distance(self, one: DocumentId, other: DocumentId) -> float:
-        """D(x, y)."""
-
-    def distances(self, document: DocumentId) -> Array:
-        """D(x, y) for every document y."""
-
-    def distance_matrix(self) -> Array:
-        """D between all pairs."""
-
-
 def context_distance(space: Space, one: Iterable[DocumentId], other: Iterable[DocumentId]) -> float:
-    """D_c(S, S') of Eq. 25, exactly; infinite between an empty context and any other.
+    """Measure the distance D_c(S, S') between two contexts, exactly.
 
-    >>> from zoomrank.spaces.metric import FiniteMetric
+    Parameters
+    ----------
+    space : Space
+        Documents and their distances.
+    one, other : iterable of DocumentId
+        The contexts: documents above a slot. Their order does not matter.
+
+    Returns
+    -------
+    float
+        Four times the cheapest way to pair up the documents of both, each at least once; infinite between an empty
+        context and any other.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4, Eq. 25.
+
+    Examples
+    --------
+    >>> from zoomrank.spaces.finite_metric import FiniteMetric
     >>> line = FiniteMetric.from_function([0, 1, 2], lambda x, y: abs(x - y))
     >>> context_distance(line, [0], [1, 2])
     12.0

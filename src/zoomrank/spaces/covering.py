@@ -18,9 +18,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from zoomrank.errors import MeanError, ParameterError
 from zoomrank.numbers import Array
-from zoomrank.spaces.contexts import Space, pair_distances
+from zoomrank.spaces.contexts import pair_distances
 from zoomrank.spaces.ids import DocumentId
-from zoomrank.spaces.tree import DocumentTree
+from zoomrank.spaces.space import Space
+from zoomrank.spaces.trees.document_tree import DocumentTree
 
 EXACT_UP_TO = 64  # points for which the smallest cover is searched for
 SCALES = 256  # radii looked at in a space that is not a tree
@@ -28,23 +29,70 @@ SCALES = 256  # radii looked at in a space that is not a tree
 
 @dataclass(frozen=True)
 class Covering:
-    """How many balls, and whether fewer could do."""
+    """How many balls, and whether fewer could do.
 
-    number: int  # N_r
-    exact: bool  # False: an upper bound, at most ln(documents) + 1 times too large
+    Attributes
+    ----------
+    number : int
+        N_r.
+    exact : bool
+        Whether it is the smallest; otherwise it is an upper bound, at most ln(documents) + 1 times too large.
+
+    Examples
+    --------
+    >>> covering_number(DocumentTree.exponential(depth=2), radius=1.0)
+    Covering(number=1, exact=True)
+    """
+
+    number: int
+    exact: bool
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """The smallest d with N_r ≤ α · r^-d."""
+    """The smallest d with N_r ≤ α · r^-d.
+
+    Attributes
+    ----------
+    value : float
+        d, 0 or more; infinite if there is none.
+    exact : bool
+        Whether all covering numbers are exact, and all distances were looked at.
+
+    Examples
+    --------
+    >>> covering_dimension(DocumentTree.exponential(depth=4, branching=2, epsilon=0.5)).value
+    1.0
+    """
 
     value: float
-    exact: bool  # False: some covering numbers are upper bounds, or not all distances were looked at
+    exact: bool
 
 
 def covering_number(space: Space, radius: float, among: Iterable[DocumentId] | None = None) -> Covering:
-    """N_r of all documents, or of those `among` them: how many closed balls around them it takes to cover them.
+    """Count the closed balls around documents that it takes to cover them: N_r.
 
+    Parameters
+    ----------
+    space : Space
+        Documents and their distances.
+    radius : float
+        r, above 0.
+    among : iterable of DocumentId, optional
+        The documents to cover, by balls around themselves; all, if left out.
+
+    Returns
+    -------
+    Covering
+        Exact in a `DocumentTree`, where balls are subtrees, and for up to 64 documents elsewhere; otherwise the greedy
+        cover.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4.2.
+
+    Examples
+    --------
     >>> covering_number(DocumentTree.exponential(depth=4, branching=3, epsilon=0.5), radius=0.25)
     Covering(number=9, exact=True)
     """
@@ -57,8 +105,26 @@ def covering_number(space: Space, radius: float, among: Iterable[DocumentId] | N
 
 
 def covering_dimension(space: Space, constant: float = 1.0) -> Dimension:
-    """CovDim of Eq. 18 with the constant α; infinite if even a radius of 1 or more needs more than α balls.
+    """Compute the covering dimension of a space, from the distances that occur in it.
 
+    Parameters
+    ----------
+    space : Space
+        Documents and their distances.
+    constant : float
+        The α that the dimension is for.
+
+    Returns
+    -------
+    Dimension
+        Infinite if even a radius of 1 or more needs more than α balls.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4.2, Eq. 18.
+
+    Examples
+    --------
     >>> tree = DocumentTree.exponential(depth=8, branching=2, epsilon=0.5)
     >>> covering_dimension(tree)
     Dimension(value=1.0, exact=True)
@@ -72,16 +138,63 @@ def covering_dimension(space: Space, constant: float = 1.0) -> Dimension:
 def contextual_covering_dimension(
     space: Space, contexts: Sequence[Iterable[DocumentId]], constant: float = 1.0
 ) -> Dimension:
-    """CovDim of the DC-space over these contexts: all (document, context) pairs (Section 4.5)."""
+    """Compute the covering dimension of the DC-space: all pairs of a document and a context.
+
+    Parameters
+    ----------
+    space : Space
+        Documents and their distances.
+    contexts : sequence of iterables of DocumentId
+        The contexts: sets of documents above a slot.
+    constant : float
+        The α that the dimension is for.
+
+    Returns
+    -------
+    Dimension
+        The dimension of `len(space) * len(contexts)` pairs.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4.5; Appendix A.
+
+    Examples
+    --------
+    >>> tree = DocumentTree.exponential(depth=2, branching=2, epsilon=0.5)
+    >>> contextual_covering_dimension(tree, [[0], [1]], constant=2.0)
+    Dimension(value=1.0, exact=True)
+    """
     if not contexts:
         raise ParameterError("There are no contexts.")
     return _matrix_dimension(pair_distances(space, contexts), constant)
 
 
-def zooming_dimension(space: Space, mean: Array, constant: float = 1.0) -> Dimension:
-    """ZoomDim(X, D, μ): at each scale r, only documents that are r to 2r worse than the best need covering.
+def zooming_dimension(space: Space, mean: Sequence[float] | Array, constant: float = 1.0) -> Dimension:
+    """Compute the zooming dimension: at each scale r only documents that are r to 2r worse than the best need covering.
 
-    `mean` is μ(x) in the order of `space.documents`.
+    Parameters
+    ----------
+    space : Space
+        Documents and their distances.
+    mean : sequence of float
+        μ(x) of each document, in the order of `space.documents`.
+    constant : float
+        The α that the dimension is for.
+
+    Returns
+    -------
+    Dimension
+        Much less than the covering dimension where few documents are good.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Appendix A.
+
+    Examples
+    --------
+    >>> tree = DocumentTree.exponential(depth=3, branching=2, epsilon=0.5)
+    >>> zooming_dimension(tree, mean=[0.9, 0.7, 0.5, 0.5, 0.1, 0.1, 0.1, 0.1]).value
+    0.0
     """
     badness = _badness(np.asarray(mean, dtype=np.float64)[None, :], len(space), contexts=1)
     if isinstance(space, DocumentTree):
@@ -91,9 +204,39 @@ def zooming_dimension(space: Space, mean: Array, constant: float = 1.0) -> Dimen
 
 
 def contextual_zooming_dimension(
-    space: Space, contexts: Sequence[Iterable[DocumentId]], means: Array, constant: float = 1.0
+    space: Space,
+    contexts: Sequence[Iterable[DocumentId]],
+    means: Sequence[Sequence[float]] | Array,
+    constant: float = 1.0,
 ) -> Dimension:
-    """Compute the contextual zooming dimension: `means[h, x]` is μ(x | h), a row per context."""
+    """Compute the zooming dimension of the DC-space: all pairs of a document and a context.
+
+    Parameters
+    ----------
+    space : Space
+        Documents and their distances.
+    contexts : sequence of iterables of DocumentId
+        The contexts: sets of documents above a slot.
+    means : array-like
+        `means[h, x]` is μ(x | h), a row for each context.
+    constant : float
+        The α that the dimension is for.
+
+    Returns
+    -------
+    Dimension
+        The dimension.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Appendix A.
+
+    Examples
+    --------
+    >>> tree = DocumentTree.exponential(depth=1, branching=2)
+    >>> contextual_zooming_dimension(tree, [[0], [1]], means=[[0.0, 0.5], [0.4, 0.0]]).value
+    0.5
+    """
     badness = _badness(np.asarray(means, dtype=np.float64), len(space), len(contexts))
     matrix = pair_distances(space, contexts)
     return _zooming(badness, constant, lambda scale, chosen: _cover(matrix, scale, chosen))

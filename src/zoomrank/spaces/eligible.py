@@ -13,6 +13,22 @@ from zoomrank.spaces.ids import DocumentId, DocumentIds
 class Eligible:
     """A set of documents of one collection, made once and used for many rankings.
 
+    Most are made by `only` or `everything`, and changed by `without` and `&`.
+
+    Parameters
+    ----------
+    documents : DocumentIds
+        The ids of all documents.
+    chosen : ndarray of bool
+        Which of them may be shown, by position.
+
+    Attributes
+    ----------
+    counts : ndarray
+        `counts[i]` is how many documents before position i are eligible.
+
+    Examples
+    --------
     >>> from zoomrank.spaces import DocumentTree
     >>> tree = DocumentTree.exponential(depth=3)
     >>> some = Eligible.only(tree.documents, [1, 5, 6])
@@ -22,24 +38,74 @@ class Eligible:
 
     def __init__(self, documents: DocumentIds, chosen: Array) -> None:
         self.documents = documents
-        self.chosen = chosen  # a truth value per document
-        self.counts = np.zeros(len(chosen) + 1, np.uint32)  # counts[i]: eligible documents before the i-th
+        self.chosen = chosen
+        self.counts = np.zeros(len(chosen) + 1, np.uint32)
         np.cumsum(chosen, dtype=np.uint32, out=self.counts[1:])
 
     @classmethod
     def only(cls, documents: DocumentIds, wanted: Iterable[DocumentId]) -> Eligible:
-        """Just these."""
+        """Choose just some documents.
+
+        Parameters
+        ----------
+        documents : DocumentIds
+            The ids of all documents.
+        wanted : iterable of DocumentId
+            Those that may be shown.
+
+        Returns
+        -------
+        Eligible
+            The set.
+
+        Examples
+        --------
+        >>> len(Eligible.only(DocumentIds(5), [0, 3]))
+        2
+        """
         chosen = np.zeros(len(documents), bool)
         chosen[documents.positions(wanted)] = True
         return cls(documents, chosen)
 
     @classmethod
     def everything(cls, documents: DocumentIds) -> Eligible:
-        """All of them."""
+        """Choose all documents.
+
+        Parameters
+        ----------
+        documents : DocumentIds
+            The ids of all documents.
+
+        Returns
+        -------
+        Eligible
+            The set.
+
+        Examples
+        --------
+        >>> len(Eligible.everything(DocumentIds(5)))
+        5
+        """
         return cls(documents, np.ones(len(documents), bool))
 
     def without(self, unwanted: Iterable[DocumentId]) -> Eligible:
-        """All of these but some."""
+        """Leave some documents out.
+
+        Parameters
+        ----------
+        unwanted : iterable of DocumentId
+            Those that must not be shown.
+
+        Returns
+        -------
+        Eligible
+            A set without them.
+
+        Examples
+        --------
+        >>> len(Eligible.everything(DocumentIds(5)).without([0, 3]))
+        3
+        """
         chosen = self.chosen.copy()
         chosen[self.documents.positions(unwanted)] = False
         return Eligible(self.documents, chosen)

@@ -17,8 +17,17 @@ Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class DocumentIds(Sequence[DocumentId]):
-    """Ids in the order of the leaves; without any given, a document's id is its position.
+    """The ids of the documents of a collection, in the order of the leaves of its tree.
 
+    Parameters
+    ----------
+    count : int
+        How many documents there are.
+    ids : sequence of DocumentId, optional
+        Their ids, all different; without them a document's id is its position.
+
+    Examples
+    --------
     >>> ids = DocumentIds(3, ["cats", "dogs", "fish"])
     >>> ids.position("dogs"), ids[2]
     (1, 'fish')
@@ -35,27 +44,33 @@ class DocumentIds(Sequence[DocumentId]):
         if ids is None:
             return
         if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-            if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
-                raise UnknownDocumentError(f"The id {ids.max()} is too large; integer ids have 63 bits at most.")
-            small = ids.dtype.kind == "i" and ids.dtype.itemsize <= 4
-            self._numbers = ids.astype(np.int32 if small else np.int64)
-            self._numbers.flags.writeable = False
-            self._order = np.argsort(ids, kind="stable").astype(np.min_scalar_type(count))
-            ascending = ids[self._order]
-            twice = np.flatnonzero(ascending[1:] == ascending[:-1])
-            if len(twice):
-                raise DuplicateDocumentError(f"The id {ascending[twice[0]]} stands for two documents.")
+            self._remember_numbers(ids)
         else:
-            self._things = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-            self._place: dict[DocumentId, int] = {}
-            for position, document in enumerate(self._things):
-                if not isinstance(document, Hashable):
-                    raise UnknownDocumentError(f"{document!r} cannot be an id: it is not hashable.")
-                if self._place.setdefault(document, position) != position:
-                    raise DuplicateDocumentError(
-                        f"The id {document!r} stands for two documents: "
-                        f"number {self._place[document]} and number {position}."
-                    )
+            self._remember_things(ids.tolist() if isinstance(ids, np.ndarray) else list(ids))
+
+    def _remember_numbers(self, ids: np.ndarray[Any, Any]) -> None:
+        if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
+            raise UnknownDocumentError(f"The id {ids.max()} is too large; integer ids have 63 bits at most.")
+        small = ids.dtype.kind == "i" and ids.dtype.itemsize <= 4
+        self._numbers = ids.astype(np.int32 if small else np.int64)
+        self._numbers.flags.writeable = False
+        self._order = np.argsort(ids, kind="stable").astype(np.min_scalar_type(self._count))
+        ascending = ids[self._order]
+        twice = np.flatnonzero(ascending[1:] == ascending[:-1])
+        if len(twice):
+            raise DuplicateDocumentError(f"The id {ascending[twice[0]]} stands for two documents.")
+
+    def _remember_things(self, ids: list[DocumentId]) -> None:
+        self._things = ids
+        self._position_of: dict[DocumentId, int] = {}
+        for position, document in enumerate(ids):
+            if not isinstance(document, Hashable):
+                raise UnknownDocumentError(f"{document!r} cannot be an id: it is not hashable.")
+            if self._position_of.setdefault(document, position) != position:
+                raise DuplicateDocumentError(
+                    f"The id {document!r} stands for two documents: "
+                    f"number {self._position_of[document]} and number {position}."
+                )
 
     def __len__(self) -> int:
         return self._count
@@ -76,11 +91,27 @@ class DocumentIds(Sequence[DocumentId]):
         return True
 
     def position(self, document: DocumentId) -> int:
-        """Where this document stands among the leaves."""
+        """Say where a document stands among the leaves.
+
+        Parameters
+        ----------
+        document : DocumentId
+            The document's id.
+
+        Returns
+        -------
+        int
+            Its position, counted from 0.
+
+        Examples
+        --------
+        >>> DocumentIds(3, [10, 20, 30]).position(20)
+        1
+        """
         if self._things is not None:
-            place = self._place.get(document) if isinstance(document, Hashable) else None
-            if place is not None:
-                return place
+            position = self._position_of.get(document) if isinstance(document, Hashable) else None
+            if position is not None:
+                return position
         else:
             try:
                 number = operator.index(document)
@@ -98,13 +129,45 @@ class DocumentIds(Sequence[DocumentId]):
         raise UnknownDocumentError(f"No document has the id {document!r}; the first of {self._count} is {self[0]!r}.")
 
     def positions(self, documents: Iterable[DocumentId]) -> Positions:
-        """Where each of these documents stands; naming one twice is refused."""
-        places = [self.position(document) for document in documents]
-        if len(set(places)) < len(places):
-            twice = next(place for i, place in enumerate(places) if place in places[:i])
+        """Say where each of some documents stands; naming one twice is refused.
+
+        Parameters
+        ----------
+        documents : iterable of DocumentId
+            The documents' ids.
+
+        Returns
+        -------
+        ndarray of int
+            Their positions, in the same order.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).positions(["fish", "cats"]).tolist()
+        [2, 0]
+        """
+        found = [self.position(document) for document in documents]
+        if len(set(found)) < len(found):
+            twice = next(position for i, position in enumerate(found) if position in found[:i])
             raise DuplicateDocumentError(f"The document {self[twice]!r} is named twice.")
-        return np.array(places, dtype=np.int64)
+        return np.array(found, dtype=np.int64)
 
     def at(self, positions: Iterable[int]) -> list[DocumentId]:
-        """The ids of the documents at these positions."""
+        """List the ids of the documents at some positions.
+
+        Parameters
+        ----------
+        positions : iterable of int
+            Positions, counted from 0.
+
+        Returns
+        -------
+        list of DocumentId
+            Their ids, in the same order.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).at([2, 0])
+        ['fish', 'cats']
+        """
         return [self[int(position)] for position in positions]

@@ -1,19 +1,17 @@
-"""Who clicks: models of visitors, and the exact answers that only an all-knowing observer has. Learners never look
-here.
-"""
+"""Who clicks: models of visitors, and what only an all-knowing observer can say of them. Learners never look here."""
 
-from zoomrank.users.best import BestRanking
-from zoomrank.users.checks import Check, Sampling, check_continuity, check_correlation
+from zoomrank.users.best_rankings import BestRanking
+from zoomrank.users.continuity_checks import CheckResult, CheckSampling, check_continuity, check_correlation
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.expressiveness import ExpressivenessBound, Stretched
-from zoomrank.users.models.echo import Echo
+from zoomrank.users.expressiveness import ExpressivenessBound
+from zoomrank.users.models.copied_relevance import CopiedRelevance
 from zoomrank.users.models.independent import Independent
 from zoomrank.users.models.metric_network import MetricNetwork
 from zoomrank.users.models.mixture import Mixture
-from zoomrank.users.models.network import TreeNetwork
-from zoomrank.users.models.plain import PlainUsers
-from zoomrank.users.models.table import RelevanceTable
-from zoomrank.users.peaks import choose_peaks, peaks_mean, seat_customers
+from zoomrank.users.models.plain_users import PlainUsers
+from zoomrank.users.models.relevance_table import RelevanceTable
+from zoomrank.users.models.tree_network import TreeNetwork
+from zoomrank.users.peaked_means import choose_peaks, peaks_mean, seat_customers
 from zoomrank.users.worlds import (
     READINGS,
     chinese_restaurant,
@@ -28,16 +26,15 @@ from zoomrank.users.worlds import (
 __all__ = [
     "READINGS",
     "BestRanking",
-    "Check",
-    "Echo",
+    "CheckResult",
+    "CheckSampling",
+    "CopiedRelevance",
     "ExpressivenessBound",
     "Independent",
     "MetricNetwork",
     "Mixture",
     "PlainUsers",
     "RelevanceTable",
-    "Sampling",
-    "Stretched",
     "TreeNetwork",
     "UserDistribution",
     "check_continuity",

@@ -1,6 +1,6 @@
 """The distances that Theorem 3.1 speaks of: how far a tree network can be from L-correlated, at most."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
@@ -12,12 +12,36 @@ from zoomrank.users.distribution import mean_array
 
 
 class ExpressivenessBound:
-    """`factor · D_μ(x, y)` with `D_μ(x, y) = D(x, y) · min(1/α, 3 / (μ(x) + μ(y)))` (Eq. 10); a `Space` of its own.
+    """The distances `factor · D_μ(x, y)` with `D_μ(x, y) = D(x, y) · min(1/α, 3 / (μ(x) + μ(y)))`, as a `Space`.
 
-    Theorem 3.1: a tree network is conditionally L-correlated for factor 3; on random trees of stretch c, for 3·c.
+    By Theorem 3.1 a tree network is conditionally L-correlated for factor 3; on random trees of stretch c, for 3·c.
+
+    Parameters
+    ----------
+    space : Space
+        Documents, and distances D.
+    mean : mapping, sequence or array of float
+        μ(x) above 0, by document or in the order of `space.documents`; α is the smallest of them.
+    factor : float
+        What D_μ is multiplied by.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.1, Theorem 3.1, Eq. 10.
+
+    Examples
+    --------
+    >>> from zoomrank.spaces import DocumentTree
+    >>> from zoomrank.users import TreeNetwork, check_correlation
+    >>> tree = DocumentTree.exponential(depth=2, epsilon=0.5)
+    >>> users = TreeNetwork(tree, [0.5, 0.4, 0.1, 0.1], extension="lipschitz")
+    >>> check_correlation(users, ExpressivenessBound(tree, users.mean())).holds
+    True
     """
 
-    def __init__(self, space: Space, mean: Iterable[float] | Array, factor: float = 3.0) -> None:
+    def __init__(
+        self, space: Space, mean: Mapping[DocumentId, float] | Iterable[float] | Array, factor: float = 3.0
+    ) -> None:
         self.space = space
         self.documents = space.documents
         self.mean = mean_array(space.documents, mean)
@@ -31,45 +55,86 @@ class ExpressivenessBound:
         return len(self.documents)
 
     def distance(self, one: DocumentId, other: DocumentId) -> float:
-        """factor · D_μ(x, y)."""
+        """Measure factor · D_μ(x, y).
+
+        Parameters
+        ----------
+        one, other : DocumentId
+            The documents.
+
+        Returns
+        -------
+        float
+            Their distance.
+
+        Examples
+        --------
+        >>> from zoomrank.spaces import DocumentTree
+        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
+        >>> bound.distance(0, 1)
+        12.0
+        """
         return float(self.distances(one)[self.documents.position(other)])
 
     def distances(self, document: DocumentId) -> Array:
-        """factor · D_μ(x, y) for every document y."""
+        """Measure factor · D_μ(x, y) from one document to all.
+
+        Parameters
+        ----------
+        document : DocumentId
+            The document x.
+
+        Returns
+        -------
+        ndarray
+            A distance for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> from zoomrank.spaces import DocumentTree
+        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
+        >>> bound.distances(0).tolist()
+        [0.0, 12.0]
+        """
         both = self.mean[self.documents.position(document)] + self.mean
         return np.asarray(self.factor * self.space.distances(document) * np.minimum(1 / self._alpha, 3 / both))
 
     def distance_matrix(self) -> Array:
-        """factor · D_μ between all pairs."""
+        """Measure factor · D_μ between all pairs of documents.
+
+        Returns
+        -------
+        ndarray
+            A row and a column for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> from zoomrank.spaces import DocumentTree
+        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
+        >>> bound.distance_matrix().tolist()
+        [[0.0, 12.0], [12.0, 0.0]]
+        """
         matrix = np.stack([self.distances(document) for document in self.documents])
         return np.asarray(np.minimum(matrix, matrix.T))
 
     def closure(self) -> FiniteMetric:
-        """The shortest-paths metric that D_μ induces: by the remark after Theorem 3.1, the theorem holds for it too."""
+        """Build the shortest-paths metric that D_μ induces, for which the theorem holds too.
+
+        Returns
+        -------
+        FiniteMetric
+            The metric, times the factor.
+
+        References
+        ----------
+        Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.1, the remark after Theorem 3.1.
+
+        Examples
+        --------
+        >>> from zoomrank.spaces import DocumentTree
+        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
+        >>> bound.closure()
+        FiniteMetric(2 documents, diameter 12)
+        """
         closure = shortest_path(self.distance_matrix())
         return FiniteMetric.from_matrix(np.minimum(closure, closure.T), self.documents)
-
-
-class Stretched:
-    """A space with all distances multiplied by one factor: the 2·D of the equivalence lemma, for example."""
-
-    def __init__(self, space: Space, factor: float) -> None:
-        if not factor > 0:
-            raise ParameterError(f"Distances can be stretched by a positive factor, not by {factor}.")
-        self.space, self.factor, self.documents = space, factor, space.documents
-
-    def __len__(self) -> int:
-        """How many documents there are."""
-        return len(self.documents)
-
-    def distance(self, one: DocumentId, other: DocumentId) -> float:
-        """factor · D(x, y)."""
-        return self.factor * self.space.distance(one, other)
-
-    def distances(self, document: DocumentId) -> Array:
-        """factor · D(x, y) for every document y."""
-        return self.factor * self.space.distances(document)
-
-    def distance_matrix(self) -> Array:
-        """factor · D between all pairs."""
-        return self.factor * self.space.distance_matrix()

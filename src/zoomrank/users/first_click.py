@@ -117,6 +117,9 @@ class TableState(NamedTuple):
     relevant: Array
 
 
+ClickState = ForestState | TableState  # what clicks can be drawn from
+
+
 @_register(TableState)
 def _first_click_in_table(state: TableState, ranking: Array, rng: np.random.Generator) -> int:
     row = _pick(state.cumulative_weight, rng.random())

@@ -14,37 +14,59 @@ The paper draws visitors "per Algorithm 1" but also speaks of visitors that belo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from zoomrank.errors import MeanError, ParameterError, WeightError
 from zoomrank.numbers import Array, Seed
-from zoomrank.spaces import DocumentTree, FiniteMetric
+from zoomrank.spaces import DocumentId, DocumentTree, FiniteMetric
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.models.echo import Echo
+from zoomrank.users.models.copied_relevance import CopiedRelevance
 from zoomrank.users.models.independent import Independent
 from zoomrank.users.models.metric_network import MetricNetwork
 from zoomrank.users.models.mixture import Mixture, checked_shares
-from zoomrank.users.models.network import TreeNetwork
-from zoomrank.users.peaks import choose_peaks, peaks_mean_and_owners, seat_customers
+from zoomrank.users.models.tree_network import TreeNetwork
+from zoomrank.users.peaked_means import choose_peaks, peaks_mean_and_owners, seat_customers
 
 READINGS = ("network", "mixture", "mutations", "metric")
 
 
 def peaks(
     tree: DocumentTree,
-    values: Mapping[Any, float],
+    values: Mapping[DocumentId, float],
     *,
     background: float = 0.05,
     shares: Sequence[float] | None = None,
     reading: str = "network",
 ) -> UserDistribution:
-    """Visitors whose mean relevance peaks at given documents, with given values.
+    """Make visitors whose mean relevance peaks at given documents.
 
-    `shares` of visitors per peak matter for the `mixture` reading only; without them they are in proportion to the
-    values.
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents.
+    values : mapping of DocumentId to float
+        The mean relevance of each peak, between the background and 1.
+    background : float
+        The mean relevance far from all peaks.
+    shares : sequence of float, optional
+        The share of visitors that belongs to each peak, for the reading "mixture" only; without them they are in
+        proportion to the values.
+    reading : {"network", "mixture", "mutations", "metric"}
+        How the paper is read: one network with all the peaks; visitors that belong to one peak each; one network with
+        as many mutations as the theory allows; or a fresh random tree for each visitor.
 
+    Returns
+    -------
+    UserDistribution
+        The visitors.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 6.1, Eq. 29.
+
+    Examples
+    --------
     >>> tree = DocumentTree.exponential(depth=3, branching=2, epsilon=0.5)
     >>> peaks(tree, {0: 0.5, 7: 0.4}, background=0.1).mean().round(3).tolist()
     [0.5, 0.25, 0.1, 0.1, 0.1, 0.1, 0.15, 0.4]
@@ -74,8 +96,32 @@ def two_peaks(
     seed: Seed = None,
     reading: str = "network",
 ) -> UserDistribution:
-    """Visitors with two peaks at random documents: the first model of Section 6.1.
+    """Make visitors with two peaks at random documents: the first model of the paper's experiments.
 
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents.
+    background : float
+        The mean relevance far from both peaks.
+    value : float
+        The mean relevance of both peaks.
+    seed : int, Generator or None
+        Where chance begins: it says where the peaks are.
+    reading : {"network", "mixture", "mutations", "metric"}
+        How the paper is read (see `peaks`).
+
+    Returns
+    -------
+    UserDistribution
+        The visitors.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 6.1.
+
+    Examples
+    --------
     >>> tree = DocumentTree.exponential(depth=6, branching=2)
     >>> users = two_peaks(tree, background=0.05, seed=7)
     >>> len(users.greedy(slots=5).documents)
@@ -93,7 +139,32 @@ def random_peaks(
     seed: Seed = None,
     reading: str = "network",
 ) -> UserDistribution:
-    """Visitors with peaks of these values at random documents."""
+    """Make visitors with peaks of given values at random documents.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents.
+    values : sequence of float
+        The mean relevance of each peak.
+    background : float
+        The mean relevance far from all peaks.
+    seed : int, Generator or None
+        Where chance begins: it says where the peaks are.
+    reading : {"network", "mixture", "mutations", "metric"}
+        How the paper is read (see `peaks`).
+
+    Returns
+    -------
+    UserDistribution
+        The visitors.
+
+    Examples
+    --------
+    >>> users = random_peaks(DocumentTree.exponential(depth=4), values=[0.5, 0.4, 0.3], seed=1)
+    >>> round(float(users.mean().max()), 12)
+    0.5
+    """
     chosen = choose_peaks(tree, len(values), np.random.default_rng(seed))
     return peaks(tree, dict(zip(chosen, values, strict=True)), background=background, reading=reading)
 
@@ -106,7 +177,32 @@ def decoy(
     flat: float = 0.2,
     seed: Seed = None,
 ) -> UserDistribution:
-    """Visitors with peaks, and to whom a whole quarter of all documents is somewhat relevant: tempting, and a trap."""
+    """Make visitors with peaks, to whom a whole quarter of all documents is somewhat relevant: tempting, and a trap.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents.
+    values : sequence of float
+        The mean relevance of each peak, at random documents.
+    background : float
+        The mean relevance far from all peaks.
+    flat : float
+        The mean relevance of the quarter, at least.
+    seed : int, Generator or None
+        Where chance begins: it says where the peaks and the quarter are.
+
+    Returns
+    -------
+    UserDistribution
+        The visitors.
+
+    Examples
+    --------
+    >>> users = decoy(DocumentTree.exponential(depth=6), seed=1)
+    >>> int((users.mean() >= 0.2).sum()) >= 16
+    True
+    """
     rng = np.random.default_rng(seed)
     mean = random_peaks(tree, values=values, background=background, seed=rng).mean()
     quarter = np.array_split(np.arange(len(tree)), 4)[int(rng.integers(4))]
@@ -121,20 +217,46 @@ def twins(
     background: float = 0.05,
     neighbours: int = 64,
     seed: Seed = None,
-) -> Echo:
-    """Visitors with peaks, each of which has an echo far away: its neighbourhood, relevant to the same visitors."""
+) -> CopiedRelevance:
+    """Make visitors with peaks, each of which has a twin elsewhere: a copy of its neighbourhood, relevant to the same
+    visitors.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents.
+    values : sequence of float
+        The mean relevance of each peak, at random documents.
+    background : float
+        The mean relevance far from all peaks.
+    neighbours : int
+        How many documents a neighbourhood has.
+    seed : int, Generator or None
+        Where chance begins: it says where the peaks and their twins are.
+
+    Returns
+    -------
+    CopiedRelevance
+        The visitors.
+
+    Examples
+    --------
+    >>> users = twins(DocumentTree.exponential(depth=6), neighbours=8, seed=1)
+    >>> len(set(users.origin.tolist()))  # of 64 documents, two neighbourhoods of 8 are copies
+    48
+    """
     rng = np.random.default_rng(seed)
     blocks = len(tree) // neighbours
     if blocks < 2 * len(values):
         raise ParameterError(f"{len(tree)} documents have no room for {len(values)} twins of {neighbours} neighbours.")
     chosen = rng.permutation(blocks)[: 2 * len(values)]
-    own, echoes = chosen[: len(values)], chosen[len(values) :]
+    own, copies = chosen[: len(values)], chosen[len(values) :]
     places = own * neighbours + rng.integers(neighbours, size=len(values))
     mean = dict(zip(tree.documents.at(places), values, strict=True))
     origin = np.arange(len(tree))
-    for block, echo in zip(own, echoes, strict=True):
-        origin[echo * neighbours : (echo + 1) * neighbours] = np.arange(block * neighbours, (block + 1) * neighbours)
-    return Echo(peaks(tree, mean, background=background), origin)
+    for block, copy in zip(own, copies, strict=True):
+        origin[copy * neighbours : (copy + 1) * neighbours] = np.arange(block * neighbours, (block + 1) * neighbours)
+    return CopiedRelevance(peaks(tree, mean, background=background), origin)
 
 
 def chinese_restaurant(
@@ -146,9 +268,39 @@ def chinese_restaurant(
     seed: Seed = None,
     reading: str = "network",
 ) -> UserDistribution:
-    """Visitors with as many peaks as a Chinese Restaurant Process has tables: the second model of Section 6.1.
+    """Make visitors with as many peaks as a Chinese Restaurant Process has tables: the second model of the experiments.
 
     A table with c of the n customers is a peak with mean c / n, at most ½, and the share c / n of visitors.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        The documents.
+    customers : int
+        How many customers are seated.
+    theta : float
+        How much they like new tables, above 0.
+    background : float
+        The mean relevance far from all peaks.
+    seed : int, Generator or None
+        Where chance begins: it says how customers are seated and where the peaks are.
+    reading : {"network", "mixture", "mutations", "metric"}
+        How the paper is read (see `peaks`).
+
+    Returns
+    -------
+    UserDistribution
+        The visitors.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 6.1.
+
+    Examples
+    --------
+    >>> users = chinese_restaurant(DocumentTree.exponential(depth=6), seed=1)
+    >>> users.greedy(slots=5).satisfaction > users.greedy(slots=1).satisfaction
+    True
     """
     rng = np.random.default_rng(seed)
     tables = seat_customers(customers, theta, rng)
@@ -158,11 +310,22 @@ def chinese_restaurant(
 
 
 def three_documents() -> tuple[DocumentTree, Independent]:
-    """The example of Section 5.1: three unrelated documents, on which ranked bandits without context settle at 2/3,
-    not 3/4.
+    """Make the paper's example of three unrelated documents, on which ranked bandits without context settle at 2/3, not
+    at 3/4.
 
-    Returns the tree too, in which all distances are 1.
+    Returns
+    -------
+    tree : DocumentTree
+        The documents, all at distance 1.
+    users : Independent
+        Their visitors.
 
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 5.1.
+
+    Examples
+    --------
     >>> tree, users = three_documents()
     >>> users.greedy(slots=2).satisfaction, round(users.satisfaction(["x1", "x3"]), 12)
     (0.75, 0.666666666667)

@@ -11,12 +11,12 @@ import numpy as np
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.topology import node_depths
+from zoomrank.spaces.trees.shape import node_depths
 
 BITS = 2.0**40  # choices that one random number may decide among; it has 53 bits, and 13 stay in hand
 
 
-class Grove(NamedTuple):
+class TreeView(NamedTuple):
     """What learners see of the tree of documents."""
 
     parent: Array
@@ -30,7 +30,7 @@ class Grove(NamedTuple):
     even: bool  # all children of a node hold equally many documents: uniform at each branch is uniform over all
 
 
-def grove(tree: DocumentTree) -> Grove:
+def view_of(tree: DocumentTree) -> TreeView:
     """Lay out a tree for learners."""
     shape = tree.shape
     size = shape.end_document - shape.first_document
@@ -38,7 +38,7 @@ def grove(tree: DocumentTree) -> Grove:
     above = shape.parent[1:]
     even = bool((size[1:].astype(np.int64) * fan[above] == size[above]).all())
     depth = node_depths(shape.parent)[shape.leaf].astype(np.uint16)
-    return Grove(*shape, tree.width, depth, np.zeros(0, np.uint32), even)
+    return TreeView(*shape, tree.width, depth, np.zeros(0, np.uint32), even)
 
 
 @inlined

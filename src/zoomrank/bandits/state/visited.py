@@ -17,7 +17,7 @@ from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 
 
-class Visited(NamedTuple):
+class VisitCounts(NamedTuple):
     """Entries, one per subtree that is told apart; entry 0 is the root, children stand side by side."""
 
     node: Array  # of the tree of documents
@@ -40,7 +40,7 @@ def widest_of(tree: DocumentTree) -> int:
     return max(int(np.diff(tree.shape.child_start).max()), 1)
 
 
-def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) -> Visited:
+def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) -> VisitCounts:
     """Nothing seen but that there is a root; room for a round, and more."""
     widest = widest_of(tree)
     room = 1 + slots * widest + more
@@ -48,7 +48,7 @@ def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) 
     plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))
     last_slot, filled = np.zeros(room, np.uint8), np.ones(1, np.int64)
     fan[0] = tree.shape.child_start[1] - tree.shape.child_start[0]
-    return Visited(node, up, child, fan, total, gains, plays, clicks, last, last_slot, filled, widest, patience)
+    return VisitCounts(node, up, child, fan, total, gains, plays, clicks, last, last_slot, filled, widest, patience)
 
 
 def roomier(state: Any) -> int:
@@ -67,13 +67,7 @@ def with_room(array: Array, room: int, fresh: float = 0) -> Array:
 def more_visited(state: Any, room: int) -> dict[str, Array]:
     """All that has an entry's length, longer."""
     kept = ("filled", "widest", "patience")
-    return {name: with_room(getattr(state, name), room) for name in Visited._fields if name not in kept}
-
-
-@inlined
-def is_roomy(state: Any) -> Scalar:
-    """Whether another round fits, whatever it visits."""
-    return state.filled[0] + state.plays.shape[1] * state.widest <= len(state.node)
+    return {name: with_room(getattr(state, name), room) for name in VisitCounts._fields if name not in kept}
 
 
 @inlined

@@ -2,17 +2,32 @@
 
 import argparse
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
-from zoomrank.cli.arguments import Commands, add_command, add_seed
+from zoomrank.cli.arguments import Commands, add_command, add_depth, add_seed, add_slots, add_visits
 from zoomrank.cli.chart import chart, sparkline
+from zoomrank.cli.extras import installing
 from zoomrank.lab.simulator import simulate
 from zoomrank.rankers import RankCorrZoom, ZoomRank
-from zoomrank.spaces import DocumentTree
-from zoomrank.users import UserDistribution, chinese_restaurant
+from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.users import BestRanking, UserDistribution, chinese_restaurant
 
+_VISITS = 20_000
+_SAMPLE = 300_000  # visitors by whom rankings that do not learn are tried
 _WINDOWS = 30
+_NEXT = f"""
+What to try next, after {installing(["lab", "service"])}:
+
+  zoomrank demo-service
+      a service in your browser that learns as you watch
+  zoomrank inspect FILE
+      your own documents: whether their similarity is any good to learn with
+  zoomrank reproduce 1 --instances 3 --visits 50000
+      a quick look at Figure 1 of the paper
+  zoomrank --help
+      every command; README.md and docs say how to use zoomrank from Python"""
 
 
 def add(commands: Commands) -> None:
@@ -20,16 +35,17 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "demo",
-        "what a diverse ranking is worth, and how fast it is learned from clicks",
-        "Build the paper's collection and visitors with a few interests, rank with full information, "
-        "and let simulated visitors click.",
+        "what a diverse ranking is worth, and how it is learned",
+        "Make a collection of documents and visitors with a few interests, as the paper\n"
+        "does; show what the best ranking would be if all were known about them; then let\n"
+        "two rankers learn one from simulated clicks alone.",
         "zoomrank demo",
-        "zoomrank demo --depth 20 --seed 3        a million documents, other interests",
+        "zoomrank demo --depth 20 --seed 3   # a million documents, other interests",
+        "zoomrank demo --visits 200000       # ten times as long to learn",
     )
-    parser.add_argument("--depth", type=int, default=15, help="levels of the binary tree; 15 is 32,768 documents")
-    parser.add_argument("--slots", type=int, default=5, help="documents in a ranking (5)")
-    parser.add_argument("--visitors", type=int, default=300_000, help="simulated visitors a ranking (300,000)")
-    parser.add_argument("--visits", type=int, default=20_000, help="visits to learn from (20,000)")
+    add_depth(parser)
+    add_slots(parser)
+    add_visits(parser, _VISITS)
     add_seed(parser, 7)
     parser.set_defaults(run=run)
 
@@ -37,37 +53,46 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Show it."""
     tree = DocumentTree.exponential(depth=options.depth)
+    print(f"{len(tree):,} documents, left to right, and how likely they are to be relevant to\n", flush=True)
     users = chinese_restaurant(tree, seed=options.seed)
-    slots, visitors, seed = options.slots, options.visitors, options.seed
-    best = users.greedy(slots)
-    popular = users.documents.at(np.argsort(-users.mean(), kind="stable")[:slots])
-    chance = users.documents.at(np.random.default_rng([seed, 1]).choice(len(tree), size=slots, replace=False))
+    best = users.greedy(options.slots)
+    _show_interests(users, best.documents)
+    print("\nA visitor clicks on the first relevant document, or leaves.")
+    _show_rankings(users, best, options.seed)
+    _learn(tree, users, best, options.visits, options.seed)
+    print(_NEXT)
 
-    print(f"{len(tree):,} documents, left to right, and how likely they are to be relevant to\n")
+
+def _show_interests(users: UserDistribution, best: Sequence[DocumentId]) -> None:
+    """Draw what visitors like: all of them, then those whom the first documents of the best ranking did not please."""
     print(f"  {'every visitor':<28}│{sparkline(users.mean())}│")
-    for shown in range(1, min(slots, 4)):
-        skipped = best.documents[:shown]
+    for shown in range(1, min(len(best), 4)):
+        skipped = best[:shown]
         name = f"those who skipped {skipped[-1]}" if shown == 1 else f"  and {skipped[-1]}"
         print(f"  {name:<28}│{sparkline(users.conditional_mean(skipped))}│")
-    print("\nA visitor clicks on the first relevant document, or leaves.")
-    print(f"Rankings of {slots}, exact and simulated with {visitors:,} visitors each:\n")
+
+
+def _show_rankings(users: UserDistribution, best: BestRanking, seed: int) -> None:
+    """Compare the best ranking with two that anybody could think of."""
+    slots, documents = len(best.documents), len(users.documents)
+    popular = users.documents.at(np.argsort(-users.mean(), kind="stable")[:slots])
+    chance = users.documents.at(np.random.default_rng([seed, 1]).choice(documents, size=slots, replace=False))
+    print(f"Rankings of {slots}, exact and simulated with {_SAMPLE:,} visitors each:\n", flush=True)
     print(f"  {'ranking':<34}{'satisfied':>10}{'simulated':>11}{'visitors/s':>13}")
-    rows = (("greedy, knows all", best.documents), ("by popularity", popular), ("at random", chance))
     users.clicks(chance, 1)  # compiled before it is timed
-    for name, ranking in rows:
+    for name, ranking in (("greedy, knows all", best.documents), ("by popularity", popular), ("at random", chance)):
         start = time.perf_counter()
-        clicks = users.clicks(ranking, visitors, seed)
-        rate = visitors / (time.perf_counter() - start)
-        satisfied = np.mean(clicks < slots) if visitors else np.nan
-        print(f"  {name:<34}{users.satisfaction(ranking):>10.4f}{satisfied:>11.4f}{rate:>13,.0f}")
+        clicks = users.clicks(ranking, _SAMPLE, seed)
+        rate = _SAMPLE / (time.perf_counter() - start)
+        print(f"  {name:<34}{users.satisfaction(ranking):>10.4f}{np.mean(clicks < slots):>11.4f}{rate:>13,.0f}")
     if users.satisfaction(popular) < best.satisfaction:
         print("\nThe most popular documents are much alike; a diverse ranking satisfies more visitors.")
-    _learn(tree, users, slots, options.visits, seed, best.satisfaction)
 
 
-def _learn(tree: DocumentTree, users: UserDistribution, slots: int, visits: int, seed: int, best: float) -> None:
+def _learn(tree: DocumentTree, users: UserDistribution, best: BestRanking, visits: int, seed: int) -> None:
     """Let our learner and the best of the paper find such a ranking from clicks alone."""
-    print(f"\nLearning it from clicks alone, in {visits:,} visits:\n")
+    print(f"\nLearning it from clicks alone, in {visits:,} visits:\n", flush=True)
+    slots = len(best.documents)
     curves, lines = {}, []
     for make in (ZoomRank, RankCorrZoom):
         ranker = make(tree, slots, seed=seed)
@@ -78,6 +103,6 @@ def _learn(tree: DocumentTree, users: UserDistribution, slots: int, visits: int,
         curves[make.__name__] = trace.rates
         last = users.satisfaction(trace.shown[-1])
         lines.append(f"  {make.__name__:<16}{trace.rate:>12.4f}{trace.rates[-1]:>14.4f}{last:>14.4f}{speed:>13,.0f}")
-    print(chart(curves, visits, top=best))
+    print(chart(curves, visits, top=best.satisfaction))
     print(f"\n  {'satisfied by':<16}{'all in all':>12}{'last window':>14}{'last ranking':>14}{'visits/s':>13}")
     print("\n".join(lines))

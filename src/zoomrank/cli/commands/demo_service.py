@@ -18,7 +18,7 @@ import numpy as np
 
 from zoomrank.cli import sample_library as sample
 from zoomrank.cli.arguments import Commands, add_command, add_seed
-from zoomrank.cli.commands.serve import add_options
+from zoomrank.cli.commands.serve import add_service
 from zoomrank.errors import ParameterError
 from zoomrank.users import UserDistribution
 
@@ -35,17 +35,26 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "demo-service",
-        "a service with simulated visitors, to watch",
-        "Start a service on this machine with a small sample library, and send it simulated visitors who ask for\n"
-        "words that mean several things. Open the page to watch rankings learn. The data is thrown away unless --data\n"
-        "says where to keep it.",
+        "a service with simulated visitors, to watch in a browser",
+        "Start a service on this machine with a small sample library, and send it\n"
+        "simulated visitors who ask for words that mean several things. Open the page\n"
+        "that it names to watch rankings learn.",
         "zoomrank demo-service",
         "zoomrank demo-service --port 0 --visitors-per-second 100",
-        "zoomrank demo-service --data library-data            it goes on where it stopped",
+        "zoomrank demo-service --data library-data   # and go on there next time",
+        extras=("service",),
     )
-    add_options(parser)
-    parser.add_argument("--visitors-per-second", type=float, default=30.0, metavar="N", help="on average (30); 0: none")
-    parser.add_argument("--data", type=Path, help="folder (default: a temporary one)")
+    add_service(parser)
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder to keep everything in (default: none; it is thrown away)"
+    )
+    parser.add_argument(
+        "--visitors-per-second",
+        type=float,
+        default=30.0,
+        metavar="X",
+        help="how many come each second, on average; 0 for none (default: 30)",
+    )
     add_seed(parser, 7)
     parser.set_defaults(run=run)
 

@@ -2,11 +2,21 @@
 
 import argparse
 import shlex
-import textwrap
 import time
 from pathlib import Path
 
-from zoomrank.cli.arguments import Commands, add_command, add_seed
+from zoomrank.cli.arguments import (
+    Commands,
+    add_command,
+    add_documents,
+    add_instances,
+    add_out,
+    add_seed,
+    add_slots,
+    add_sweep,
+    add_visits,
+    listed,
+)
 from zoomrank.cli.inputs import (
     DEFAULT,
     SOURCES,
@@ -18,18 +28,18 @@ from zoomrank.cli.inputs import (
     topics_of,
 )
 from zoomrank.lab.catalogue import RANKERS
-from zoomrank.lab.evaluation.judged import INSTANCES, LEARNERS
+from zoomrank.lab.competitors import COMPETITORS
+from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, INSTANCES
+from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED
-from zoomrank.lab.studies.study import COMPETITORS, ROUNDS
 
-_NAMES = ", ".join(sorted({*COMPETITORS, *RANKERS})) + ", or module:Name of your own."
-_RANKERS = textwrap.fill(_NAMES, 95, break_on_hyphens=False).replace("\n", "\n" + " " * 13)
-_ABOUT = f"""Let rankers learn on judged documents, topic by topic, and report how many clicks they collect. Clicks are
-simulated from the judgments: each kind of visitor clicks on the first document that is relevant to it.
+_RANKERS = [*sorted({*COMPETITORS, *RANKERS}), "or module:Name of your own"]
+_ABOUT = f"""Let rankers learn on judged documents, topic by topic, and report how many
+clicks they collect. Clicks are simulated from the judgments: each kind of
+visitor clicks on the first document that is relevant to it.
 
 {SOURCES}
-
-rankers:     {_RANKERS}
+{listed("rankers:", _RANKERS)}
              Always there: the greedy optimum, popularity, MMR and random"""
 
 
@@ -40,35 +50,48 @@ def add(commands: Commands) -> None:
         "evaluate",
         "compare rankers on judged documents of yours",
         _ABOUT,
-        "zoomrank evaluate --documents pages.tsv --relevance STRel.txt --kind subtopics",
-        "zoomrank evaluate --documents web.zoom --relevance qrels.txt --topics 51 52 --unknown skip",
-        "zoomrank evaluate --documents films.csv --relevance ratings.csv --kind ratings --threshold 4.5",
-        "zoomrank evaluate --documents pages.tsv --relevance qrels.txt --scale calibrated",
-        "zoomrank evaluate --documents pages.tsv --relevance qrels.txt --visits 2000 --instances 1      a quick look",
+        "zoomrank evaluate pages.tsv --relevance STRel.txt --kind subtopics",
+        "zoomrank evaluate web.zoom --relevance qrels.txt --topics 51 52 --unknown skip",
+        "zoomrank evaluate films.csv --relevance ratings.csv --kind ratings",
+        "zoomrank evaluate pages.tsv --relevance qrels.txt --scale calibrated",
+        "zoomrank evaluate pages.tsv --relevance qrels.txt --visits 2000",
+        extras=("documents", "lab"),
     )
-    parser.add_argument("--documents", type=Path, required=True, metavar="FILE", help="what is ranked")
+    add_documents(parser)
     add_relevance(parser, required=True)
+    _add_task(parser)
+    add_visits(parser, VISITS)
+    add_instances(parser, INSTANCES, "each topic")
+    add_out(parser, "the report", Path("evaluation"))
+    add_sweep(parser)
+    add_seed(parser, SEED)
+    parser.set_defaults(run=run)
+
+
+def _add_task(parser: argparse.ArgumentParser) -> None:
+    """Say what has to be ranked, and by whom."""
     parser.add_argument(
-        "--candidates", choices=["topic", "all"], default="topic", help="documents judged for the topic (topic), or all"
+        "--candidates",
+        choices=["topic", "all"],
+        default="topic",
+        help="rank the documents that are judged for the topic, or all (default: topic)",
     )
     parser.add_argument(
         "--scale",
         type=scale,
         default=DEFAULT,
         metavar="X",
-        help="widths times X; or calibrated, from half of the topics, to evaluate on the other half (default: as is)",
+        help="multiply widths by X; or calibrated: by what half of the topics suggest, to evaluate on the other half "
+        "(default: widths as they are)",
     )
     parser.add_argument(
-        "--rankers", nargs="+", default=list(LEARNERS), metavar="RANKER", help=f"who learns ({' '.join(LEARNERS)})"
+        "--rankers",
+        nargs="+",
+        default=list(DEFAULT_RANKERS),
+        metavar="RANKER",
+        help=f"who learns (default: {' '.join(DEFAULT_RANKERS)})",
     )
-    parser.add_argument("--slots", type=int, default=5, help="documents in a ranking (5)")
-    parser.add_argument("--visits", type=int, default=ROUNDS, metavar="N", help=f"of each run ({ROUNDS:,})")
-    parser.add_argument("--instances", type=int, default=INSTANCES, metavar="N", help=f"of each topic ({INSTANCES})")
-    parser.add_argument("--out", type=Path, default=Path("evaluation"), metavar="DIR", help="folder (evaluation)")
-    parser.add_argument("--resume", action="store_true", help="go on in a folder that has results already")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
-    add_seed(parser, SEED)
-    parser.set_defaults(run=run)
+    add_slots(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -86,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     for note in notes:
         print(note)
     with SweepProgress() as progress:
-        store = evaluate(
+        folder = evaluate(
             topics,
             options.out,
             options.rankers,
@@ -99,14 +122,14 @@ def run(options: argparse.Namespace) -> None:
             about={"command": _command(options), "notes": notes},
             watcher=progress,
         )
-    page = write_evaluation_report(store)
+    page = write_evaluation_report(folder)
     count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
     print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
 
 
 def _command(options: argparse.Namespace) -> str:
     """What was asked for, to be asked for again; folders are left out, being one's own."""
-    words = ["zoomrank", "evaluate", "--documents", options.documents.name, "--relevance", options.relevance.name]
+    words = ["zoomrank", "evaluate", options.documents.name, "--relevance", options.relevance.name]
     words += ["--kind", options.kind, "--candidates", options.candidates, "--unknown", options.unknown]
     words += [] if options.threshold is None else ["--threshold", f"{options.threshold:g}"]
     words += [] if options.scale == DEFAULT else ["--scale", options.scale]

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zoomrank.cli.arguments import Commands, add_command, add_seed
+from zoomrank.cli.arguments import Commands, add_command, add_documents, add_out, add_seed
 from zoomrank.cli.inputs import CLICKS, SOURCES, add_relevance, known_rows, read_collection, read_judgments, topics_of
 from zoomrank.errors import ParameterError
 from zoomrank.users.judgments import SKIP
@@ -18,21 +18,24 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "inspect",
-        "whether the similarity of a collection is any good",
-        "Look at the tree of a collection: how deep, how wide, how uneven. With labels or clicks also at whether\n"
-        "documents that are close please the same visitors, by what factor widths should be other than they are, and\n"
-        f"what that means for the choice of a ranker.\n\n{SOURCES}\n{CLICKS}",
+        "whether the similarity of your documents is any good",
+        "Look at the tree that documents live in: how deep, how wide, how uneven. With\n"
+        "labels or clicks also at whether documents that are close please the same\n"
+        "visitors, by what factor widths should be other than they are, and what that\n"
+        "means for the choice of a ranker.\n\n"
+        f"{SOURCES}\n{CLICKS}",
         "zoomrank inspect categories.txt",
         "zoomrank inspect pages.tsv --relevance STRel.txt --kind subtopics",
-        "zoomrank inspect films.csv --relevance ratings.csv --kind ratings --threshold 4.5",
+        "zoomrank inspect films.csv --relevance ratings.csv --kind ratings",
         "zoomrank inspect pages.tsv --clicks clicks.jsonl --unknown skip",
-        "zoomrank inspect pages.tsv --save pages.zoom            keep the collection that was made",
+        "zoomrank inspect pages.tsv --save pages.zoom   # keep what was made of it",
+        extras=("documents", "lab"),
     )
-    parser.add_argument("documents", type=Path, metavar="COLLECTION", help="a file of documents")
+    add_documents(parser)
     add_relevance(parser, required=False)
-    parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of labels")
+    parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of --relevance")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the collection, to be loaded in no time")
-    parser.add_argument("--out", type=Path, default=Path("inspection"), metavar="DIR", help="folder (inspection)")
+    add_out(parser, "the report", Path("inspection"))
     add_seed(parser, 0)
     parser.set_defaults(run=run)
 

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
-from zoomrank.lab.studies.study import STUDIES
+from zoomrank.errors import ResultsError
+from zoomrank.lab import evaluation, paper, studies
 
 
 def add(commands: Commands) -> None:
@@ -12,31 +13,35 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "report",
-        "write the report of finished runs",
-        "Draw the figures and write the report from whatever rows a folder has; a sweep may still be filling it.",
+        "write the report of finished runs again",
+        "Draw the figures and write the report from whatever a folder of results has so\n"
+        "far; the command that fills it may still be at work.",
         "zoomrank report reproduction",
         "zoomrank report evaluation",
+        extras=("lab",),
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what `--out` of reproduce, study or evaluate named")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that --out of the other command named")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Write it, as the command would that began the folder."""
     from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
-    from zoomrank.lab.paper.paper_report import write_report
-    from zoomrank.lab.results_folder import Store
+    from zoomrank.lab.paper.paper_report import write_paper_report
+    from zoomrank.lab.results_folder import ResultsFolder
     from zoomrank.lab.studies.study_report import write_study_report
 
-    store = Store(options.folder)
-    asked = store.manifest["figures"]
-    if asked == ["evaluation"]:
-        page = write_evaluation_report(store)
-    elif asked[0] in STUDIES:
-        page = write_study_report(store)
-    else:
-        report = write_report(store)
+    folder = ResultsFolder(options.folder)
+    kind = folder.manifest["kind"]
+    if kind == evaluation.KIND:
+        page = write_evaluation_report(folder)
+    elif kind == studies.KIND:
+        page = write_study_report(folder)
+    elif kind == paper.KIND:
+        report = write_paper_report(folder)
         page = report.page
         counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
         print(f"Claims of the paper: {counts}.")
+    else:
+        raise ResultsError(f"{folder.path} holds rows of a {kind}; there are no reports of those.")
     print(f"Report: {page}")

@@ -4,8 +4,19 @@ import argparse
 import time
 from pathlib import Path
 
-from zoomrank.cli.arguments import Commands, add_command, add_sweep
-from zoomrank.lab.paper.experiments import FIGURES, INSTANCES, figures_named, settings_for
+from zoomrank.cli.arguments import (
+    Commands,
+    add_cluster,
+    add_command,
+    add_instances,
+    add_out,
+    add_seed,
+    add_sweep,
+    add_visits,
+)
+from zoomrank.lab.paper import KIND
+from zoomrank.lab.paper.figures import FIGURES, INSTANCES, figures_named, settings_for
+from zoomrank.lab.recipes import SEED
 
 
 def add(commands: Commands) -> None:
@@ -15,28 +26,44 @@ def add(commands: Commands) -> None:
         commands,
         "reproduce",
         "rerun the paper's evaluation and report on it",
-        "Run the experiments behind the named figures and write figures, claims and numbers to a folder.\n\n"
-        f"figures:\n{figures}\n  paper     the five of the paper, which is what you get unless you name some\n"
-        "  beyond    the others\n  all       every one",
-        "zoomrank reproduce                                      all of the paper, 10 instances",
-        "zoomrank reproduce 1 --instances 3 --rounds 50000       a quick look at Figure 1",
-        "zoomrank reproduce all --out results --resume           go on after an interruption, or add figures",
-        "zoomrank reproduce --engine ray --address auto          on a Ray cluster",
+        "Run the experiments behind the named figures, and write a report: figures,\n"
+        f"numbers, and which of the paper's claims hold.\n\nfigures:\n{figures}\n"
+        "  paper     the five of the paper, which is what you get unless you name some\n"
+        "  beyond    the others\n"
+        "  all       every one",
+        "zoomrank reproduce                                  # all of the paper",
+        "zoomrank reproduce 1 --instances 3 --visits 50000   # a quick look at Figure 1",
+        "zoomrank reproduce all --out results --resume       # go on, or add figures",
+        "zoomrank reproduce --engine ray --address auto      # on a Ray cluster",
+        extras=("lab",),
     )
     parser.add_argument("figures", nargs="*", metavar="FIGURE", default=[], help="which figures (default: paper)")
-    add_sweep(parser, INSTANCES, Path("reproduction"))
+    add_visits(parser, None)
+    add_instances(parser, INSTANCES, "each experiment")
+    add_out(parser, "the report", Path("reproduction"))
+    add_sweep(parser)
+    add_cluster(parser)
+    add_seed(parser, SEED)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Carry out what is missing, then report."""
-    from zoomrank.cli.progress import duration, swept
-    from zoomrank.lab.paper.paper_report import write_report
+    from zoomrank.cli.progress import SweepProgress, duration
+    from zoomrank.lab.paper.paper_report import write_paper_report
+    from zoomrank.lab.results_folder import about_sweep
+    from zoomrank.lab.runners import runner_named
+    from zoomrank.lab.sweep import swept
 
     start = time.monotonic()
     figures = figures_named(options.figures or ["paper"])
-    settings = settings_for(figures, options.instances, options.rounds, options.seed)
-    report = write_report(swept(settings, [figure.name for figure in figures], options))
+    settings = settings_for(figures, options.instances, options.visits, options.seed)
+    names = [figure.name for figure in figures]
+    runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
+    about = about_sweep(KIND, options.instances, options.visits, options.seed, figures=names)
+    with SweepProgress() as progress:
+        folder = swept(settings, options.out, about, runner, resume=options.resume, watcher=progress)
+    report = write_paper_report(folder)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
     print(f"{len(settings)} runs in {duration(time.monotonic() - start)}. Claims of the paper: {counts}.")
     print(f"Report: {report.page}")

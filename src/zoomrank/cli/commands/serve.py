@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
+from zoomrank.cli.extras import installing
 
 
 def add(commands: Commands) -> None:
@@ -15,30 +16,57 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "serve",
-        "rank and learn behind HTTP",
-        "Serve rankings that learn from clicks. What was acknowledged is never lost. A file of keys has a role and a\n"
-        "key on each line: “rank KEY”, “read KEY” or “admin KEY”. The address of a store can also be given by the\n"
-        "environment variable ZOOMRANK_STORE, so that its password is in no list of processes.",
-        "zoomrank serve                                      on this machine alone, data in ./zoomrank-data",
-        "zoomrank serve --data /srv/zoomrank --port 9000",
-        "zoomrank serve --host 0.0.0.0 --keys keys.txt       for others, with keys",
-        "zoomrank serve --store postgresql://user@host/base  in PostgreSQL (zoomrank[postgres])",
+        "a ranking service of your own, behind HTTP",
+        "Serve rankings that learn from clicks. What was acknowledged is never lost.\n"
+        "docs/service.md says how to send documents, ask for rankings and report clicks.\n\n"
+        "keys:        a file with a role and a key on each line: “rank KEY”, “read KEY”\n"
+        "             or “admin KEY”; without keys only this machine is served\n"
+        "store:       where PostgreSQL is, if everything is to be kept there, which needs\n"
+        f"             {installing(['postgres'])}; the environment variable\n"
+        "             ZOOMRANK_STORE can say it, too: then its password is in no list of\n"
+        "             processes",
+        "zoomrank serve                                  # data in ./zoomrank-data",
+        "zoomrank serve --data rankings --port 9000",
+        "zoomrank serve --host 0.0.0.0 --keys keys.txt   # for others, too",
+        "zoomrank serve --store postgresql://user@host/base",
+        extras=("service",),
     )
-    add_options(parser)
-    parser.add_argument("--data", type=Path, default=Path("zoomrank-data"), help="folder (default ./zoomrank-data)")
+    add_service(parser)
     parser.add_argument(
-        "--largest-body", type=float, default=256.0, metavar="MB", help="MB of a new collection (default 256)"
+        "--data",
+        type=Path,
+        default=Path("zoomrank-data"),
+        metavar="DIR",
+        help="folder to keep everything in (default: zoomrank-data)",
     )
-    parser.add_argument("--store", default=os.environ.get("ZOOMRANK_STORE"), help="postgresql://… instead of SQLite")
+    parser.add_argument(
+        "--store",
+        default=os.environ.get("ZOOMRANK_STORE"),
+        metavar="ADDRESS",
+        help="postgresql://… (default: SQLite, in the folder)",
+    )
+    parser.add_argument(
+        "--largest-body",
+        type=float,
+        default=256.0,
+        metavar="MB",
+        help="largest collection that it takes (default: 256)",
+    )
     parser.set_defaults(run=run)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_service(parser: argparse.ArgumentParser) -> None:
     """Add what all services can be told."""
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine)")
-    parser.add_argument("--port", type=int, default=8000, help="port (default 8000; 0: any that is free)")
-    parser.add_argument("--keys", type=Path, help="file with a role and a key on each line")
-    parser.add_argument("--memory", type=float, default=1.0, help="GB that learners may take (default 1)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, for this machine alone)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8000, metavar="N", help="port to listen on; 0 for any that is free (default: 8000)"
+    )
+    parser.add_argument("--keys", type=Path, metavar="FILE", help="file with a role and a key on each line")
+    parser.add_argument(
+        "--memory", type=float, default=1.0, metavar="GB", help="memory that learners may take (default: 1)"
+    )
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,11 +1,29 @@
 """`zoomrank simulate`: one ranker, one kind of visitors."""
 
 import argparse
-from pathlib import Path
 
-from zoomrank.cli.arguments import Commands, add_command, add_seed, parameter
+from zoomrank.cli.arguments import (
+    Commands,
+    add_command,
+    add_depth,
+    add_instances,
+    add_out,
+    add_seed,
+    add_slots,
+    add_visits,
+    listed,
+    parameter,
+)
+from zoomrank.cli.extras import installing, require
 from zoomrank.lab.catalogue import GREEDY, RANKERS, USERS
 from zoomrank.lab.recipes import SEED, Curve, Experiment, recipe
+
+_WRITING = ("lab",)  # the extra that only --out needs
+_OWN = "or module:Name of your own"
+_ABOUT = f"""Let simulated visitors teach one ranker, and draw how many of them it satisfies.
+
+{listed("rankers:", [*RANKERS, GREEDY, _OWN])}
+{listed("users:", [*USERS, _OWN])}"""
 
 
 def add(commands: Commands) -> None:
@@ -14,27 +32,27 @@ def add(commands: Commands) -> None:
         commands,
         "simulate",
         "let simulated visitors teach one ranker",
-        f"Rankers: {', '.join(RANKERS)}, {GREEDY}, or module:Name of your own.\n"
-        f"Visitors: {', '.join(USERS)}, or module:Name of your own.",
-        "zoomrank simulate RankCorrZoom two-peaks",
-        "zoomrank simulate RankContextZoom two-peaks --set scale=0.2 --depth 7 --slots 2",
-        "zoomrank simulate RankUCB1 chinese-restaurant --set-users reading=mixture --out rows",
-        "zoomrank simulate mine:MyRanker mine:MyUsers --rounds 20000      from a file mine.py in this folder",
+        _ABOUT,
+        "zoomrank simulate ZoomRank two-peaks",
+        "zoomrank simulate RankContextZoom two-peaks --set scale=0.2 --depth 7",
+        "zoomrank simulate RankUCB1 chinese-restaurant --set-users reading=mixture",
+        "zoomrank simulate mine:MyRanker mine:MyUsers --visits 20000   # from mine.py",
     )
-    parser.add_argument("ranker", metavar="RANKER")
-    parser.add_argument("users", metavar="USERS")
-    parser.add_argument("--depth", type=int, default=15, help="levels of the binary tree; 15 is 32,768 documents")
-    parser.add_argument("--slots", type=int, default=5, help="documents in a ranking (5)")
-    parser.add_argument("--rounds", type=int, default=300_000, metavar="N", help="visits (300,000)")
-    parser.add_argument("--delay", type=int, default=0, metavar="N", help="answers come so many visits late (0)")
-    parser.add_argument("--instances", type=int, default=1, metavar="N", help="of the visitors (1)")
+    parser.add_argument("ranker", metavar="RANKER", help="who learns")
+    parser.add_argument("users", metavar="USERS", help="who visits, and likes what")
+    set_help = "set a parameter of the {}; may be given several times"
+    for option, who in (("--set", "ranker"), ("--set-users", "users")):
+        parser.add_argument(
+            option, type=parameter, action="append", default=[], metavar="NAME=VALUE", help=set_help.format(who)
+        )
+    add_depth(parser)
+    add_slots(parser)
+    add_visits(parser, 300_000)
     parser.add_argument(
-        "--set", type=parameter, action="append", default=[], metavar="NAME=VALUE", help="of the ranker"
+        "--delay", type=int, default=0, metavar="N", help="feedback comes so many visits late (default: 0)"
     )
-    parser.add_argument(
-        "--set-users", type=parameter, action="append", default=[], metavar="NAME=VALUE", help="of the visitors"
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the rows, as Parquet files, in this folder")
+    add_instances(parser, 1, "it")
+    add_out(parser, f"the rows, as Parquet files, which needs {installing(_WRITING)}", "nothing is written")
     add_seed(parser, SEED)
     parser.set_defaults(run=run)
 
@@ -46,25 +64,27 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.lab.runners import Local
 
     wanted = experiment(options)
-    store = None
+    folder = None
     if options.out is not None:  # before anything is done: it may not be empty
-        from zoomrank.lab.results_folder import Store, about_sweep
+        require("simulate --out", _WRITING)
+        from zoomrank.lab.results_folder import ResultsFolder, about_sweep
 
-        store = Store.create(options.out, about_sweep([], options.instances, options.rounds, options.seed))
+        about = about_sweep("simulation", options.instances, options.visits, options.seed)
+        folder = ResultsFolder.create(options.out, about)
     finished = list(Local(workers=1).finish(wanted.settings(instances=options.instances, seed=options.seed)))
     results = Results(one.rows for one in finished)
     mine, greedy = (results.curve(wanted.name, curve) for curve in (wanted.curves[0].name, GREEDY))
     windows = mine.windows().mean
     pictured = windows[1::2] if len(windows) % 2 == 0 else windows
-    print(chart({options.ranker: pictured}, mine.rounds, top=float(greedy.expected[:, -1].mean())))
+    print(chart({options.ranker: pictured}, mine.length, top=float(greedy.expected[:, -1].mean())))
     print(f"\n  visitors satisfied, all in all   {estimate(mine.rate())}")
     print(f"  in the last tenth                {estimate(mine.rate(0.9))}")
     print(f"  the last ranking shown           {estimate(mine.expected[:, -1])}")
     print(f"  the greedy optimum               {estimate(greedy.expected[:, -1])}")
     print(f"  clicks by slot                   {' '.join(f'{rate:.3f}' for rate in mine.slot_rates().mean(axis=0))}")
-    if store is not None:
+    if folder is not None:
         for one in finished:
-            store.add(one.rows, one.seconds)
+            folder.add(one.rows, one.seconds)
         print(f"\nRows: {options.out / 'rows'}")
 
 
@@ -81,6 +101,6 @@ def experiment(options: argparse.Namespace) -> Experiment:
         tree=recipe("three-documents") if small else recipe("exponential", depth=options.depth),
         users=recipe(options.users, **dict(options.set_users)),
         slots=options.slots,
-        rounds=options.rounds,
+        visits=options.visits,
         curves=tuple(curves),
     )

@@ -14,69 +14,70 @@ from matplotlib.ticker import PercentFormatter
 
 from zoomrank.errors import ResultsError
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.evaluation.judged import (
-    CHANCE,
-    DIVERSIFIED,
-    GIVEN,
-    POPULARITY,
-    RIVAL,
-    TRADEOFF,
-    experiment_of,
-    kept_world_of,
-    learning_curves,
-    marks,
-    shares,
-    topics_in,
+from zoomrank.lab.competitors import OURS, PUBLISHED, RIVAL
+from zoomrank.lab.drawing import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    INDIGO,
+    OLIVE,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    STYLE,
+    WIDTH,
+    WINE,
+    save,
 )
-from zoomrank.lab.paper.figures import STYLE, label, save
-from zoomrank.lab.paper.paper_report import made_with, page, table
+from zoomrank.lab.evaluation.given_rankings import CHANCE, DIVERSIFIED, GIVEN, POPULARITY, TRADEOFF
+from zoomrank.lab.evaluation.topic_shares import experiment_of, learning_curves, marks, shares, topics_in
+from zoomrank.lab.evaluation.topics import kept_world_of
+from zoomrank.lab.reporting import label, made_with, table, write_page
 from zoomrank.lab.results import Results, estimate
-from zoomrank.lab.results_folder import Store
+from zoomrank.lab.results_folder import ResultsFolder
 
-_OURS = "ZoomRank"
 _LEVEL = 0.005  # shares nearer than this are called level
 _SAME = 1e-9  # means nearer than this are equal
-_COLOUR: Mapping[str, str] = {  # of Okabe and Ito, as in the other figures
-    _OURS: "#D55E00",
-    RIVAL: "#CC79A7",
-    "RankCorrZoom": "#0072B2",
-    POPULARITY: "#E69F00",
-    DIVERSIFIED: "#009E73",
-    CHANCE: "#888888",
+_COLOUR: Mapping[str, str] = {
+    OURS: RED,
+    RIVAL: PINK,
+    PUBLISHED: BLUE,
+    POPULARITY: ORANGE,
+    DIVERSIFIED: GREEN,
+    CHANCE: GREY,
 }
-_OTHERS = ("#56B4E9", "#882255", "#332288", "#999933", "#000000")
+_OTHERS = (SKY, WINE, INDIGO, OLIVE, BLACK)
 
 
-def write_evaluation_report(store: Store) -> Path:
+def write_evaluation_report(folder: ResultsFolder) -> Path:
     """Draw and write everything; returns where the page is."""
-    results = Results(store.rows())
-    learners, topics = _common(results)
+    results = Results(folder.rows())
+    rankers, topics = _common(results)
     if not topics:
-        raise ResultsError(f"{store.folder} has no topic on which all rankers have run: nothing to report yet.")
-    text = "\n\n".join((*_sections(store, results, learners, topics), "## Made with", made_with(store))) + "\n"
-    (store.folder / "report.md").write_text(text)
-    written = store.folder / "report.html"
-    written.write_text(page(text, store.folder, "zoomrank: an evaluation on judged documents"))
-    return written
+        raise ResultsError(f"{folder.path} has no topic on which all rankers have run: nothing to report yet.")
+    paragraphs = (*_sections(folder, results, rankers, topics), "## Made with", made_with(folder))
+    return write_page(folder.path, "zoomrank: an evaluation on judged documents", paragraphs)
 
 
 def _common(results: Results) -> tuple[list[str], list[str]]:
     """Whoever learned, ours first, and the topics that all of them have met."""
     curves = dict.fromkeys(curve for name in results.experiments() for curve in results.curves(name))
-    learners = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != _OURS, curve))
-    return learners, topics_in(results, *learners, *GIVEN)
+    rankers = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != OURS, curve))
+    return rankers, topics_in(results, *rankers, *GIVEN)
 
 
-def _sections(store: Store, results: Results, learners: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
+def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
     first = results.curve(experiment_of(topics[0]), GREEDY)
-    curves = [*learners, POPULARITY, DIVERSIFIED, CHANCE]
-    at = marks(first.rounds)
-    _draw(results, learners, topics, store.folder / "figures")
+    curves = [*rankers, POPULARITY, DIVERSIFIED, CHANCE]
+    at = marks(first.length)
+    _draw(results, rankers, topics, folder.path / "figures")
     yield "# Rankers on judged documents"
-    yield _opening(store, len(topics), len(first.instances), first.rounds, first.settings[0].slots)
+    yield _opening(folder, len(topics), len(first.instances), first.length, first.settings[0].slots)
     yield "![Clicks so far as a share of greedy's](figures/figure-evaluation.png)"
     yield (
-        f"Clicks so far as a share of greedy's{_bands(topics)}. {_who(learners)} [SVG](figures/figure-evaluation.svg)"
+        f"Clicks so far as a share of greedy's{_bands(topics)}. {_who(rankers)} [SVG](figures/figure-evaluation.svg)"
     )
     yield f"## Clicks collected by {_listed(at)} visits"
     yield table(
@@ -86,28 +87,28 @@ def _sections(store: Store, results: Results, learners: Sequence[str], topics: S
             for curve in curves
         ),
     )
-    yield _caution(store, results, topics)
-    if {_OURS, RIVAL} <= set(learners):
-        yield f"## Topics that {_OURS} wins and loses against {RIVAL}"
+    yield _caution(folder.path, results, topics)
+    if {OURS, RIVAL} <= set(rankers):
+        yield f"## Topics that {OURS} wins and loses against {RIVAL}"
         yield _duels(results, topics, at)
     yield "## Topic by topic"
     yield (
         f"Shares of greedy's clicks by {_listed(at)} visits, means of instances. *Greedy* is the share of visitors "
         "whom the greedy optimum satisfies; every other number is a part of it."
     )
-    yield _by_topic(store, results, topics, curves, at)
+    yield _by_topic(folder.path, results, topics, curves, at)
 
 
-def _opening(store: Store, topics: int, instances: int, visits: int, slots: int) -> str:
-    command = store.manifest.get("command")
+def _opening(folder: ResultsFolder, topics: int, instances: int, visits: int, slots: int) -> str:
+    command = folder.manifest.get("command")
     made = f"Made by `{command}`. " if command else ""
-    notes = "".join(f" {note}" for note in store.manifest.get("notes", ()))
+    notes = "".join(f" {note}" for note in folder.manifest.get("notes", ()))
     return (
         "**Clicks here are simulated from real labels.** Which documents are relevant to which kind of visitor was "
         "judged by people; that visitors come in these shares, read top-down and click on the first relevant document "
         f"is our model, and nobody real has clicked. {made}{topics} {'topics' if topics > 1 else 'topic'}, {slots} "
         f"slots, {visits:,} visits, {instances} {'instances' if instances > 1 else 'instance'} of each; on every topic "
-        "learners start from nothing, and all rankers of an instance meet the same visitors. Clicks are counted as "
+        "rankers start from nothing, and all of an instance meet the same visitors. Clicks are counted as "
         "shares of what the greedy optimum, with full information, is expected to collect in as many visits. "
         f"{_interval_words(topics)}{notes}"
     )
@@ -123,9 +124,9 @@ def _bands(topics: Sequence[str]) -> str:
     return ", the mean over topics with its 95 % band" if len(topics) > 1 else ""
 
 
-def _who(learners: Sequence[str]) -> str:
-    duel = {_OURS, RIVAL} <= set(learners)
-    return f"On the right, {_OURS}'s share minus that of {RIVAL}, a point per topic." if duel else ""
+def _who(rankers: Sequence[str]) -> str:
+    duel = {OURS, RIVAL} <= set(rankers)
+    return f"On the right, {OURS}'s share minus that of {RIVAL}, a point per topic." if duel else ""
 
 
 def _told(curve: str) -> str:
@@ -137,9 +138,10 @@ def _told(curve: str) -> str:
     return known.get(curve, "clicks alone")
 
 
-def _caution(store: Store, results: Results, topics: Sequence[str]) -> str:
+def _caution(path: Path, results: Results, topics: Sequence[str]) -> str:
     """Say how much there is to know from popularity, and how far chance alone gets."""
-    worlds = [kept_world_of(store, results.curve(experiment_of(topic), GREEDY).settings[0])[1] for topic in topics]
+    runs = [results.curve(experiment_of(topic), GREEDY).settings[0] for topic in topics]
+    worlds = [kept_world_of(run, path)[1] for run in runs]
     relevant = [mean[mean > 0] for mean in (users.mean() for users in worlds)]
     level = sum(float(np.ptp(mean)) < _SAME for mean in relevant)
     share = np.mean([len(mean) / len(users) for mean, users in zip(relevant, worlds, strict=True)])
@@ -167,15 +169,15 @@ def _duels(results: Results, topics: Sequence[str], at: Sequence[int]) -> str:
 
 
 def _lead(results: Results, topics: Sequence[str], mark: int) -> Any:
-    return shares(results, topics, _OURS, mark) - shares(results, topics, RIVAL, mark)
+    return shares(results, topics, OURS, mark) - shares(results, topics, RIVAL, mark)
 
 
-def _by_topic(store: Store, results: Results, topics: Sequence[str], curves: Sequence[str], at: Sequence[int]) -> str:
+def _by_topic(path: Path, results: Results, topics: Sequence[str], curves: Sequence[str], at: Sequence[int]) -> str:
     cells = {curve: np.stack([shares(results, topics, curve, mark) for mark in at], axis=1) for curve in curves}
     rows = []
     for number, topic in enumerate(topics):
         greedy = results.curve(experiment_of(topic), GREEDY)
-        tree, users = kept_world_of(store, greedy.settings[0])
+        tree, users = kept_world_of(greedy.settings[0], path)
         rows.append(
             (
                 topic,
@@ -192,12 +194,12 @@ def _listed(at: Sequence[int]) -> str:
     return ", ".join(f"{mark:,}" for mark in at)
 
 
-def _draw(results: Results, learners: Sequence[str], topics: Sequence[str], folder: Path) -> None:
-    duel = {_OURS, RIVAL} <= set(learners)
+def _draw(results: Results, rankers: Sequence[str], topics: Sequence[str], folder: Path) -> None:
+    duel = {OURS, RIVAL} <= set(rankers)
     with mpl.rc_context(STYLE):
-        drawing = Drawing(figsize=(7.2, 2.9), layout="constrained")
+        drawing = Drawing(figsize=(WIDTH, 2.9), layout="constrained")
         grid = drawing.subplots(1, 1 + duel, squeeze=False, width_ratios=(2, 1)[: 1 + duel])[0]
-        _draw_curves(grid[0], results, learners, topics)
+        _draw_curves(grid[0], results, rankers, topics)
         if duel:
             _draw_leads(grid[1], results, topics)
         handles, names = grid[0].get_legend_handles_labels()
@@ -205,13 +207,13 @@ def _draw(results: Results, learners: Sequence[str], topics: Sequence[str], fold
         save(drawing, folder, "evaluation")
 
 
-def _draw_curves(axes: Axes, results: Results, learners: Sequence[str], topics: Sequence[str]) -> None:
-    spare = iter(_OTHERS * len(learners))
-    for curve in (CHANCE, POPULARITY, DIVERSIFIED, *reversed(learners)):  # ours over the others
+def _draw_curves(axes: Axes, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> None:
+    spare = iter(_OTHERS * len(rankers))
+    for curve in (CHANCE, POPULARITY, DIVERSIFIED, *reversed(rankers)):  # ours over the others
         colour = _COLOUR.get(curve) or next(spare)
         at, values = learning_curves(results, topics, curve)
         bands = [estimate(column) for column in values.T]
-        line = "-" if curve in learners else "--"
+        line = "-" if curve in rankers else "--"
         axes.plot(at, [band.mean for band in bands], color=colour, linestyle=line, label=label(curve))
         if len(topics) > 1:
             low, high = ([getattr(band, side) for band in bands] for side in ("low", "high"))
@@ -226,11 +228,11 @@ def _draw_curves(axes: Axes, results: Results, learners: Sequence[str], topics: 
 
 
 def _draw_leads(axes: Axes, results: Results, topics: Sequence[str]) -> None:
-    at = marks(results.curve(experiment_of(topics[0]), GREEDY).rounds)
+    at = marks(results.curve(experiment_of(topics[0]), GREEDY).length)
     for place, mark in enumerate(at):
         lead = np.sort(_lead(results, topics, mark))
         beside = place + np.linspace(-0.28, 0.28, len(lead)) if len(lead) > 1 else np.array([float(place)])
-        axes.scatter(beside, lead, s=7, color=_COLOUR[_OURS], linewidths=0)
+        axes.scatter(beside, lead, s=7, color=_COLOUR[OURS], linewidths=0)
         axes.plot([place - 0.34, place + 0.34], [lead.mean()] * 2, color="black", linewidth=1.0)
     axes.axhline(0.0, color="0.35", linewidth=0.7)
     axes.set_xticks(range(len(at)), [f"by {mark:,}" for mark in at])

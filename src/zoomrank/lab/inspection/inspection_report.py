@@ -10,23 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
-from zoomrank.lab.inspection.look import CLICKS, Inspection, Verdict
-from zoomrank.lab.paper.figures import STYLE, save
-from zoomrank.lab.paper.paper_report import page, table
+from zoomrank.lab.drawing import BLUE, RED, STYLE, WIDTH, save
+from zoomrank.lab.inspection.agreement import CLICKS, Verdict
+from zoomrank.lab.inspection.look import Inspection, Level
+from zoomrank.lab.reporting import table, write_page
 
 LARGE = 20  # a covering dimension that only says that there is no structure
-_BLUE, _RED = "#0072B2", "#D55E00"
 
 
 def write_inspection(look: Inspection, name: str, folder: Path) -> Path:
     """Draw and write everything; returns where the page is."""
     folder.mkdir(parents=True, exist_ok=True)
     _draw(look, folder / "figures")
-    text = "\n\n".join(_sections(look, name)) + "\n"
-    (folder / "report.md").write_text(text, encoding="utf-8")
-    written = folder / "report.html"
-    written.write_text(page(text, folder, f"zoomrank: {name}"), encoding="utf-8")
-    return written
+    return write_page(folder, f"zoomrank: {name}", _sections(look, name))
 
 
 def _sections(look: Inspection, name: str) -> Iterable[str]:
@@ -42,6 +38,10 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
         if look.verdict.levels:
             yield _agreements(look.verdict)
     yield "## Level by level"
+    yield _levels(look.levels)
+
+
+def _levels(levels: Sequence[Level]) -> str:
     heads = (
         "depth",
         "nodes",
@@ -50,7 +50,7 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
         "children, at most",
         "width, on average",
     )
-    yield table(
+    return table(
         heads,
         (
             (
@@ -61,7 +61,7 @@ def _sections(look: Inspection, name: str) -> Iterable[str]:
                 f"{level.widest_branching:,}",
                 f"{level.width:.3f}",
             )
-            for level in look.levels
+            for level in levels
         ),
     )
 
@@ -140,18 +140,16 @@ def _agreements(verdict: Verdict) -> str:
 def _draw(look: Inspection, folder: Path) -> None:
     verdict = look.verdict if look.verdict is not None and look.verdict.levels else None
     with mpl.rc_context(STYLE):
-        drawing = Drawing(figsize=(7.2, 2.3 if verdict is None else 4.4), layout="constrained")
+        drawing = Drawing(figsize=(WIDTH, 2.3 if verdict is None else 4.4), layout="constrained")
         grid = drawing.subplots(1 if verdict is None else 2, 3, squeeze=False)
         depth = [level.depth for level in look.levels]
         inner = [level for level in look.levels if level.branching]
-        grid[0, 0].bar(depth, [level.documents for level in look.levels], color=_BLUE)
+        grid[0, 0].bar(depth, [level.documents for level in look.levels], color=BLUE)
         grid[0, 0].set(xlabel="depth", title="documents")
-        grid[0, 1].plot([level.depth for level in inner], [level.branching for level in inner], "o-", color=_BLUE)
-        grid[0, 1].plot(
-            [level.depth for level in inner], [level.widest_branching for level in inner], "v:", color=_BLUE
-        )
+        grid[0, 1].plot([level.depth for level in inner], [level.branching for level in inner], "o-", color=BLUE)
+        grid[0, 1].plot([level.depth for level in inner], [level.widest_branching for level in inner], "v:", color=BLUE)
         grid[0, 1].set(xlabel="depth", yscale="log", ylim=(1, None), title="children: mean and most")
-        grid[0, 2].plot([level.depth for level in inner], [level.width for level in inner], "o-", color=_BLUE)
+        grid[0, 2].plot([level.depth for level in inner], [level.width for level in inner], "o-", color=BLUE)
         grid[0, 2].set(xlabel="depth", ylim=(0, None), title="width")
         if verdict is not None:
             _draw_verdict(grid[1], verdict)
@@ -167,17 +165,17 @@ def _draw(look: Inspection, folder: Path) -> None:
 def _draw_verdict(row: Sequence[Axes], verdict: Verdict) -> None:
     at = [level.depth for level in verdict.levels]
     clicks = verdict.source == CLICKS
-    row[0].plot(at, [level.width for level in verdict.levels], "o-", color=_BLUE, label="distance")
-    row[0].plot(at, [level.difference for level in verdict.levels], "o-", color=_RED, label="difference")
+    row[0].plot(at, [level.width for level in verdict.levels], "o-", color=BLUE, label="distance")
+    row[0].plot(at, [level.difference for level in verdict.levels], "o-", color=RED, label="difference")
     row[0].set(ylim=(0, None), title=f"distance and {'click rate' if clicks else 'relevance'}")
     row[0].legend()
-    row[1].bar(at, [100 * level.violations for level in verdict.levels], color=_RED)
+    row[1].bar(at, [100 * level.violations for level in verdict.levels], color=RED)
     row[1].set(ylim=(0, 100), title="% of pairs that differ too much")
     if clicks:
-        row[2].bar(at, [level.pairs for level in verdict.levels], color=_BLUE)
+        row[2].bar(at, [level.pairs for level in verdict.levels], color=BLUE)
         row[2].set(title="pairs seen often enough")
     else:
-        row[2].bar(at, [100 * (level.shared or 0.0) for level in verdict.levels], color=_BLUE)
+        row[2].bar(at, [100 * (level.shared or 0.0) for level in verdict.levels], color=BLUE)
         row[2].set(ylim=(0, 100), title="% of pairs liked by the same")
     for axes in row:
         axes.set_xlabel("depth at which pairs part")

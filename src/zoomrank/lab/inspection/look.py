@@ -1,30 +1,18 @@
-"""Is this similarity any good? What the tree of a collection looks like, and whether relevance follows its distances.
-
-Rankers believe that documents at distance D differ by at most D in how many visitors like them. With labels or clicks
-at hand that can be looked at: pair by pair, level by level; and whether close documents please the same people at all.
-"""
+"""What the tree of a collection looks like, level by level, and what labels or clicks say of its distances."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-from zoomrank.documents.click_calibration import Comparisons, comparisons, power_of_neighbours, true_steepness
 from zoomrank.documents.click_log import ClickLog
-from zoomrank.documents.label_calibration import Rows, calibrated_scale, mean_relevance, predictive_power
-from zoomrank.errors import ParameterError
+from zoomrank.documents.label_calibration import RelevanceRows
+from zoomrank.lab.inspection.agreement import Verdict, verdict_of_clicks, verdict_of_labels
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree, covering_dimension
-from zoomrank.spaces.topology import node_depths
-
-LABELS, CLICKS = "labels", "clicks"
-GOOD, POOR = 0.75, 0.55  # chances that a pair that shares visitors is closer than one that does not
-LEAST_SCALE = 0.01  # labels may ask for less, even for nothing, but rankers need some width
-_SAMPLE = 2_000  # relevant documents a topic
-_DOUBT = 2.0  # standard errors that a difference of click rates may be off by
+from zoomrank.spaces.trees.shape import node_depths
 
 
 @dataclass(frozen=True)
@@ -37,64 +25,6 @@ class Level:
     branching: float  # children of those that have some, on average
     widest_branching: int
     width: float  # of those, on average
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How relevance follows distance among the pairs that part at one depth."""
-
-    depth: int
-    pairs: int
-    width: float  # how far apart they are, on average
-    difference: float  # how much their relevance differs, on average; of click rates the root mean square, less noise
-    violations: float  # the share that differs more than it is far apart, and more than luck explains
-    worst: float  # the largest excess, as a factor
-    shared: float | None  # the share of pairs with a visitor who likes both; clicks do not tell
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What labels or clicks say of a tree."""
-
-    topics: int
-    power: float | None  # AUC of closeness for shared relevance, or of neighbours' clicks; None if it cannot be told
-    scale: float | None  # factor on the widths with which 95 % of pairs would agree; None if it cannot be told
-    levels: tuple[Agreement, ...]
-    source: str = LABELS
-
-    @property
-    def words(self) -> str:
-        """What it means for the choice of a ranker."""
-        return f"{self._sense} {self._widths}"
-
-    @property
-    def _sense(self) -> str:
-        clicks = self.source == CLICKS
-        alike = "Close documents are clicked alike" if clicks else "Close documents please the same people"
-        if self.power is None:
-            return f"These {self.source} are too few to tell whether closeness means anything."
-        if self.power >= GOOD:
-            return f"{alike}: the metric is worth using, and ZoomRank will use it."
-        if self.power >= POOR:
-            return (
-                f"{alike} a little more often than others. ZoomRank still gains from the metric; give it time, and try "
-                "better vectors or texts."
-            )
-        return (
-            f"Closeness says next to nothing about {'what is clicked' if clicks else 'who likes what'}. The metric "
-            "will not help; ZoomRank with `correlated=False` or RankUCB1 do as well, and other vectors or texts may do "
-            "better."
-        )
-
-    @property
-    def _widths(self) -> str:
-        if self.scale is None:
-            return f"These {self.source} are too few to tell whether the widths are right."
-        if self.scale > 2:
-            return f"Widths are too small: multiply them by about {self.scale:.2g} (`collection.scaled`)."
-        if self.scale < 0.5:
-            return f"Widths are larger than they need be: a factor of {max(self.scale, LEAST_SCALE):.2g} would do."
-        return "The widths are about right as they are."
 
 
 @dataclass(frozen=True)
@@ -112,23 +42,43 @@ class Inspection:
 
 def inspect_tree(
     tree: DocumentTree,
-    topics: Sequence[tuple[Rows, Sequence[float]]] = (),
+    topics: Sequence[tuple[RelevanceRows, Sequence[float]]] = (),
     seed: int = 0,
     *,
     clicks: ClickLog | None = None,
     unknown: str = "refuse",
 ) -> Inspection:
-    """Look at a tree and, topic by topic, at the visitors: rows of relevant documents, with weights; or at clicks.
+    """Look at a tree and, if labels or clicks are given, at whether relevance follows its distances.
 
+    Parameters
+    ----------
+    tree
+        Of the collection.
+    topics
+        For each topic the documents that each kind of visitor likes, and the weights of these kinds.
+    seed
+        Of the sample of pairs that is looked at.
+    clicks
+        A log, instead of topics.
+    unknown
+        Whether to "refuse" or "skip" documents of the log that the tree does not have.
+
+    Returns
+    -------
+    Inspection
+        Levels of the tree, and a verdict if there was something to tell from.
+
+    Examples
+    --------
     >>> look = inspect_tree(DocumentTree.exponential(depth=3), [([[0, 1], [0, 1], [6, 7]], [1, 1, 2])])
     >>> look.depth, look.levels[1].nodes, look.verdict.power
     (3, 2, 1.0)
     """
     depths = node_depths(tree.shape.parent)
     leaves = depths[tree.shape.leaf]
-    verdict = _verdict(tree, depths, topics, seed) if topics else None
+    verdict = verdict_of_labels(tree, depths, topics, seed) if topics else None
     if clicks is not None:
-        verdict = _verdict_of_clicks(tree, depths, clicks, seed, unknown)
+        verdict = verdict_of_clicks(tree, depths, clicks, seed, unknown)
     return Inspection(
         documents=len(tree),
         nodes=tree.nodes,
@@ -151,112 +101,4 @@ def _level(tree: DocumentTree, depths: Array, depth: int) -> Level:
         branching=float(fan[inner].mean()) if inner.any() else 0.0,
         widest_branching=int(fan.max()),
         width=float(tree.width[here][inner].mean()) if inner.any() else 0.0,
-    )
-
-
-def _verdict(tree: DocumentTree, depths: Array, topics: Sequence[tuple[Rows, Sequence[float]]], seed: int) -> Verdict:
-    rng = np.random.default_rng(seed)
-    powers, scales, pairs = [], [], []
-    for rows, weights in topics:
-        with suppress(ParameterError):  # nobody likes two documents, or everybody the same: nothing to predict
-            powers.append(predictive_power(tree, rows, weights, seed=seed))
-        with suppress(ParameterError):  # no two documents are apart
-            scales.append(suggested_scale(tree, rows, weights, seed))
-        pairs.append(_pairs(tree, depths, rows, weights, rng))
-    found = np.concatenate(pairs)
-    levels = tuple(_agreement(found[found[:, 0] == depth]) for depth in np.unique(found[:, 0]))
-    power = float(np.mean(powers)) if powers else None
-    return Verdict(len(topics), power, float(np.median(scales)) if scales else None, levels)
-
-
-def suggested_scale(tree: DocumentTree, rows: Rows, weights: Sequence[float], seed: int = 0) -> float:
-    """The factor on all widths that labels ask for: the largest of what is asked for near and far, above and below.
-
-    Close pairs ask for the most, mostly. Yet where only what is far apart is liked by more people or fewer, the factor
-    that close pairs need would make the whole collection too narrow, so all pairs have a say as well. And rankers
-    learn in each slot from those who skipped what stands above. Documents that all please equally many differ a lot
-    for those. So visitors are asked again without those who like the most popular document, and so on down to half.
-    """
-    left = [(frozenset(row), weight) for row, weight in zip(rows, weights, strict=True)]
-    enough = sum(weights) / 2
-    asked = []
-    while sum(weight for _, weight in left) >= enough and any(row for row, _ in left):
-        those, shares = [row for row, _ in left], [weight for _, weight in left]
-        asked.append(calibrated_scale(tree, those, shares, close=1.0, seed=seed))
-        with suppress(ParameterError):  # no two documents are close, yet apart
-            asked.append(calibrated_scale(tree, those, shares, seed=seed))
-        popular = tree.documents[int(np.argmax(mean_relevance(tree, those, shares)))]
-        left = [(row, weight) for row, weight in left if popular not in row]
-    if not asked:
-        raise ParameterError("No document is relevant to any visitor.")
-    return max(asked)
-
-
-def _verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: int, unknown: str) -> Verdict:
-    power, scale, levels = None, None, []
-    counts = log.counted(tree.documents, unknown)
-    with suppress(ParameterError):  # too few visits
-        power = power_of_neighbours(tree, log, seed=seed, unknown=unknown)
-    with suppress(ParameterError):  # too few visits
-        found = comparisons(tree, counts, seed=seed)
-        depth = depths[found.parting]
-        levels = [_agreement_of_clicks(here, found, depth == here) for here in np.unique(depth).tolist()]
-        scale = true_steepness(tree, found)
-    return Verdict(len(log.queries), power, scale, tuple(levels), CLICKS)
-
-
-def _agreement_of_clicks(depth: int, found: Comparisons, here: Array) -> Agreement:
-    """Only what luck does not explain counts as a difference."""
-    _, width, difference, noise = (column[here] for column in found)
-    surely = np.abs(difference) - _DOUBT * noise
-    return Agreement(
-        depth=depth,
-        pairs=len(width),
-        width=float(width.mean()),
-        difference=float(np.sqrt(max(0.0, (difference**2 - noise**2).mean()))),
-        violations=float((surely > width).mean()),
-        worst=float(max(1.0, (surely / width).max())),
-        shared=None,
-    )
-
-
-def _pairs(tree: DocumentTree, depths: Array, rows: Rows, weights: Sequence[float], rng: np.random.Generator) -> Array:
-    """Relevant documents, each with one other from every subtree around it: depth where they part, distance,
-    difference of relevance, whether somebody likes both.
-    """
-    shape, mean = tree.shape, mean_relevance(tree, rows, weights)
-    likers: dict[int, set[int]] = {}
-    for visitor, row in enumerate(rows):
-        for document in row:
-            likers.setdefault(tree.documents.position(document), set()).add(visitor)
-    liked = np.array(sorted(likers))
-    found = []
-    for place in rng.permutation(liked)[:_SAMPLE].tolist():
-        node = int(shape.leaf[place])
-        while node != 0:
-            inside, node = node, int(shape.parent[node])
-            first, end = int(shape.first_document[node]), int(shape.end_document[node])
-            low, high = int(shape.first_document[inside]), int(shape.end_document[inside])
-            others = (end - first) - (high - low)
-            if others > 0:
-                other = first + int(rng.integers(others))
-                other += (high - low) if other >= low else 0
-                both = not likers[place].isdisjoint(likers.get(other, ()))
-                found.append((depths[node], tree.width[node], abs(mean[place] - mean[other]), both))
-    return np.array(found, dtype=np.float64).reshape(-1, 4)
-
-
-def _agreement(found: Array) -> Agreement:
-    depth, width, difference, both = found.T
-    broken = difference > width + 1e-12
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.where(broken, difference / width, 1.0)
-    return Agreement(
-        depth=int(depth[0]),
-        pairs=len(found),
-        width=float(width.mean()),
-        difference=float(difference.mean()),
-        violations=float(broken.mean()),
-        worst=float(excess.max()),
-        shared=float(both.mean()),
     )

@@ -1,27 +1,16 @@
 """The sentences of the paper's evaluation that can be true or false, each with a test on the rows.
 
 A claim is data: where it stands, what it says in our words, and for each experiment the comparisons that must come out.
-A comparison is one number per instance, its mean and 95 % interval over instances, and a threshold: it "holds" if the
-whole interval is on the right side, "differs" if the whole interval is on the wrong side, else one "cannot tell". What
-the paper's adjectives stand for is fixed here, once for all experiments.
+What the paper's adjectives stand for is fixed here, once for all experiments.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.paper.experiments import EXPERIMENTS
-from zoomrank.lab.paper.figures import label
-from zoomrank.lab.paper.theory import Facts
-from zoomrank.lab.results import Estimate, Results, estimate
-
-HOLDS, DIFFERS, CANNOT_TELL = "holds", "differs", "cannot tell"
+from zoomrank.lab.paper.comparisons import Above, Alike, Comparison, Continuous, Reaches, Settles
+from zoomrank.lab.reporting import label
 
 # Fractions of visitors over a run, unless said otherwise.
 INDISTINGUISHABLE = 0.02  # "the curves are indistinguishable": two millimetres in a figure as the paper prints it
@@ -35,125 +24,6 @@ EARLY = 10_000  # visits within which rankers of the small collection converge
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One comparison as it came out."""
-
-    what: str
-    value: Estimate | None  # None: there are no rows to tell from
-    verdict: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {'no rows' if self.value is None else self.value}"
-
-
-class Comparison(ABC):
-    """Something that rows can confirm or contradict."""
-
-    @abstractmethod
-    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:
-        """Look at the rows."""
-
-
-@dataclass(frozen=True)
-class Above(Comparison):
-    """One curve satisfies more visitors than another, by more than this, between two points of the run."""
-
-    curve: str
-    other: str
-    by: float = 0.0
-    start: float = 0.0
-    end: float = 1.0
-    visits: int | None = None  # instead of an end: the first so many
-
-    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Compare in pairs, instance by instance."""
-        what = f"{label(self.curve)} − {label(self.other)}{self._when()}"
-        if not results.comparable(experiment, self.curve, self.other):
-            return Measured(what, None, CANNOT_TELL)
-        one, other = results.together(experiment, self.curve, self.other)
-        end = self.end if self.visits is None else min(self.visits / one.rounds, 1.0)
-        value = estimate(one.rate(self.start, end) - other.rate(self.start, end))
-        return Measured(what, value, _beyond(value, self.by))
-
-    def _when(self) -> str:
-        if self.visits is not None:
-            return f" in the first {self.visits:,} visits"
-        return "" if self.start == 0.0 else f" in the last {1 - self.start:.0%}"
-
-
-@dataclass(frozen=True)
-class Alike(Comparison):
-    """Two curves differ by no more than this, whichever is above: over the run or, everywhere, in its worst window."""
-
-    curve: str
-    other: str
-    within: float
-    everywhere: bool = False
-
-    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Both ends of the interval must be within."""
-        what = f"{label(self.curve)} − {label(self.other)}{' where they differ most' if self.everywhere else ''}"
-        if not results.comparable(experiment, self.curve, self.other):
-            return Measured(what, None, CANNOT_TELL)
-        one, other = results.together(experiment, self.curve, self.other)
-        gaps = one.window_rates() - other.window_rates()
-        worst = gaps[:, np.abs(gaps.mean(axis=0)).argmax()]
-        value = estimate(worst if self.everywhere else one.rate() - other.rate())
-        return Measured(what, value, _inside(value, -self.within, self.within))
-
-
-@dataclass(frozen=True)
-class Reaches(Comparison):
-    """A curve satisfies this share of what the greedy optimum does: around some visit, or in the last tenth."""
-
-    curve: str
-    share: float
-    visits: int | None = None
-
-    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Divide instance by instance."""
-        when = "in the last tenth" if self.visits is None else f"around visit {self.visits:,}"
-        what = f"{label(self.curve)} / greedy {when}"
-        if not results.comparable(experiment, self.curve, GREEDY):
-            return Measured(what, None, CANNOT_TELL)
-        mine, greedy = results.together(experiment, self.curve, GREEDY)
-        rate = mine.rate(0.9) if self.visits is None else mine.rate_around(self.visits)
-        value = estimate(rate / greedy.expected[:, 0])
-        return Measured(what, value, _beyond(value, self.share))
-
-
-@dataclass(frozen=True)
-class Settles(Comparison):
-    """A curve ends, in its last tenth, at a given fraction of visitors."""
-
-    curve: str
-    at: float
-    within: float = 0.01
-
-    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Look at the last tenth."""
-        what = f"{label(self.curve)} in the last tenth"
-        if not results.has(experiment, self.curve):
-            return Measured(what, None, CANNOT_TELL)
-        value = estimate(results.curve(experiment, self.curve).rate(0.9))
-        return Measured(what, value, _inside(value, self.at - self.within, self.at + self.within))
-
-
-@dataclass(frozen=True)
-class Continuous(Comparison):
-    """The mean relevance is L-continuous: no difference exceeds the distance."""
-
-    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Look at the steepest pair of documents of the instances."""
-        what = "largest |μ(x) − μ(y)| / D(x, y)"
-        if experiment not in known:
-            return Measured(what, None, CANNOT_TELL)
-        steepest = known[experiment].steepest
-        value = Estimate(steepest, steepest, steepest, 1)
-        return Measured(what, value, HOLDS if steepest <= 1 + 1e-9 else DIFFERS)
-
-
-@dataclass(frozen=True)
 class Claim:
     """Something the paper says, and what has to be true of the rows for it."""
 
@@ -163,45 +33,6 @@ class Claim:
     tests: Mapping[str, tuple[Comparison, ...]]  # by experiment; all of them must hold
     why: str = ""  # the paper and the rows disagree
     conjecture: bool = False  # "may eventually": a finite run can confirm it but never contradict it
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A claim on one experiment."""
-
-    claim: Claim
-    experiment: str
-    measured: tuple[Measured, ...]
-    verdict: str
-
-
-def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = None) -> list[Judgement]:
-    """Hold a claim against the rows of every experiment it is about."""
-    judgements = []
-    for experiment, tests in claim.tests.items():
-        measured = tuple(test.measure(experiment, results, known or {}) for test in tests)
-        verdicts = {one.verdict for one in measured}
-        verdict = HOLDS if verdicts == {HOLDS} else DIFFERS if DIFFERS in verdicts else CANNOT_TELL
-        if (verdict == DIFFERS and claim.conjecture) or _cut_short(experiment, results):
-            verdict = CANNOT_TELL
-        judgements.append(Judgement(claim, experiment, measured, verdict))
-    return judgements
-
-
-def _beyond(value: Estimate, threshold: float) -> str:
-    return HOLDS if value.low > threshold else DIFFERS if value.high < threshold else CANNOT_TELL
-
-
-def _inside(value: Estimate, low: float, high: float) -> str:
-    if low <= value.low and value.high <= high:
-        return HOLDS
-    return DIFFERS if value.low > high or value.high < low else CANNOT_TELL
-
-
-def _cut_short(experiment: str, results: Results) -> bool:
-    """Whether runs are shorter than the experiment's own: a quick look says nothing of what the paper says."""
-    full = EXPERIMENTS[experiment].rounds if experiment in EXPERIMENTS else 0
-    return any(results.curve(experiment, curve).rounds < full for curve in results.curves(experiment))
 
 
 _MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
@@ -402,15 +233,3 @@ CLAIMS: tuple[Claim, ...] = (
         _on(("three-documents",), Settles("RankContextZoom", 3 / 4)),
     ),
 )
-
-
-def judge_all(results: Results, known: Mapping[str, Facts] | None = None) -> list[Judgement]:
-    """Every claim about experiments that there are rows of."""
-    there = set(results.experiments())
-    return [one for claim in CLAIMS for one in judge(claim, results, known) if one.experiment in there]
-
-
-def tally(judgements: Sequence[Judgement]) -> dict[str, int]:
-    """How many came out how."""
-    counts = Counter(one.verdict for one in judgements)
-    return {verdict: counts[verdict] for verdict in (HOLDS, DIFFERS, CANNOT_TELL)}

@@ -1,227 +1,111 @@
-"""Figures for print, as wide as a page, in colours that those who see few colours can tell apart.
-
-Dashes mean a variant of the ranker that the colour stands for.
-"""
+"""The figures, as data: which curves of which experiments are drawn together, and which runs that takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import FuncFormatter, PercentFormatter
-from PIL import Image
+from zoomrank.errors import CatalogueError
+from zoomrank.lab.paper.experiments import BASELINES, CURVES, EXPERIMENTS, PESSIMISTIC
+from zoomrank.lab.recipes import SEED, Curve, Setting
 
-from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.paper.experiments import EXPERIMENTS, Figure, Panel
-from zoomrank.lab.paper.theory import WORST_CASE, Facts, guarantee
-from zoomrank.lab.results import Band, Results, estimate
+INSTANCES = 10
 
-_WIDTH = 7.2  # inches: both columns of a journal
-STYLE: Any = {
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.labelsize": 8,
-    "axes.linewidth": 0.6,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 8.5,
-    "figure.dpi": 100,
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "grid.color": "0.9",
-    "grid.linewidth": 0.5,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.3,
-    "path.simplify_threshold": 0.5,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "zoomrank",
-    "xtick.labelsize": 7.5,
-    "xtick.major.width": 0.6,
-    "ytick.labelsize": 7.5,
-    "ytick.major.width": 0.6,
+
+@dataclass(frozen=True)
+class Panel:
+    """One experiment in a figure: which of its curves."""
+
+    experiment: str
+    curves: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn together."""
+
+    name: str
+    title: str
+    kind: str  # how it is drawn: see `plots.py`
+    panels: tuple[Panel, ...]
+    in_paper: bool = True
+
+    def settings(self, instances: int, visits: int | None = None, seed: int = SEED) -> list[Setting]:
+        """The runs it needs."""
+        return [
+            setting
+            for panel in self.panels
+            for setting in EXPERIMENTS[panel.experiment].settings(
+                panel.curves, instances=instances, visits=visits, seed=seed
+            )
+        ]
+
+
+def _panel(experiment: str, curves: Iterable[Curve] | None = None) -> Panel:
+    chosen = EXPERIMENTS[experiment].curves if curves is None else tuple(curves)
+    return Panel(experiment, tuple(curve.name for curve in chosen))
+
+
+_ALL = (*CURVES, *BASELINES)
+_BOTH = (*(c for c in CURVES if "EXP3" not in c.name), *PESSIMISTIC, *BASELINES)
+
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure("1", "Learning with two relevance peaks", "learning", (_panel("two-peaks", _ALL),)),
+        Figure(
+            "2",
+            "Learning with Chinese Restaurant relevance",
+            "learning",
+            (_panel("restaurant", _ALL), _panel("restaurant-mixture", _ALL)),
+        ),
+        Figure("3", "Optimistic and pessimistic: two relevance peaks", "learning", (_panel("two-peaks", _BOTH),)),
+        Figure(
+            "4",
+            "Optimistic and pessimistic: Chinese Restaurant relevance",
+            "learning",
+            (_panel("restaurant", _BOTH), _panel("restaurant-mixture", _BOTH)),
+        ),
+        Figure(
+            "5",
+            "Zooming on a small collection, two slots",
+            "learning",
+            (_panel("small"), _panel("small-mixture")),
+        ),
+        Figure("three", "Three documents, two slots", "learning", (_panel("three-documents"),), in_paper=False),
+        Figure(
+            "size",
+            "What more documents cost",
+            "size",
+            tuple(_panel(name) for name in EXPERIMENTS if name.startswith("size-")),
+            in_paper=False,
+        ),
+        Figure("belief", "What a wrong metric costs", "variants", (_panel("belief"),), in_paper=False),
+        Figure("delay", "What late feedback costs", "variants", (_panel("delay"),), in_paper=False),
+        Figure("distinct", "No document shown twice", "learning", (_panel("distinct"),), in_paper=False),
+    )
 }
-# The colours of Okabe and Ito, which keep apart in every common kind of colour blindness, a wine red and a grey.
-_COLOUR = {
-    "RankUCB1": "#CC79A7",
-    "RankEXP3": "#882255",
-    "RankGridUCB1": "#E69F00",
-    "RankGridEXP3": "#009E73",
-    "RankZoom": "#56B4E9",
-    "RankCorrZoom": "#D55E00",
-    "RankContextZoom": "#0072B2",
-    "RankRandom": "#888888",
-    GREEDY: "#000000",
-}
-_VARIANT = ("#000000", "#0072B2", "#56B4E9", "#D55E00", "#E69F00")
-_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+PAPER = tuple(name for name, figure in FIGURES.items() if figure.in_paper)
+BEYOND = tuple(name for name, figure in FIGURES.items() if not figure.in_paper)
 
 
-def draw(figure: Figure, results: Results, folder: Path, known: Mapping[str, Facts] | None = None) -> list[Path]:
-    """Draw a figure as PNG and as SVG; returns where they are."""
-    kinds: dict[str, Callable[..., Drawing]] = {"learning": _learning, "size": _size, "variants": _variants}
-    with mpl.rc_context(STYLE):
-        return save(kinds[figure.kind](figure, results, known or {}), folder, figure.name)
+def figures_named(names: Iterable[str]) -> list[Figure]:
+    """The figures of these names; `paper`, `beyond` and `all` stand for several."""
+    groups = {"paper": PAPER, "beyond": BEYOND, "all": (*PAPER, *BEYOND)}
+    wanted: dict[str, Figure] = {}
+    for name in names:
+        for member in groups.get(name, (name,)):
+            if member not in FIGURES:
+                raise CatalogueError(
+                    f"There is no figure {name!r}; there are {', '.join(FIGURES)}, and paper, beyond, all for several."
+                )
+            wanted[member] = FIGURES[member]
+    return list(wanted.values())
 
 
-def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
-    """Write a drawing as PNG and as SVG, the same bytes each time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for kind in ("png", "svg"):
-        path = folder / f"figure-{name}.{kind}"
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        drawing.savefig(path, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.04)
-        paths.append(path)
-    _shrink(paths[0])
-    return paths
-
-
-def _shrink(path: Path) -> None:
-    """Few colours are enough for lines, and make a small file."""
-    with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    small.save(path, optimize=True)
-
-
-def label(curve: str) -> str:
-    """A curve's name for readers."""
-    name = curve.replace("-0.2", " (widths × 0.2)")
-    return "greedy optimum" if name == GREEDY else name.replace("RankRandom", "random")
-
-
-def _learning(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:
-    """Left: what visitors did, window by window. Right: what the rankings shown were worth, exactly, from early on."""
-    panels = [panel for panel in figure.panels if results.curves(panel.experiment)]
-    drawing = Drawing(figsize=(_WIDTH, 2.5 * len(panels) + 0.2), layout="constrained")
-    axes = drawing.subplots(len(panels), 2, sharey="row", squeeze=False)
-    handles: dict[str, Any] = {}
-    for (left, right), panel in zip(axes, panels, strict=True):
-        for curve in _best_last(panel, results):
-            rows = results.curve(panel.experiment, curve)
-            handles[curve] = _plot(left, curve, rows.windows())
-            _plot(right, curve, rows.expectation())
-        if panel.experiment in known:
-            handles.update(_theory(left, known[panel.experiment], panel, results))
-        _dress(left, EXPERIMENTS[panel.experiment].title, "visits")
-        _dress(right, "", "visits, on a logarithmic scale")
-        right.set_xscale("log")
-        left.xaxis.set_major_formatter(FuncFormatter(_thousands))
-        left.set_ylabel("visitors satisfied, by window")
-        right.set_ylabel("exact, of what was shown")
-    order = {name: handles[name] for name in reversed(_best_last(panels[0], results))} | handles
-    drawing.legend(list(order.values()), [label(name) for name in order], loc="outside right upper")
-    return drawing
-
-
-def _best_last(panel: Panel, results: Results) -> list[str]:
-    """The better ones are drawn over the others."""
-    curves = [curve for curve in panel.curves if results.has(panel.experiment, curve)]
-    return sorted(curves, key=lambda curve: float(results.curve(panel.experiment, curve).rate(0.8).mean()))
-
-
-def _plot(axes: Axes, curve: str, band: Band) -> Any:
-    colour, line = _look(curve)
-    thin = curve == GREEDY
-    (handle,) = axes.plot(band.round, band.mean, color=colour, linestyle=line, linewidth=0.9 if thin else 1.3)
-    axes.fill_between(band.round, band.low, band.high, color=colour, alpha=0.12, linewidth=0)
-    return handle
-
-
-def _look(curve: str) -> tuple[str, Any]:
-    colour = _COLOUR[max((name for name in _COLOUR if curve.startswith(name)), key=len)]
-    if curve == GREEDY:
-        return colour, (0, (1, 1.5))
-    if curve.endswith("--"):
-        return colour, "--"
-    return colour, "-." if "-0.2" in curve else "-"
-
-
-def _theory(axes: Axes, facts: Facts, panel: Panel, results: Results) -> dict[str, Any]:
-    """The worst case of the greedy algorithm, and what RankGridEXP3 is sure of where that is more than nothing."""
-    slots = EXPERIMENTS[panel.experiment].slots
-    rounds = results.curve(panel.experiment, results.curves(panel.experiment)[0]).rounds
-    handles = {"(1 − 1/e) OPT": axes.axhline(WORST_CASE * facts.optimum, color="0.35", linewidth=0.7, linestyle=":")}
-    at = np.linspace(rounds / 200, rounds, 200)
-    sure = guarantee(facts.optimum, slots, facts.covering_dimension, at)
-    if sure[-1] > 0:
-        at, sure = at[sure > 0], sure[sure > 0]
-        handles["guarantee of\nRankGridEXP3,\non average so far"] = axes.plot(
-            at, sure, color="0.35", linewidth=0.7, linestyle="--"
-        )[0]
-    return handles
-
-
-def _dress(axes: Axes, title: str, along: str) -> None:
-    axes.set_title(title, loc="left")
-    axes.set_xlabel(along)
-    axes.set_ylim(bottom=0.0)
-    axes.margins(x=0.01)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-
-
-def _thousands(value: float, _: Any) -> str:
-    if value >= 1_000_000:
-        return f"{value / 1_000_000:g}M"
-    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
-
-
-def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:  # noqa: ARG001
-    """Clicks collected over the run, as a share of greedy's, against the number of documents."""
-    drawing = Drawing(figsize=(_WIDTH * 0.75, 2.9), layout="constrained")
-    axes = drawing.subplots()
-    handles: dict[str, Any] = {}
-    last: dict[str, float] = {}
-    every = [int(panel.experiment.partition("-")[2]) for panel in figure.panels]
-    for curve in figure.panels[0].curves:
-        there = [panel.experiment for panel in figure.panels if results.comparable(panel.experiment, curve, GREEDY)]
-        if not there:
-            continue
-        documents = np.array([int(experiment.partition("-")[2]) for experiment in there])
-        shares = []
-        for experiment in there:
-            mine, greedy = results.together(experiment, curve, GREEDY)
-            shares.append(estimate(mine.rate() / greedy.rate()))
-        colour, line = _look(curve)
-        mean = np.array([share.mean for share in shares])
-        (handles[curve],) = axes.plot(documents, mean, color=colour, linestyle=line, marker="o", markersize=3)
-        last[curve] = shares[-1].mean
-        low, high = ([getattr(share, side) for share in shares] for side in ("low", "high"))
-        if np.isfinite(low).all():
-            axes.fill_between(documents, low, high, color=colour, alpha=0.12, linewidth=0)
-    _dress(axes, "clicks over the run, as a share of greedy's", "documents")
-    axes.set_xscale("log")
-    axes.set_xticks(every, [f"{count:,}" for count in every], minor=False)
-    axes.minorticks_off()
-    order = sorted(handles, key=lambda curve: -last[curve])
-    drawing.legend([handles[curve] for curve in order], [label(c) for c in order], loc="outside right upper")
-    return drawing
-
-
-def _variants(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:  # noqa: ARG001
-    """One plot per ranker, one line per circumstance."""
-    panel = figure.panels[0]
-    rankers = dict.fromkeys(curve.partition("-")[0] for curve in panel.curves if curve != GREEDY)
-    drawing = Drawing(figsize=(_WIDTH, 2.7), layout="constrained")
-    all_axes = drawing.subplots(1, len(rankers), sharey=True, squeeze=False)[0]
-    handles: dict[str, Any] = {}
-    for axes, ranker in zip(all_axes, rankers, strict=True):
-        variants = [curve for curve in panel.curves if curve.partition("-")[0] == ranker]
-        for at, curve in enumerate(variants):
-            if results.has(panel.experiment, curve):
-                band = results.curve(panel.experiment, curve).windows()
-                colour, line = _VARIANT[at % len(_VARIANT)], _LINES[at % len(_LINES)]
-                (handle,) = axes.plot(band.round, band.mean, color=colour, linestyle=line)
-                axes.fill_between(band.round, band.low, band.high, color=colour, alpha=0.12, linewidth=0)
-                handles[curve.partition("-")[2].replace("-", " ") or "as it is"] = handle
-        if results.has(panel.experiment, GREEDY):
-            handles["greedy optimum"] = _plot(axes, GREEDY, results.curve(panel.experiment, GREEDY).windows())
-        _dress(axes, f"{ranker}: visitors satisfied", "visits")
-        axes.xaxis.set_major_formatter(FuncFormatter(_thousands))
-    drawing.legend(list(handles.values()), list(handles), loc="outside right upper")
-    return drawing
+def settings_for(
+    figures: Iterable[Figure], instances: int, visits: int | None = None, seed: int = SEED
+) -> list[Setting]:
+    """All runs that these figures need, each once, instance by instance, so that a first picture comes early."""
+    runs = {setting.id: setting for figure in figures for setting in figure.settings(instances, visits, seed)}
+    return sorted(runs.values(), key=lambda setting: setting.instance)

@@ -1,18 +1,14 @@
-"""The report of a sweep: figures, claims, settings, theory and machine, as `report.md` and one `report.html`.
+"""The report of the paper's evaluation: claims, figures, numbers, theory, settings and machine.
 
-It is written once, as Markdown; the page is made of it, with its pictures inside, so that it can be sent as one file.
 Every number and every verdict in it is computed from the rows; only our reading of why something differs is written by
 hand, beside the claim.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from markdown_it import MarkdownIt
 
 from zoomrank.errors import ResultsError
 from zoomrank.lab import catalogue
@@ -20,22 +16,22 @@ from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.paper.claims import (
     BETTER,
     CLOSE,
-    DIFFERS,
     FAR_ENOUGH,
     INDISTINGUISHABLE,
     MUCH,
     NEAR_OPTIMAL,
     RAPIDLY,
-    Judgement,
-    judge_all,
-    tally,
 )
-from zoomrank.lab.paper.experiments import EXPERIMENTS, FIGURES, Figure
-from zoomrank.lab.paper.figures import draw, label
-from zoomrank.lab.paper.theory import Facts, facts, guarantee, over_instances, regret, vacuous_until
-from zoomrank.lab.recipes import described
+from zoomrank.lab.paper.comparisons import DIFFERS
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.figures import FIGURES, Figure
+from zoomrank.lab.paper.plots import draw
+from zoomrank.lab.paper.theory import Facts, facts, over_instances
+from zoomrank.lab.paper.theory_table import theory_table
+from zoomrank.lab.paper.verdicts import Finding, judge_all, tally
+from zoomrank.lab.reporting import label, made_with, table, write_page
 from zoomrank.lab.results import Results, estimate
-from zoomrank.lab.results_folder import Store
+from zoomrank.lab.results_folder import ResultsFolder
 
 
 @dataclass(frozen=True)
@@ -46,21 +42,25 @@ class Report:
     verdicts: Mapping[str, int]
 
 
-def write_report(store: Store) -> Report:
+def write_paper_report(folder: ResultsFolder) -> Report:
     """Draw and write everything."""
-    results = Results(store.rows())
-    if not results.experiments():
-        raise ResultsError(f"{store.folder} has no finished runs yet: there is nothing to report.")
-    known = {name: _facts(name, results) for name in results.experiments() if name in EXPERIMENTS}
-    figures = [figure for figure in FIGURES.values() if _drawable(figure, results, store.manifest["figures"])]
+    results = Results(folder.rows())
+    there = _in_our_order(results.experiments())
+    if not there:
+        raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
+    known = {name: _facts(name, results) for name in there if name in EXPERIMENTS}
+    figures = [figure for figure in FIGURES.values() if _drawable(figure, results, folder.manifest["figures"])]
     for figure in figures:
-        draw(figure, results, store.folder / "figures", known)
-    judgements = judge_all(results, known)
-    text = "\n\n".join(_sections(store, results, known, figures, judgements)) + "\n"
-    (store.folder / "report.md").write_text(text)
-    written = store.folder / "report.html"
-    written.write_text(page(text, store.folder, "zoomrank: the evaluation, rerun"))
-    return Report(written, tally(judgements))
+        draw(figure, results, folder.path / "figures", known)
+    findings = judge_all(results, known)
+    paragraphs = _sections(folder, results, known, figures, findings)
+    return Report(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
+
+
+def _in_our_order(experiments: Iterable[str]) -> list[str]:
+    """As `EXPERIMENTS` has them; others behind."""
+    places = {name: place for place, name in enumerate(EXPERIMENTS)}
+    return sorted(experiments, key=lambda name: places.get(name, len(places)))
 
 
 def _drawable(figure: Figure, results: Results, wanted: Sequence[str]) -> bool:
@@ -73,19 +73,19 @@ def _facts(experiment: str, results: Results) -> Facts:
 
 
 def _sections(
-    store: Store,
+    folder: ResultsFolder,
     results: Results,
     known: Mapping[str, Facts],
     figures: Sequence[Figure],
-    judgements: Sequence[Judgement],
+    findings: Sequence[Finding],
 ) -> Iterable[str]:
     yield "# Ranked bandits in metric spaces: the evaluation, rerun"
-    yield _opening(store, judgements)
-    if judgements:
+    yield _opening(folder, findings)
+    if findings:
         yield "## What the paper says, and what was measured"
         yield _CLAIMS_INTRODUCTION
-        yield _claims(judgements)
-        yield from _reasons(judgements)
+        yield _claims(findings)
+        yield from _reasons(findings)
     yield "## Figures"
     for figure in figures:
         yield f"![{figure.title}](figures/figure-{figure.name}.png)"
@@ -95,22 +95,22 @@ def _sections(
         "Visitors satisfied, with 95 % intervals over instances: over the whole run, in the window around visit "
         f"{RAPIDLY:,} and in the last tenth of the run. *Slots* is the share of all visitors who clicked on each slot."
     )
-    for experiment in results.experiments():
+    for experiment in _in_our_order(results.experiments()):
         yield f"### {_title(experiment)}"
-        yield _numbers(experiment, results, store.seconds())
+        yield _numbers(experiment, results, folder.seconds())
     if known:
         yield "## Theory beside it"
-        yield _theory(results, known)
+        yield theory_table(results, known)
     yield "## Settings"
     yield from _settings(results)
     yield "## Made with"
-    yield made_with(store)
+    yield made_with(folder)
 
 
-def _opening(store: Store, judgements: Sequence[Judgement]) -> str:
-    manifest = store.manifest
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(judgements).items())
-    options = f" --rounds {manifest['rounds']}" if manifest["rounds"] is not None else ""
+def _opening(folder: ResultsFolder, findings: Sequence[Finding]) -> str:
+    manifest = folder.manifest
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(findings).items())
+    options = f" --visits {manifest['visits']}" if manifest["visits"] is not None else ""
     command = f"zoomrank reproduce {' '.join(manifest['figures'])} --instances {manifest['instances']}{options}"
     return (
         f"Made by `{command} --seed {manifest['seed']}`. Every curve is the mean of up to {manifest['instances']} "
@@ -123,18 +123,18 @@ _CLAIMS_INTRODUCTION = (
     "Sentences are in our words. Differences are between fractions of satisfied visitors over the whole run unless "
     "said otherwise, paired by instance, with 95 % intervals. A claim *holds* if every interval is on the right side "
     "of its threshold, *differs* if one is wholly on the wrong side, and else one *cannot tell*; a conjecture can hold "
-    "but not differ, and runs that were cut short tell nothing. What adjectives stand "
-    f"for is the same everywhere (`lab/paper/claims.py`): indistinguishable {INDISTINGUISHABLE}, eventually better "
-    f"{BETTER}, close {CLOSE}, much better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it "
-    f"by visit {RAPIDLY:,}. Not tested: what REC would do (it is not here), whether the large branching factor is why "
-    "RankContextZoom is slow, and whether table sizes follow a power law."
+    "but not differ, and runs that were cut short tell nothing. What adjectives stand for is the same everywhere "
+    f"(`lab/paper/claims.py`): indistinguishable {INDISTINGUISHABLE}, eventually better {BETTER}, close {CLOSE}, much "
+    f"better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it by visit {RAPIDLY:,}. "
+    "Not tested: what REC would do (it is not here), whether the large branching factor is why RankContextZoom is "
+    "slow, and whether table sizes follow a power law."
 )
 
 
-def _claims(judgements: Sequence[Judgement]) -> str:
+def _claims(findings: Sequence[Finding]) -> str:
     rows = []
     before = None
-    for one in judgements:
+    for one in findings:
         measured = "; ".join(str(part) for part in one.measured)
         verdict = f"**{one.verdict}**" if one.verdict == DIFFERS else one.verdict
         said = (one.claim.place, one.claim.says) if one.claim is not before else ("", "")
@@ -143,10 +143,10 @@ def _claims(judgements: Sequence[Judgement]) -> str:
     return table(("where", "claim", "experiment", "measured", "verdict"), rows)
 
 
-def _reasons(judgements: Sequence[Judgement]) -> Iterable[str]:
+def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
     """Why, for each claim that differs somewhere."""
-    differing: dict[str, list[Judgement]] = {}
-    for one in judgements:
+    differing: dict[str, list[Finding]] = {}
+    for one in findings:
         if one.verdict == DIFFERS:
             differing.setdefault(one.claim.name, []).append(one)
     if differing:
@@ -162,7 +162,7 @@ def _caption(figure: Figure, results: Results) -> str:
     name = f"Figure {figure.name}" if figure.in_paper else f"“{figure.name}”"
     shown = [EXPERIMENTS[p.experiment] for p in figure.panels if results.curves(p.experiment)]
     parts = "; ".join(
-        f"{e.title} ({e.slots} slots, {results.curve(e.name, results.curves(e.name)[0]).rounds:,} visits)"
+        f"{e.title} ({e.slots} slots, {results.curve(e.name, results.curves(e.name)[0]).length:,} visits)"
         for e in shown
     )
     return f"**{name}.** {figure.title}. {parts}. [SVG](figures/figure-{figure.name}.svg)"
@@ -178,7 +178,7 @@ def _numbers(experiment: str, results: Results, seconds: Mapping[str, float]) ->
             pair, greedy = results.together(experiment, curve, GREEDY)
             share = f"{float((pair.rate(0.9) / greedy.expected[:, 0]).mean()):.2f}"
         taken = [seconds[run.id] for run in mine.settings if run.id in seconds]
-        speed = f"{mine.rounds * len(taken) / sum(taken):,.0f}" if taken and sum(taken) > 0 else ""
+        speed = f"{mine.length * len(taken) / sum(taken):,.0f}" if taken and sum(taken) > 0 else ""
         slots = " ".join(f"{rate:.2f}" for rate in mine.slot_rates().mean(axis=0))
         values = (estimate(rate) for rate in (mine.rate(), mine.rate_around(RAPIDLY), mine.rate(0.9)))
         rows.append((label(curve), *(str(value) for value in values), share, slots, speed))
@@ -186,109 +186,22 @@ def _numbers(experiment: str, results: Results, seconds: Mapping[str, float]) ->
     return table(heads, rows)
 
 
-def _theory(results: Results, known: Mapping[str, Facts]) -> str:
-    rows = []
-    for name, one in known.items():
-        run = results.curve(name, results.curves(name)[0]).settings[0]
-        tree, users = catalogue.world(run)
-        sure = float(guarantee(one.optimum, run.slots, one.covering_dimension, run.rounds))
-        until = vacuous_until(one.optimum, run.slots, one.covering_dimension)
-        contextual = vacuous_until(one.optimum, run.slots, run.slots * one.covering_dimension)
-        mean = users.mean()
-        worst = float(mean.max() - mean.min())  # what any learner can lose in a visit
-        bounds = [regret(tree, mean, run.rounds, kind) / run.rounds for kind in ("UCB1", "GridUCB1", "zooming")]
-        rows.append(
-            (
-                name,
-                f"{one.greedy:.4f}",
-                f"{one.optimum:.4f}" if one.optimum_is_exact else f"≤ {one.optimum:.4f}",
-                f"{one.covering_dimension:.2f}",
-                f"{one.zooming_dimension:.2f}",
-                f"{sure:.3f}" if sure > 0 else "vacuous",
-                f"{until:.2g}",
-                f"{contextual:.2g}",
-                " / ".join(f"{bound:.2f}" if bound < worst else "vacuous" for bound in bounds),
-            )
-        )
-    heads = (
-        "experiment",
-        "greedy",
-        "OPT",
-        "covering dimension",
-        "zooming dimension",
-        "RankGridEXP3 is sure of",
-        "vacuous until visit",
-        "RankContextZoom's until",
-        "regret per visit of UCB1 / GridUCB1 / zooming in one slot",
-    )
-    return (
-        "The bounds of Sections 4 and 5 and of Appendix A with every hidden constant and logarithm taken as 1 (but the "
-        "log T that Appendix A prints), which is kinder than the truth: where even this promises nothing, it says "
-        "*vacuous*. Dimensions are with α = 1; the regret bounds are those of the first instance.\n\n"
-    ) + table(heads, rows)
-
-
 def _settings(results: Results) -> Iterable[str]:
-    for name in results.experiments():
+    for name in _in_our_order(results.experiments()):
         first = results.curve(name, results.curves(name)[0])
         run = first.settings[0]
         yield (
-            f"**{name}**: {_title(name)}. Tree {run.tree}, visitors {run.users}, {run.slots} slots, {run.rounds:,} "
+            f"**{name}**: {_title(name)}. Tree {run.tree}, visitors {run.users}, {run.slots} slots, {run.visits:,} "
             f"visits, instances {first.instances[0]} to {first.instances[-1]} from seed {run.seed}."
         )
         lines = []
         for curve in results.curves(name):
             one = results.curve(name, curve).settings[0]
-            extra = f", answers {one.delay:,} visits late" if one.delay else ""
+            extra = f", feedback {one.delay:,} visits late" if one.delay else ""
             extra += f", believes in the tree {one.belief}" if one.belief else ""
             lines.append(f"- `{name}/{curve}`: {one.ranker}{extra}")
         yield "\n".join(lines)
 
 
-def made_with(store: Store) -> str:
-    """Say which zoomrank ran on what, and for how long."""
-    machine = described(store.manifest["machine"])
-    seconds = store.seconds()
-    return (
-        f"zoomrank {store.manifest['version']}; {machine}. {len(seconds)} runs took {sum(seconds.values()):,.0f} "
-        "seconds in all, compiling included."
-    )
-
-
 def _title(experiment: str) -> str:
     return EXPERIMENTS[experiment].title if experiment in EXPERIMENTS else experiment
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table in Markdown."""
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-_LOOK = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
-h1, h2, h3 { line-height: 1.2 } img { max-width: 100%; background: #fff } code { font-size: .9em }
-table { border-collapse: collapse; font-size: .85rem; display: block; overflow-x: auto }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top }
-td { font-variant-numeric: tabular-nums } td strong { color: #a33c00 }
-@media (prefers-color-scheme: dark) {
-  body { background: #16181c; color: #ddd } th, td { border-color: #3a3d44 }
-  td strong { color: #ff9a5c } a { color: #7ab8ff }
-}
-"""
-
-
-def page(text: str, folder: Path, title: str) -> str:
-    """Make a page of a report, with its pictures inside."""
-    body = MarkdownIt("commonmark").enable("table").render(text)
-    for figure in sorted((folder / "figures").glob("*.svg")):
-        data = base64.b64encode(figure.read_bytes()).decode()
-        inside = f"data:image/svg+xml;base64,{data}"
-        body = body.replace(f'src="figures/{figure.stem}.png"', f'src="{inside}"')
-        body = body.replace(f' <a href="figures/{figure.name}">SVG</a>', "")
-    return (
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_LOOK}</style>\n{body}</html>\n"
-    )

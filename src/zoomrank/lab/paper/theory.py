@@ -12,11 +12,11 @@ from functools import cache
 
 import numpy as np
 
-from zoomrank.errors import ParameterError, TooLargeError
+from zoomrank.errors import ParameterError, SearchTooLargeError
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.covering import covering_dimension, covering_number, zooming_dimension
-from zoomrank.spaces.topology import node_depths
+from zoomrank.spaces.trees.shape import node_depths
 from zoomrank.users import UserDistribution
 
 _SEARCH = 2_000  # evaluations to find the optimum in, before a bound has to do
@@ -25,7 +25,7 @@ WORST_CASE = 1 - 1 / np.e  # of OPT: what the greedy algorithm is sure of
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of an instance without any learner."""
+    """What is known of an instance without any ranker."""
 
     greedy: float  # satisfaction of the (worst) greedy ranking
     optimum: float  # OPT, or a bound on it
@@ -39,7 +39,7 @@ def facts(tree: DocumentTree, users: UserDistribution, slots: int) -> Facts:
     """Look at an instance as only an all-knowing observer can."""
     try:
         optimum, exact = users.optimum(slots, limit=_SEARCH).satisfaction, True
-    except TooLargeError:
+    except SearchTooLargeError:
         optimum, exact = users.optimum_bound(slots), False
     return Facts(
         greedy=users.greedy(slots).satisfaction,
@@ -70,29 +70,37 @@ def steepest(tree: DocumentTree, mean: Array) -> float:
         return float((apart[inner] / tree.width[inner]).max(initial=0.0))
 
 
-def guarantee(optimum: float, slots: int, dimension: float, rounds: Array | float) -> Array:
+def guarantee(optimum: float, slots: int, dimension: float, visits: Array | float) -> Array:
     """The fraction of satisfied visitors that RankGridEXP3 is sure of: (1 - 1/e) OPT - k T^(-1/(d + 2)).
 
-    With slots · dimension in place of the dimension it is RankContextZoom's (Section 5).
+    With slots · dimension in place of the dimension it is RankContextZoom's.
+
+    References
+    ----------
+    Eq. 16 and 19 and Section 5 of the paper.
     """
-    return np.asarray(WORST_CASE * optimum - slots * np.asarray(rounds, float) ** (-1 / (dimension + 2)))
+    return np.asarray(WORST_CASE * optimum - slots * np.asarray(visits, float) ** (-1 / (dimension + 2)))
 
 
 def vacuous_until(optimum: float, slots: int, dimension: float) -> float:
-    """The number of rounds before which that guarantee promises less than nothing."""
+    """The number of visits before which that guarantee promises less than nothing."""
     return float((slots / (WORST_CASE * optimum)) ** (dimension + 2))
 
 
-def regret(tree: DocumentTree, mean: Array, rounds: int, learner: str) -> float:
-    """Bound the regret of a one-slot learner on this very μ (Eq. `eq:regret-Nr`, Table 2).
+def regret(tree: DocumentTree, mean: Array, visits: int, bandit: str) -> float:
+    """Bound the regret of a bandit on this very μ.
 
-    min over δ of δT + Σ over scales r ≥ δ of N(δ, r) · log(T) / r, where N counts what the learner has to tell apart at
+    min over δ of δT + Σ over scales r ≥ δ of N(δ, r) · log(T) / r, where N counts what the bandit has to tell apart at
     scale r: documents for "UCB1", balls of radius δ for "GridUCB1", balls of radius r for "zooming".
+
+    References
+    ----------
+    Eq. `eq:regret-Nr` and Table 2 in Appendix A of the paper.
     """
-    if learner not in ("UCB1", "GridUCB1", "zooming"):
-        raise ParameterError(f"There is no such bound for {learner!r}; there is for UCB1, GridUCB1 and zooming.")
+    if bandit not in ("UCB1", "GridUCB1", "zooming"):
+        raise ParameterError(f"There is no such bound for {bandit!r}; there is for UCB1, GridUCB1 and zooming.")
     badness = mean.max() - mean
-    scales = [2.0**-i for i in range(1, 1 + int(np.ceil(np.log2(max(rounds, 2)))))]
+    scales = [2.0**-i for i in range(1, 1 + int(np.ceil(np.log2(max(visits, 2)))))]
     rings = {r: np.flatnonzero((badness > r) & (badness <= 2 * r)) for r in scales}
 
     @cache
@@ -100,14 +108,14 @@ def regret(tree: DocumentTree, mean: Array, rounds: int, learner: str) -> float:
         return covering_number(tree, radius, tree.documents.at(rings[r])).number
 
     def count(delta: float, r: float) -> int:
-        if learner == "UCB1" or len(rings[r]) == 0:
+        if bandit == "UCB1" or len(rings[r]) == 0:
             return len(rings[r])
-        return balls(delta if learner == "GridUCB1" else r, r)
+        return balls(delta if bandit == "GridUCB1" else r, r)
 
     best = np.inf
     for delta in scales:
-        told_apart = sum(count(delta, r) * np.log(rounds) / r for r in scales if r >= delta)
-        best = min(best, delta * rounds + told_apart)
+        told_apart = sum(count(delta, r) * np.log(visits) / r for r in scales if r >= delta)
+        best = min(best, delta * visits + told_apart)
     return float(best)
 
 

@@ -1,1 +1,3 @@
-"""Studies of our own: how many impressions learners need, which parameters are best, who converges."""
+"""Studies of our own: how many impressions rankers need, which parameters are best, who converges."""
+
+KIND = "study"  # what the manifest of its results says

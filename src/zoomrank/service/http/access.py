@@ -1,4 +1,4 @@
-"""`Gate`: what every request passes before anything looks at it: keys, the size of its body, the clock.
+"""`Access`: what every request passes before anything looks at it: keys, the size of its body, the clock.
 
 A key has a role. `rank` keys rank and give feedback, `read` keys read, `admin` keys do both and make collections.
 """
@@ -9,24 +9,21 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json
-
 from zoomrank.errors import ParameterError
+from zoomrank.service.http.asgi import App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal
+from zoomrank.service.http.known_paths import KnownPath, known_path
 from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.refusals import ForbiddenError, MediaError, MissingKeyError, ServiceError, TooLargeError
+from zoomrank.service.refusals import BodyTooLargeError, ForbiddenError, MediaError, MissingKeyError, ServiceError
 
 ROLES = ("rank", "read", "admin")
 SHORTEST_KEY = 16
-SMALL_BODY = 2**20  # bytes; collections may be larger
-_OPEN = re.compile(r"/|/page/[^/]*|/v1/health|/v1/ready")
+SMALL_BODY = 4 * 2**20  # bytes of rankings and feedback; collections may be larger
 _LOCAL = re.compile(rb"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?", re.IGNORECASE)
-_RANKING = re.compile(r"/v1/collections/[^/]+/rank|/v1/feedback(/batch)?")
-_POSTED = re.compile(rf"{_RANKING.pattern}|/v1/collections")
 _EVERYWHERE = [(b"x-content-type-options", b"nosniff")]
 _ON_PAGES = [
     *_EVERYWHERE,
@@ -36,10 +33,6 @@ _ON_PAGES = [
         b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; frame-ancestors 'none'",
     ),
 ]
-
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-App = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Keys:
@@ -94,16 +87,16 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def needed_role(method: str, path: str) -> str | None:
+def needed_role(method: str, known: KnownPath) -> str | None:
     """The role that a request needs; None if nobody needs any."""
-    if _OPEN.fullmatch(path):
+    if known.is_open:
         return None
-    if _RANKING.fullmatch(path):
+    if known.is_ranking:
         return "rank"
     return "read" if method in ("GET", "HEAD", "OPTIONS") else "admin"
 
 
-class Gate:
+class Access:
     """Wraps the application."""
 
     def __init__(self, app: App, keys: Keys, metrics: Metrics, largest_body: int) -> None:
@@ -118,51 +111,48 @@ class Gate:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        path = scope["path"]
-        ranking = _RANKING.fullmatch(path) is not None
-        limit = SMALL_BODY * 4 if ranking else self._largest_body
+        known = known_path(scope["path"])
+        limit = SMALL_BODY if known.is_ranking else self._largest_body
         status = 500
 
-        async def answer(message: Mapping[str, Any]) -> None:
+        async def respond(message: Mapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"].extend(_ON_PAGES if path == "/" or path.startswith("/page/") else _EVERYWHERE)
+                message["headers"].extend(_ON_PAGES if known.kind == "page" else _EVERYWHERE)
             await send(message)
 
         try:
-            self._check(scope, limit)
-            await self._app(scope, _counted(receive, limit), answer)
+            self._check(scope, known, limit)
+            await self._app(scope, _counted(receive, limit), respond)
         except ServiceError as error:
             if status != 500:
                 raise
-            await _refuse(error, answer)
+            await send_json(respond, *refusal(error))
         finally:
-            self._metrics.count(
-                path if ranking or _OPEN.fullmatch(path) else "other", status, time.perf_counter() - began
-            )
+            self._metrics.count(known.kind, status, time.perf_counter() - began)
 
-    def _check(self, scope: Any, limit: int) -> None:
+    def _check(self, scope: Any, known: KnownPath, limit: int) -> None:
         """Refuse what is too large, what a page of somebody else could have sent, and who may not."""
         headers = dict(scope["headers"])
         if int(headers.get(b"content-length", 0)) > limit:
             raise _too_large(limit)
         if self._keys:
-            role = needed_role(scope["method"], scope["path"])
+            role = needed_role(scope["method"], known)
             if role is not None:
                 self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # a name that somebody let point to this machine
-            raise ForbiddenError("Without keys this service answers to localhost alone: see serve --keys.")
+            raise ForbiddenError("Without keys this service serves localhost alone: see serve --keys.")
         if (
-            scope["method"] == "POST"
+            known.body is not None
+            and scope["method"] == "POST"
             and not headers.get(b"content-type", b"").lower().startswith(b"application/json")
-            and _POSTED.fullmatch(scope["path"])
         ):
             raise MediaError("Send JSON, and say so: Content-Type: application/json.")
 
 
-def _too_large(limit: int) -> TooLargeError:
-    return TooLargeError(f"This is more than the {limit} bytes that are taken here; see serve --largest-body.")
+def _too_large(limit: int) -> BodyTooLargeError:
+    return BodyTooLargeError(f"This is more than the {limit} bytes that are taken here; see serve --largest-body.")
 
 
 def _counted(receive: Receive, limit: int) -> Receive:
@@ -178,16 +168,3 @@ def _counted(receive: Receive, limit: int) -> Receive:
         return message
 
     return counting
-
-
-async def _refuse(error: ServiceError, send: Send) -> None:
-    await send_json(send, *refusal(error))
-
-
-async def send_json(send: Send, status: int, answer: Any, headers: Mapping[str, str]) -> None:
-    """Answer without a framework."""
-    body = to_json(answer)
-    named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    named += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": named})
-    await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""`Busy`: the few paths that are asked for a hundred times as often as all others, answered without the framework.
+"""`FastPath`: the few paths that are asked for a hundred times as often as all others, without the framework.
 
 Ranking and learning take less time than what a framework does in between for its general case. The routes are declared
 to it all the same, so that they are documented, and both call the same functions with the same checks.
@@ -12,41 +12,48 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from zoomrank.service.http.access import App, Receive, Send, send_json
+from zoomrank.service.http.asgi import App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal
+from zoomrank.service.http.known_paths import KnownPath
 from zoomrank.service.refusals import ServiceError
 
 Endpoint = Callable[..., Awaitable[Any]]
 
 
-class Route(NamedTuple):
-    """A path, what its body is, and who answers."""
+class FastRoute(NamedTuple):
+    """A path, what its body is, and the function that it is for."""
 
     path: re.Pattern[str]
     body: TypeAdapter[Any]
     endpoint: Endpoint
 
+    @classmethod
+    def to(cls, endpoint: Endpoint, known: KnownPath) -> FastRoute:
+        """The route of a path that takes JSON."""
+        body: Any = known.body
+        return cls(known.about_a_collection, TypeAdapter(body), endpoint)
 
-class Busy:
-    """Answers its own routes, and hands the rest on."""
 
-    def __init__(self, app: App, routes: list[Route]) -> None:
+class FastPath:
+    """Takes its own routes, and hands the rest on."""
+
+    def __init__(self, app: App, routes: list[FastRoute]) -> None:
         self._app = app
         self._routes = routes
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Respond to a request."""
         if scope["type"] == "http" and scope["method"] == "POST":
             path = scope["path"]
             for route in self._routes:
                 found = route.path.fullmatch(path)
                 if found is not None:
-                    await _answer(route, found.groupdict(), receive, send)
+                    await _respond(route, found.groupdict(), receive, send)
                     return
         await self._app(scope, receive, send)
 
 
-async def _answer(route: Route, names: dict[str, str], receive: Receive, send: Send) -> None:
+async def _respond(route: FastRoute, names: dict[str, str], receive: Receive, send: Send) -> None:
     body = b""
     more = True
     while more:
@@ -58,7 +65,7 @@ async def _answer(route: Route, names: dict[str, str], receive: Receive, send: S
     status = 200
     headers: dict[str, str] = {}
     try:
-        answer = await route.endpoint(route.body.validate_json(body), **names)
+        content = await route.endpoint(route.body.validate_json(body), **names)
     except (ServiceError, ValidationError) as error:
-        status, answer, headers = refusal(error)
-    await send_json(send, status, answer, headers)
+        status, content, headers = refusal(error)
+    await send_json(send, status, content, headers)

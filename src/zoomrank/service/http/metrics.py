@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from zoomrank.service.engine import Engine
-from zoomrank.service.storage import store as stored_as
+from zoomrank.service.storage.outcomes import by_word
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 
@@ -27,10 +27,8 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def count(self, path: str, status: int, seconds: float) -> None:
+    def count(self, kind: str, status: int, seconds: float) -> None:
         """One request."""
-        kind = "rank" if path.endswith("/rank") else "page" if path == "/" or path.startswith("/page/") else path
-        kind = kind.removeprefix("/v1/")
         self._requests[kind, status] += 1
         buckets = self._buckets.setdefault(kind, [0] * (len(_BOUNDS) + 1))
         buckets[bisect_left(_BOUNDS, seconds)] += 1
@@ -42,6 +40,15 @@ class Metrics:
 
     def collect(self) -> Iterable[Any]:
         """What the registry asks for."""
+        engine = self._engine
+        yield from self._of_requests()
+        yield self._of_impressions()
+        yield GaugeMetricFamily("zoomrank_learners", "Learners in memory.", value=len(engine.learners))
+        yield GaugeMetricFamily("zoomrank_learner_bytes", "Memory that they take, about.", value=engine.learners.size)
+        yield CounterMetricFamily("zoomrank_writes", "Durable writes of the log.", value=engine.journal.batches)
+        yield CounterMetricFamily("zoomrank_failed_writes", "Those that failed.", value=engine.journal.failures)
+
+    def _of_requests(self) -> Iterable[Any]:
         requests = CounterMetricFamily("zoomrank_requests", "Requests.", labels=["kind", "status"])
         for (kind, status), number in sorted(self._requests.items()):
             requests.add_metric([kind, str(status)], number)
@@ -54,25 +61,12 @@ class Metrics:
                 rows.append((bound, total))
             times.add_metric([kind], rows, self._seconds[kind])
         yield times
-        engine = self._engine
-        names = {served.id: served.name for served in engine.served.values()}
-        outcome = {
-            stored_as.SHOWN: "shown",
-            stored_as.SATISFIED: "satisfied",
-            stored_as.ABANDONED: "abandoned",
-            stored_as.UNSEEN: "unseen",
-        }
+
+    def _of_impressions(self) -> Any:
         impressions = CounterMetricFamily(
             "zoomrank_impressions", "What became of impressions.", labels=["collection", "outcome"]
         )
-        for (collection, what), number in sorted(engine.totals.items()):
-            if what in outcome and collection in names:
-                impressions.add_metric([names[collection], outcome[what]], number)
-        yield impressions
-        for name, text, value in (
-            ("zoomrank_learners", "Learners in memory.", len(engine.learners)),
-            ("zoomrank_learner_bytes", "Memory that they take, about.", engine.learners.size),
-        ):
-            yield GaugeMetricFamily(name, text, value=value)
-        yield CounterMetricFamily("zoomrank_writes", "Durable writes of the log.", value=engine.journal.batches)
-        yield CounterMetricFamily("zoomrank_failed_writes", "Those that failed.", value=engine.journal.failures)
+        for served in self._engine.collections.by_name.values():
+            for word, number in sorted(by_word(self._engine.outcomes[served.id]).items()):
+                impressions.add_metric([served.name, word], number)
+        return impressions

@@ -9,27 +9,29 @@ import numpy as np
 
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.zoom_tree import zoom_tree
-from zoomrank.service.query_learner import Counts
-from zoomrank.service.served_collection import Served
-from zoomrank.service.storage import store as stored_as
+from zoomrank.service.query_learner import QueryCounts
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.batch import STEP
+from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
 
 
-def about(engine: Engine, served: Served) -> dict[str, Any]:
+def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
     """A collection in few words."""
+    counts = by_word(engine.outcomes[served.id])
     return {
         "name": served.name,
         "documents": len(served.tree),
         "depth": served.tree.depth,
         "queries": engine.learners.queries.get(served.id, 0),
         "settings": served.settings.model_dump(),
-        "impressions": engine.totals.get((served.id, stored_as.SHOWN), 0),
-        "satisfied": engine.totals.get((served.id, stored_as.SATISFIED), 0),
-        "abandoned": engine.totals.get((served.id, stored_as.ABANDONED), 0),
+        "impressions": counts["shown"],
+        "satisfied": counts["satisfied"],
+        "abandoned": counts["abandoned"],
         "created": served.stored.created,
     }
 
 
-def documents(served: Served, offset: int, limit: int) -> dict[str, Any]:
+def documents(served: ServedCollection, offset: int, limit: int) -> dict[str, Any]:
     """Some documents, in the order of the tree."""
     positions = np.arange(min(offset, len(served.tree)), min(offset + limit, len(served.tree)))
     rows = [dict(row) for row in served.describe(positions)]
@@ -38,7 +40,7 @@ def documents(served: Served, offset: int, limit: int) -> dict[str, Any]:
     return {"documents": rows, "total": len(served.tree)}
 
 
-async def queries(engine: Engine, served: Served, offset: int, limit: int) -> dict[str, Any]:
+async def queries(engine: Engine, served: ServedCollection, offset: int, limit: int) -> dict[str, Any]:
     """The queries of a collection with what became of their impressions."""
     rows, total = await asyncio.to_thread(engine.store.queries, served.id, offset, limit)
     here = {row.id: engine.learners.get((served.id, row.query)) for row in rows}  # though they may leave meanwhile
@@ -47,7 +49,7 @@ async def queries(engine: Engine, served: Served, offset: int, limit: int) -> di
     listed = []
     for row in rows:
         live = here[row.id]
-        counts = live.counts if live is not None else Counts(**row.counts) if row.counts else Counts()
+        counts = live.counts if live is not None else QueryCounts(**row.counts) if row.counts else QueryCounts()
         if live is None and row.id in since:
             shown, satisfied, abandoned, last = since[row.id]
             counts.impressions += shown
@@ -59,11 +61,11 @@ async def queries(engine: Engine, served: Served, offset: int, limit: int) -> di
     return {"queries": listed, "total": total}
 
 
-async def query(engine: Engine, served: Served, query: str) -> dict[str, Any]:
+async def query(engine: Engine, served: ServedCollection, query: str) -> dict[str, Any]:
     """One query: what became of its impressions, and what the next visitor will see."""
     learner = await engine.known(served, query)
     ranking = learner.next_ranking(served.settings.slots)
-    reasons = learner.ranker.reasons(ranking)
+    reasons = learner.ranker.explain_arrays(ranking)
     documents = [dict(row) for row in served.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
         label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
@@ -90,44 +92,50 @@ async def query(engine: Engine, served: Served, query: str) -> dict[str, Any]:
     }
 
 
-async def tree(engine: Engine, served: Served, query: str, limit: int) -> dict[str, Any]:
+async def tree(engine: Engine, served: ServedCollection, query: str, limit: int) -> dict[str, Any]:
     """The zoom tree of a query."""
     learner = await engine.known(served, query)
     return {"nodes": zoom_tree(served, learner.ranker.state, limit)}
 
 
-async def activity(engine: Engine, served: Served | None, seconds: int, points: int) -> dict[str, Any]:
+async def activity(engine: Engine, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:
     """What became of impressions over time."""
-    step = max(stored_as.STEP, -(-seconds // points // stored_as.STEP) * stored_as.STEP)
+    step = max(STEP, -(-seconds // points // STEP) * STEP)
     count = max(1, min(points, seconds // step))
     end = int(engine.now()) // step * step + step
     start = end - count * step
-    rows = await asyncio.to_thread(
-        engine.store.activity, None if served is None else served.id, start // stored_as.STEP
-    )
-    slots = max((each.settings.slots for each in engine.served.values()), default=0)
+    rows = await asyncio.to_thread(engine.store.activity, None if served is None else served.id, start // STEP)
+    slots = max((each.settings.slots for each in engine.collections.by_name.values()), default=0)
     if served is not None:
         slots = served.settings.slots
-    outcomes = (stored_as.SHOWN, stored_as.SATISFIED, stored_as.ABANDONED)
-    series: dict[int, list[int]] = {what: [0] * count for what in (*outcomes, *range(slots))}
-    for at, what, number in rows:
-        place = (at * stored_as.STEP - start) // step
-        if 0 <= place < count and what in series:
-            series[what][place] += number
+    series = _series(rows, range(start, end, step), slots)
     return {
         "start": start,
         "step": step,
-        "impressions": series[stored_as.SHOWN],
-        "satisfied": series[stored_as.SATISFIED],
-        "abandoned": series[stored_as.ABANDONED],
+        "impressions": series["shown"],
+        "satisfied": series["satisfied"],
+        "abandoned": series["abandoned"],
         "clicks_by_slot": [series[slot] for slot in range(slots)],
     }
 
 
-def _numbers(counts: Counts) -> dict[str, Any]:
+def _series(rows: list[tuple[int, Outcome, int]], times: range, slots: int) -> dict[str | int, list[int]]:
+    """Counts of activity by what they are called and, of clicks, by their slot, per step of time."""
+    keys = ("shown", "satisfied", "abandoned", *range(slots))
+    series: dict[str | int, list[int]] = {key: [0] * len(times) for key in keys}
+    for at, outcome, count in rows:
+        place = (at * STEP - times.start) // times.step
+        if 0 <= place < len(times):
+            for key in (word_of(outcome), outcome):
+                if key in series:
+                    series[key][place] += count
+    return series
+
+
+def _numbers(counts: QueryCounts) -> dict[str, Any]:
     return {
         "impressions": counts.impressions,
-        "answered": counts.satisfied + counts.abandoned,
+        "learned": counts.satisfied + counts.abandoned,
         "satisfied": counts.satisfied,
         "abandoned": counts.abandoned,
         "last": counts.last,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.service.served_collection import Served
+from zoomrank.service.served_collection import ServedCollection
 
 _WIDEST = 24  # children of one node that are drawn; the others are drawn as one
 
 
-def zoom_tree(served: Served, state: Any, limit: int) -> list[dict[str, Any]]:
+def zoom_tree(served: ServedCollection, state: Any, limit: int) -> list[dict[str, Any]]:
     """Nodes, parents before children: the most visited parts are opened first."""
     if not hasattr(state, "gains") or not hasattr(state, "child"):  # a learner that does not count along paths
         return [_node(served, None, 0, 0, 0)]
@@ -37,7 +37,7 @@ def zoom_tree(served: Served, state: Any, limit: int) -> list[dict[str, Any]]:
     return nodes
 
 
-def _node(served: Served, parent: int | None, node: int, visits: int, clicks: int) -> dict[str, Any]:
+def _node(served: ServedCollection, parent: int | None, node: int, visits: int, clicks: int) -> dict[str, Any]:
     shape = served.tree.shape
     documents = int(shape.end_document[node]) - int(shape.first_document[node])
     return {
@@ -53,7 +53,7 @@ def _node(served: Served, parent: int | None, node: int, visits: int, clicks: in
     }
 
 
-def _others(served: Served, parent: int, state: Any, entries: Any) -> dict[str, Any]:
+def _others(served: ServedCollection, parent: int, state: Any, entries: Any) -> dict[str, Any]:
     shape, nodes = served.tree.shape, state.node[entries]
     documents = int((shape.end_document[nodes].astype(np.int64) - shape.first_document[nodes]).sum())
     visits, clicks = int(state.total[entries].sum()), int(state.gains[entries].sum())

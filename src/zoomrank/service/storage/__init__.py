@@ -1,1 +1,6 @@
-"""Where the service keeps everything: the log, snapshots, collections; in SQLite or PostgreSQL."""
+"""Where the service keeps everything: the log, snapshots, collections; in SQLite or PostgreSQL.
+
+`outcomes` what became of an impression · `events` what is written down of it · `batch` what is written together ·
+`journal` many events in one durable write · `store` what a store can do, over `tables` in a `database` ·
+`sqlite_store`, `postgres_store` the two that there are · `opening` which of them it is.
+"""

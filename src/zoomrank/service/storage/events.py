@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.rankers.ranked import Impressions
+from zoomrank.rankers.kernels import RankingArrays
+from zoomrank.service.storage.outcomes import Outcome
 
-ABANDONED, TIMED_OUT, UNSEEN, WAITING = 252, 253, 254, 255  # answers that are not a slot
 _HEAD = struct.Struct("<BB")
 _PICKS, _CHANCES = 1, 2
 
@@ -20,16 +20,11 @@ class Event(NamedTuple):
     learner: int
     number: int  # of the impression, among those of its learner
     time: float  # seconds since 1970
-    answer: int | None  # None when it is shown; then the clicked slot, or one of the above
-    shown: bytes | None  # the ranking, packed
+    outcome: Outcome  # WAITING when it is shown
+    shown: bytes | None  # the ranking, packed, when it is shown
 
 
-def is_satisfied(answer: int) -> bool:
-    """Whether somebody clicked."""
-    return answer < ABANDONED
-
-
-def pack(ranking: Impressions) -> bytes:
+def pack(ranking: RankingArrays) -> bytes:
     """One ranking in few bytes; what most rankings have in common is left out."""
     shown, pick, strategy, chance = (array[0].tolist() for array in ranking)
     flags, rows = 0, shown + strategy
@@ -44,7 +39,7 @@ def pack(ranking: Impressions) -> bytes:
     return packed
 
 
-def unpack(content: bytes) -> Impressions:
+def unpack(content: bytes) -> RankingArrays:
     """The ranking that was packed."""
     flags, slots = _HEAD.unpack_from(content)
     count = 3 if flags & _PICKS else 2
@@ -53,4 +48,4 @@ def unpack(content: bytes) -> Impressions:
     chance = np.ones((1, slots))
     if flags & _CHANCES:
         chance[0] = np.frombuffer(content, "<f8", slots, _HEAD.size + 4 * count * slots)
-    return Impressions(shown, pick, strategy, chance)
+    return RankingArrays(shown, pick, strategy, chance)

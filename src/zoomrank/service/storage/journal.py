@@ -19,8 +19,9 @@ import time
 from collections.abc import Callable
 
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.storage.batch import STEP, Batch, Snapshot, StoredLearner
 from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.store import Batch, Store
+from zoomrank.service.storage.store import Store
 
 _QUICK = 0.003  # seconds
 _TRY_AGAIN = 100  # writes after which it is tried again whether they are quick
@@ -37,7 +38,7 @@ class Journal:
         self._store = store
         self._refused = refused
         self._loop = asyncio.get_running_loop()
-        self.place = store.last("events")  # of the last event in the log
+        self._place = store.last("events")  # of the last event in the log
         self._batch = Batch()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: Batch | None = None
@@ -52,8 +53,8 @@ class Journal:
         self._thread.start()
 
     @property
-    def batch(self) -> Batch:
-        """What will be written next; add to it, then call `written`."""
+    def unwritten(self) -> Batch:
+        """What will be written next: to look at, not to change."""
         return self._batch
 
     @property
@@ -61,10 +62,32 @@ class Journal:
         """Whether nothing is being written, so that the store has all that is not in the batch."""
         return self._writing is None
 
-    def append(self, event: Event) -> None:
-        """Add an event to the batch; then call `written`."""
-        self.place += 1
-        self._batch.events.append((self.place, event))
+    # What is to be written. Then call `written`, or `flush`.
+
+    def append(self, collection: int, event: Event) -> None:
+        """Add an event to the log, and to what became of its collection's impressions."""
+        self._place += 1
+        self._batch.events.append((self._place, event))
+        self._batch.activity[collection, int(event.time) // STEP, event.outcome] += 1
+
+    def add_learner(self, learner: StoredLearner) -> None:
+        """Keep a new learner."""
+        self._batch.learners.append(learner)
+
+    def add_snapshot(self, learner: int, first: int, counts: str, content: bytes) -> None:
+        """Keep a learner as it is after all events that were appended; later ones are about impressions from one on."""
+        self._batch.snapshots.append(Snapshot(learner, self._place, first, counts, content))
+
+    def list_impressions(self, learner: int, impressions: int) -> None:
+        """Say how often a query was asked, for the order of lists."""
+        self._batch.impressions[learner] = impressions
+
+    # When it is.
+
+    async def flush(self) -> None:
+        """Wait until everything is durable, if something is not."""
+        if self._batch:
+            await self.written()
 
     def written(self) -> asyncio.Future[None]:
         """Done when all that is in the batch now is durable."""
@@ -149,8 +172,7 @@ class Journal:
     async def close(self) -> None:
         """Write what is left, and stop."""
         try:
-            if self._batch:
-                await self.written()
+            await self.flush()
         finally:
             self._closed = True
             while self._writing is not None:

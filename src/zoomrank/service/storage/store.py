@@ -1,61 +1,22 @@
-"""`Store`: where everything is kept, in SQL that SQLite and PostgreSQL both understand.
+"""`Store`: where everything is kept; what SQLite and PostgreSQL share, which is nearly all (`tables` says of what).
 
-| table | what |
-|---|---|
-| about | the version of this layout, the secret that signs impressions |
-| collections | settings and the collection file |
-| learners | the query of each learner, and how often it was asked (as of late) |
-| snapshots | the newest of each learner |
-| events | the log: append-only, in the order in which learners noted it |
-| activity | what became of impressions, per collection and ten seconds |
-
-One thread writes (`journal`), others read. A batch is one transaction: all of it is durable, or none. The log has room
-for one showing and one answer of each impression: what would apply a click twice is refused, whatever brought it about.
+One thread writes (`journal`), others read. A batch is one transaction: all of it is durable, or none.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-import threading
-from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import ABANDONED as LEFT
-from zoomrank.service.storage.events import TIMED_OUT, Event
-
-LAYOUT = 2
-STEP = 10  # seconds of one row of `activity`
-SHOWN, SATISFIED, ABANDONED, UNSEEN = -1, -2, -3, -4  # rows of `activity`; those of clicks are their slots
-_MOST_ROWS = 256  # of one statement
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS collections (
-    id {whole} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {real} NOT NULL, settings TEXT NOT NULL,
-    digest TEXT NOT NULL, content {bytes} NOT NULL);
-CREATE TABLE IF NOT EXISTS learners (
-    id {whole} PRIMARY KEY, collection {whole} NOT NULL, query TEXT NOT NULL, created {real} NOT NULL,
-    impressions {whole} NOT NULL DEFAULT 0);
-CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
-CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
-CREATE TABLE IF NOT EXISTS snapshots (
-    learner {whole} PRIMARY KEY, event {whole} NOT NULL, first {whole} NOT NULL, counts TEXT NOT NULL,
-    content {bytes} NOT NULL);
-CREATE TABLE IF NOT EXISTS events (
-    id {whole} PRIMARY KEY, learner {whole} NOT NULL, number {whole} NOT NULL, time {real} NOT NULL,
-    answer {whole}, shown {bytes});
-CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (learner, number, (answer IS NULL));
-CREATE TABLE IF NOT EXISTS activity (
-    collection {whole} NOT NULL, step {whole} NOT NULL, what {whole} NOT NULL, count {whole} NOT NULL,
-    PRIMARY KEY (collection, step, what))
-"""
+from zoomrank.service.storage.batch import Batch, Snapshot
+from zoomrank.service.storage.database import Database
+from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
+from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
 _NEWER_SNAPSHOT = (
     "ON CONFLICT (learner) DO UPDATE SET "
@@ -69,18 +30,8 @@ class StoredCollection(NamedTuple):
     id: int
     name: str
     created: float
-    settings: Settings
+    settings: str  # JSON, which whoever serves the collection understands
     digest: str
-
-
-class Snapshot(NamedTuple):
-    """A learner as it was when it was last written down whole."""
-
-    learner: int
-    event: int  # the last that it knows
-    first: int  # the first impression that later events can be about
-    counts: str | None
-    content: bytes | None  # None: it never was
 
 
 class QueryRow(NamedTuple):
@@ -92,35 +43,13 @@ class QueryRow(NamedTuple):
     counts: dict[str, Any] | None
 
 
-@dataclass
-class Batch:
-    """What is written together."""
+class Store(Database):
+    """What a service knows, in SQL."""
 
-    learners: list[tuple[int, int, str, float]] = field(default_factory=list)  # id, collection, query, created
-    events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
-    snapshots: list[Snapshot] = field(default_factory=list)
-    impressions: dict[int, int] = field(default_factory=dict)  # of a learner
-    activity: Counter[tuple[int, int, int]] = field(default_factory=Counter)
-
-    def __bool__(self) -> bool:
-        return bool(self.learners or self.events or self.snapshots or self.impressions)
-
-
-class Store(ABC):
-    """Two connections: one for the thread that writes, one for all that read."""
-
-    mark: str  # how a parameter is written
-    nearby: bool  # whether it is on this machine, so that a write may be quick
-    types: ClassVar[dict[str, str]]
-    failures: tuple[type[Exception], ...]
+    types: ClassVar[dict[str, str]]  # the words of this database for the types in `tables`
 
     def __init__(self) -> None:
-        self.renewals = 0  # of a writer that was lost: nobody knows whether what it wrote last came true
-        self._closed = False
-        self._reading = threading.Lock()
-        self._writing = threading.Lock()
-        self.writer = self.connect_writer()
-        self.reader = self.connect()
+        super().__init__()
         try:
             self._create()
         except self.failures as error:
@@ -130,57 +59,16 @@ class Store(ABC):
             self.close()
             raise
 
-    @abstractmethod
-    def connect(self) -> Any:
-        """A connection in which every statement is a transaction of its own, unless one was begun."""
-
-    def connect_writer(self) -> Any:
-        """A connection that may write: no other service has one."""
-        return self.connect()
-
-    def is_lost(self, connection: Any) -> bool:  # noqa: ARG002
-        """Whether a connection can never be used again."""
-        return False
-
-    def tidy(self) -> None:  # noqa: B027  (most have nothing to tidy)
-        """What has to be done now and then, in a thread of its own."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a write would have to wait for another."""
-        return self._writing.locked()
-
-    def close(self) -> None:
-        """Let go of everything, as soon as nobody is at it any more."""
-        with self._reading, self._writing:
-            self._closed = True
-            self.reader.close()
-            self.writer.close()
-
     def _create(self) -> None:
         cursor = self.writer.cursor()
-        for statement in _TABLES.format(**self.types).split(";"):
-            cursor.execute(statement)
+        cursor.execute(ABOUT)
         for name, value in (("layout", str(LAYOUT)), ("secret", secrets.token_hex(32))):
             cursor.execute(self._sql("INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO NOTHING"), (name, value))
         found = self.about("layout")
-        if found != str(LAYOUT):
+        if found != str(LAYOUT):  # before anything else is looked for in tables that may be others
             raise StorageError(f"The store has layout {found}; this zoomrank reads layout {LAYOUT}.")
-
-    def _sql(self, statement: str) -> str:
-        return statement.replace("?", self.mark)
-
-    def _read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with self._reading:
-            self._check_open()
-            try:
-                if self.is_lost(self.reader):
-                    self.reader = self.connect()
-                cursor = self.reader.cursor()
-                cursor.execute(self._sql(statement), tuple(parameters))
-                return list(cursor.fetchall())
-            except self.failures as error:
-                raise StorageError(f"The store cannot be read: {error}.") from error
+        for statement in statements(self.types):
+            cursor.execute(statement)
 
     def about(self, name: str) -> str:
         """One of the facts about the store."""
@@ -205,7 +93,7 @@ class Store(ABC):
                 cursor,
                 "activity",
                 [(*key, count) for key, count in sorted(batch.activity.items())],
-                "ON CONFLICT (collection, step, what) DO UPDATE SET count = activity.count + excluded.count",
+                "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = activity.count + excluded.count",
             )
             for snapshot in batch.snapshots:
                 self._insert(cursor, "snapshots", [snapshot], _NEWER_SNAPSHOT)
@@ -219,33 +107,6 @@ class Store(ABC):
             self._roll_back()
             raise
 
-    def _insert(self, cursor: Any, into: str, rows: list[tuple[Any, ...]], otherwise: str = "") -> None:
-        """Insert rows, many by one statement: between statements this thread waits for the one that owns the learners.
-
-        By powers of two, so that few different statements need to be prepared.
-        """
-        start = 0
-        while start < len(rows):
-            count = min(1 << (len(rows) - start).bit_length() - 1, _MOST_ROWS)
-            marks = ", ".join([f"({', '.join([self.mark] * len(rows[0]))})"] * count)
-            values = [value for row in rows[start : start + count] for value in row]
-            cursor.execute(f"INSERT INTO {into} VALUES {marks} {otherwise}", values)  # noqa: S608  (marks alone)
-            start += count
-
-    def _roll_back(self) -> None:
-        with suppress(*self.failures):  # it is over already, or the connection is
-            self.writer.cursor().execute("ROLLBACK")
-
-    def _renew_writer(self) -> None:
-        self._check_open()
-        if self.is_lost(self.writer):
-            self.writer = self.connect_writer()
-            self.renewals += 1
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StorageError("The store is closed.")
-
     def add_collection(self, stored: StoredCollection, content: bytes) -> None:
         """Keep a new collection."""
         with self._writing:
@@ -253,7 +114,7 @@ class Store(ABC):
                 self._renew_writer()
                 self.writer.cursor().execute(
                     self._sql("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?)"),
-                    (stored.id, stored.name, stored.created, stored.settings.model_dump_json(), stored.digest, content),
+                    (*stored, content),
                 )
             except self.failures as error:
                 raise StorageError(f"The collection was not kept: {error}.") from error
@@ -261,7 +122,7 @@ class Store(ABC):
     def collections(self) -> list[StoredCollection]:
         """All collections."""
         rows = self._read("SELECT id, name, created, settings, digest FROM collections ORDER BY id")
-        return [StoredCollection(row[0], row[1], row[2], Settings.model_validate_json(row[3]), row[4]) for row in rows]
+        return [StoredCollection(*row) for row in rows]
 
     def content(self, collection: int) -> bytes:
         """The file of a collection."""
@@ -294,7 +155,7 @@ class Store(ABC):
     def events(self, learner: int, after: int = 0, first: int = 0) -> Iterator[tuple[int, Event]]:
         """The log of a learner after a place, in its order, with places; all of it about impressions from one on."""
         rows = self._read(
-            "SELECT id, learner, number, time, answer, shown FROM events "
+            "SELECT id, learner, number, time, outcome, shown FROM events "
             "WHERE learner = ? AND number >= ? AND id > ? ORDER BY id",
             (learner, first, after),
         )
@@ -310,8 +171,9 @@ class Store(ABC):
         )
         rows = self._read(
             f"SELECT l.collection, l.query, CASE WHEN {newer} THEN 0 ELSE (SELECT e.time FROM events e "  # noqa: S608
-            "WHERE e.learner = l.id AND e.number = s.first AND e.answer IS NULL) END "
-            f"FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE s.first < l.impressions OR {newer}"
+            "WHERE e.learner = l.id AND e.number = s.first AND e.outcome = ?) END "
+            f"FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE s.first < l.impressions OR {newer}",
+            (WAITING,),
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
 
@@ -338,13 +200,13 @@ class Store(ABC):
             return {}
         among = f"l.id IN ({', '.join('?' * len(learners))})"
         rows = self._read(
-            "SELECT e.learner, SUM(CASE WHEN e.answer IS NULL THEN 1 ELSE 0 END), "
-            "SUM(CASE WHEN e.answer < ? THEN 1 ELSE 0 END), SUM(CASE WHEN e.answer IN (?, ?) THEN 1 ELSE 0 END), "
-            "MAX(CASE WHEN e.answer IS NULL THEN e.time ELSE 0 END) "
+            "SELECT e.learner, SUM(CASE WHEN e.outcome = ? THEN 1 ELSE 0 END), "
+            "SUM(CASE WHEN e.outcome < ? THEN 1 ELSE 0 END), SUM(CASE WHEN e.outcome IN (?, ?) THEN 1 ELSE 0 END), "
+            "MAX(CASE WHEN e.outcome = ? THEN e.time ELSE 0 END) "
             "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
             "JOIN events e ON e.learner = l.id AND e.number >= COALESCE(s.first, 0) "
             "WHERE " + among + " AND e.id > COALESCE(s.event, 0) GROUP BY e.learner",
-            (LEFT, LEFT, TIMED_OUT, *learners),
+            (WAITING, ABANDONED, ABANDONED, TIMED_OUT, WAITING, *learners),
         )
         return {int(row[0]): (int(row[1]), int(row[2]), int(row[3]), float(row[4])) for row in rows}
 
@@ -353,19 +215,23 @@ class Store(ABC):
         rows = self._read("SELECT collection, COUNT(*) FROM learners GROUP BY collection")
         return {int(collection): int(count) for collection, count in rows}
 
-    def totals(self) -> dict[tuple[int, int], int]:
-        """What became of all impressions, by collection."""
-        rows = self._read("SELECT collection, what, SUM(count) FROM activity GROUP BY collection, what")
-        return {(int(collection), int(what)): int(count) for collection, what, count in rows}
+    def outcomes(self) -> dict[int, Counter[Outcome]]:
+        """How often what became of the impressions of each collection."""
+        found: dict[int, Counter[Outcome]] = defaultdict(Counter)
+        for row in self._read("SELECT collection, outcome, SUM(count) FROM activity GROUP BY collection, outcome"):
+            collection, outcome, count = map(int, row)
+            found[collection][outcome] = count
+        return found
 
-    def activity(self, collection: int | None, start: int) -> list[tuple[int, int, int]]:
-        """Steps since one of them: (step, what, count)."""
+    def activity(self, collection: int | None, start: int) -> list[tuple[int, Outcome, int]]:
+        """Steps since one of them: (step, outcome, count)."""
         where = "" if collection is None else "AND collection = ?"
         rows = self._read(
-            f"SELECT step, what, SUM(count) FROM activity WHERE step >= ? {where} GROUP BY step, what",  # noqa: S608
+            f"SELECT step, outcome, SUM(count) FROM activity WHERE step >= ? {where} "  # noqa: S608
+            "GROUP BY step, outcome",
             (start,) if collection is None else (start, collection),
         )
-        return [(int(step), int(what), int(count)) for step, what, count in rows]
+        return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
 
 
 def _event(row: Sequence[Any]) -> Event:

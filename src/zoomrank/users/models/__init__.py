@@ -1,1 +1,1 @@
-"""Models of visitors, one a module."""
+"""Models of visitors, one in each module."""

@@ -1,20 +1,32 @@
 """`Independent`: every document is relevant or not for itself, as in the example of Section 5.1."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
 from zoomrank.numbers import Array
-from zoomrank.spaces import RootedTree, Space
-from zoomrank.spaces.topology import breadth_first_shape
+from zoomrank.spaces import DocumentId, RootedTree, Space
+from zoomrank.spaces.trees.shape import breadth_first_shape
 from zoomrank.users.distribution import mean_array
-from zoomrank.users.models.network import TreeNetwork
+from zoomrank.users.models.tree_network import TreeNetwork
 
 
 class Independent(TreeNetwork):
     """Visitors without correlations: a network that is a star, whose root is never relevant.
 
+    Parameters
+    ----------
+    space : Space or RootedTree
+        The documents.
+    mean : mapping, sequence or array of float
+        μ(x), by document or in the order of `space.documents`.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 5.1, the example of three documents.
+
+    Examples
+    --------
     >>> from zoomrank.spaces import FiniteMetric
     >>> space = FiniteMetric.from_function(["x1", "x2", "x3"], lambda x, y: float(x != y))
     >>> users = Independent(space, [1 / 2, 1 / 2, 1 / 3])
@@ -22,7 +34,7 @@ class Independent(TreeNetwork):
     BestRanking(['x1', 'x2'], satisfaction=0.750000)
     """
 
-    def __init__(self, space: Space | RootedTree, mean: Mapping[Any, float] | Iterable[float] | Array) -> None:
+    def __init__(self, space: Space | RootedTree, mean: Mapping[DocumentId, float] | Iterable[float] | Array) -> None:
         means = mean_array(space.documents, mean)
         shape, _ = breadth_first_shape(np.array([-1] + [0] * len(means)))
         appears = np.concatenate([[0.0], means])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from zoomrank.spaces import DocumentId, FiniteMetric, random_tree
 from zoomrank.spaces.ids import Positions
 from zoomrank.users.distribution import UserDistribution, mean_array
 from zoomrank.users.models.mixture import Mixture
-from zoomrank.users.models.network import TreeNetwork, check_theory
+from zoomrank.users.models.tree_network import TreeNetwork, check_mean_range
 
 
 class MetricNetwork(UserDistribution):
@@ -22,17 +22,30 @@ class MetricNetwork(UserDistribution):
     Means are exact. Questions about visitors who skip something have no closed form: the average is over all trees. Ask
     `frozen`, the same model over a fixed number of trees, instead; it is a mixture, and exact.
 
+    Parameters
+    ----------
+    space : FiniteMetric
+        The documents and their distances.
+    mean : mapping, sequence or array of float
+        μ(x) in (0, ½], by document or in the order of `space.documents`; L-continuous in this space.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.2, Algorithm 2.
+
+    Examples
+    --------
     >>> line = FiniteMetric.from_function([0, 1, 2, 3], lambda x, y: 0.1 * abs(x - y))
     >>> users = MetricNetwork(line, mean=[0.5, 0.4, 0.3, 0.2])
     >>> users.mean(1), round(users.frozen(trees=10, seed=0).mean(1), 12)
     (0.4, 0.4)
     """
 
-    def __init__(self, space: FiniteMetric, mean: Mapping[Any, float] | Iterable[float] | Array) -> None:
+    def __init__(self, space: FiniteMetric, mean: Mapping[DocumentId, float] | Iterable[float] | Array) -> None:
         super().__init__(space.documents)
         self.space = space
         self._mean = mean_array(space.documents, mean)
-        check_theory(space.documents, self._mean)
+        check_mean_range(space.documents, self._mean)
         excess = np.abs(self._mean[:, None] - self._mean[None, :]) - space.distance_matrix()
         x, y = np.unravel_index(int(excess.argmax()), excess.shape)
         if excess[x, y] > 1e-12:
@@ -41,17 +54,60 @@ class MetricNetwork(UserDistribution):
                 f"{space.documents[int(y)]!r} differ by {excess[x, y]:.3g} more than their distance."
             )
 
-    def mean(self, document: DocumentId | None = None) -> Any:
+    @overload
+    def mean(self) -> Array: ...
+
+    @overload
+    def mean(self, document: DocumentId) -> float: ...
+
+    def mean(self, document: DocumentId | None = None) -> Array | float:
         """μ(x), the same on every tree."""
         return self._mean.copy() if document is None else float(self._mean[self.documents.position(document)])
 
     def network(self, rng: np.random.Generator) -> TreeNetwork:
-        """One random tree and the network on it: what one visitor is drawn from."""
+        """Draw one random tree, and the network on it: what one visitor is drawn from.
+
+        Parameters
+        ----------
+        rng : Generator
+            Where chance comes from.
+
+        Returns
+        -------
+        TreeNetwork
+            The network. Its documents may come in another order.
+
+        Examples
+        --------
+        >>> line = FiniteMetric.from_function([0, 1, 2], lambda x, y: 0.1 * abs(x - y))
+        >>> MetricNetwork(line, mean=[0.5, 0.4, 0.3]).network(np.random.default_rng(1))
+        TreeNetwork(3 documents)
+        """
         tree = random_tree(self.space, rng)
         return TreeNetwork(tree, self._mean[self.documents.positions(tree.documents)], extension="lipschitz")
 
     def frozen(self, trees: int, seed: Seed = None) -> Mixture:
-        """The same model over this many random trees, drawn once: exact in everything, compiled for clicks."""
+        """Build the same model over a fixed number of random trees: exact in everything, compiled for clicks.
+
+        Parameters
+        ----------
+        trees : int
+            How many trees to draw.
+        seed : int, Generator or None
+            Where chance begins.
+
+        Returns
+        -------
+        Mixture
+            A network on each of the trees, with equal shares.
+
+        Examples
+        --------
+        >>> line = FiniteMetric.from_function([0, 1, 2], lambda x, y: 0.1 * abs(x - y))
+        >>> users = MetricNetwork(line, mean=[0.5, 0.4, 0.3]).frozen(trees=20, seed=0)
+        >>> len(users.components), round(users.satisfaction([0]), 12)
+        (20, 0.5)
+        """
         if trees < 1:
             raise ParameterError(f"{trees} trees are too few.")
         rng = np.random.default_rng(seed)
@@ -80,7 +136,7 @@ class MetricNetwork(UserDistribution):
         self._refuse()
 
     @property
-    def state(self) -> Any:
+    def state(self) -> NoReturn:
         """Refused: a fresh tree for each visitor has no compiled form."""
         self._refuse()
 

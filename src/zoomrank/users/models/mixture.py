@@ -15,12 +15,30 @@ from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds, Positions
 from zoomrank.users.distribution import UserDistribution
 from zoomrank.users.first_click import ForestState, whole_relevance
-from zoomrank.users.models.network import TreeNetwork, forest_state, orbits
+from zoomrank.users.models.tree_network import TreeNetwork
+from zoomrank.users.networks.forest import forest_state
+from zoomrank.users.networks.symmetries import orbits
 
 
 class Mixture(UserDistribution):
     """Visitors from several distributions over the same documents, with given shares.
 
+    Parameters
+    ----------
+    components : sequence of UserDistribution
+        The distributions.
+    shares : sequence of float
+        The share of visitors that comes from each; they add up to 1.
+    documents : DocumentIds, optional
+        The order in which documents are numbered; that of the first component, if left out.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.3: where all components are conditionally L-continuous, so
+    is their mixture.
+
+    Examples
+    --------
     >>> from zoomrank.spaces import DocumentTree
     >>> tree = DocumentTree.exponential(depth=1, branching=2)
     >>> cats, dogs = (TreeNetwork(tree, mean) for mean in ([0.5, 0.1], [0.1, 0.5]))

@@ -23,11 +23,11 @@ async function call(path, signal, body) {
   }
   const response = await fetch(`v1/${path}`, request).catch((error) => {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, "The service does not answer. Check that it is running, then try again.");
+    throw new ApiError(0, "The service does not respond. Check that it is running, then try again.");
   });
-  const answer = await response.json().catch(() => null);
-  if (response.ok && answer !== null) return answer;
-  throw new ApiError(response.status, answer?.message ?? `The service answered ${response.status} and did not say why. Its log knows more.`);
+  const content = await response.json().catch(() => null);
+  if (response.ok && content !== null) return content;
+  throw new ApiError(response.status, content?.message ?? `The service responded with ${response.status} and did not say why. Its log knows more.`);
 }
 
 const within = (name, rest) => `collections/${encodeURIComponent(name)}/${rest}`;

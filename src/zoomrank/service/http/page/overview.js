@@ -61,12 +61,12 @@ function showCards(state, collections) {
 }
 
 function card({ name, documents, queries, impressions, satisfied, abandoned, settings }, chosen) {
-  const answered = satisfied + abandoned;
+  const learned = satisfied + abandoned;
   return make("li", { class: chosen ? "card chosen" : "card" },
     link(name, collectionRoute(name), { class: "title", key: name, "aria-current": chosen ? "true" : undefined }),
     quiet(`${plural(documents, "document")}, ${plural(queries, "query", "queries")}, ${plural(settings.slots, "slot")}`),
     make("p", {}, plural(impressions, "impression")),
-    answered ? meter(satisfied / answered, `${percent(satisfied, answered)} satisfied`) : quiet("no answers yet"),
+    learned ? meter(satisfied / learned, `${percent(satisfied, learned)} satisfied`) : quiet("no feedback yet"),
     link("Playground", playRoute(name), { key: `${name} play` }));
 }
 
@@ -92,9 +92,9 @@ export function slotTable(clicks, examined) {
 }
 
 function showQueries(state, name, { queries, total }) {
-  const rows = queries.map(({ query, impressions, satisfied, answered, last }) => [
+  const rows = queries.map(({ query, impressions, satisfied, learned, last }) => [
     link(query, queryRoute(name, query), { key: query, test: "query-link" }),
-    count(impressions), percent(satisfied, answered), ago(last)]);
+    count(impressions), percent(satisfied, learned), ago(last)]);
   const more = () => {
     state.limit += MORE_QUERIES;
     state.look();

@@ -45,7 +45,7 @@ function makeParts(state) {
   return {
     hint: quiet(),
     ranking: make("ol", { class: "ranking play", test: "play-ranking" }),
-    none: button("None of these", () => answer(state, null), { test: "play-none" }),
+    none: button("None of these", () => giveFeedback(state, null), { test: "play-none" }),
     tastes: make("fieldset", { test: "play-tastes" }, quiet("Reading the categories…")),
     start: button("Start", () => start(state), { class: "primary", test: "play-start" }),
     pause: button("Pause", () => pause(state), { test: "play-pause" }),
@@ -137,10 +137,10 @@ async function nextVisitor({ simulation, signal }) {
   simulation.asking = false;
 }
 
-async function answer(state, clicked) {
+async function giveFeedback(state, clicked) {
   if (!state.simulation.waiting || state.simulation.busy) return;
   try {
-    await state.simulation.answer(clicked);
+    await state.simulation.giveFeedback(clicked);
     clearProblem();
     say("Learned. This is what the next visitor sees.");
   } catch (error) {
@@ -187,7 +187,7 @@ function shownDocument(state, item, slot) {
   const taste = nearestTaste(simulation.tastes, path);
   const colour = taste ? ` taste-${taste.index}${taste.levels ? " near" : ""}` : "";
   return make("li", {}, make("button", {
-    type: "button", class: `document${colour}`, test: "play-document", key: `slot ${slot}`, "data-id": item.id, disabled: simulation.busy, onclick: () => answer(state, item.id),
+    type: "button", class: `document${colour}`, test: "play-document", key: `slot ${slot}`, "data-id": item.id, disabled: simulation.busy, onclick: () => giveFeedback(state, item.id),
   }, make("span", {}, make("span", { class: "title" }, item.title || item.id), make("span", { class: "quiet" }, trail(path))), taste && badge(taste)));
 }
 

@@ -28,23 +28,23 @@ export function queryPage(page, { collection, query }, signal) {
 
   const changed = changes();
   keepFresh(async () => {
-    const [answer, { nodes }] = await Promise.all([api.query(collection, query, signal), api.tree(collection, query, MOST_NODES, signal)]);
+    const [found, { nodes }] = await Promise.all([api.query(collection, query, signal), api.tree(collection, query, MOST_NODES, signal)]);
     body.hidden = false;
     tree.show(nodes);
-    if (!changed(answer)) return;
-    nothing.hidden = answer.impressions > 0;
-    refill(figures, keyNumbers(answer));
-    refill(ranking, answer.ranking.map(rankedDocument));
-    refill(slots, slotTable(answer.clicks_by_slot, answer.examined_by_slot));
+    if (!changed(found)) return;
+    nothing.hidden = found.impressions > 0;
+    refill(figures, keyNumbers(found));
+    refill(ranking, found.ranking.map(rankedDocument));
+    refill(slots, slotTable(found.clicks_by_slot, found.examined_by_slot));
   }, signal);
 }
 
-function keyNumbers({ impressions, satisfied, answered, abandoned, waiting, unseen }) {
+function keyNumbers({ impressions, satisfied, learned, abandoned, waiting, unseen }) {
   return [
     figure("impressions", count(impressions), "query-impressions"),
-    figure("satisfied", `${count(satisfied)} (${percent(satisfied, answered)})`, "query-satisfied"),
+    figure("satisfied", `${count(satisfied)} (${percent(satisfied, learned)})`, "query-satisfied"),
     figure("left without a click", count(abandoned), "query-abandoned"),
-    figure("waiting", count(waiting), "query-waiting", "No answer yet"),
+    figure("waiting", count(waiting), "query-waiting", "No feedback yet"),
     unseen ? figure("not looked at", count(unseen), "query-unseen") : null,
   ];
 }

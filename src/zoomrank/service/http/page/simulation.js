@@ -5,7 +5,7 @@ import { showProblem } from "./messages.js";
 import { drawTaste, nearestTaste, visit } from "./tastes.js";
 
 const BEAT = 500; // milliseconds from one batch to the next
-const GROUP = 10; // visitors who answer together: the fewer, the sooner is learned
+const GROUP = 10; // visitors whose feedback is sent together: the fewer, the sooner is learned
 const AT_ONCE = 5; // requests; browsers hold back more
 const RECENT = 100; // visitors in the moving share
 const MOST = 600; // points and columns of the pictures
@@ -14,7 +14,7 @@ export class Simulation extends EventTarget {
   tastes = [];
   speed = 1;
   running = false;
-  busy = false; // until the last answers are in
+  busy = false; // until the last feedback is in
   visitors = 0;
   satisfied = 0;
   recent = [];
@@ -59,14 +59,14 @@ export class Simulation extends EventTarget {
     this.changed();
   }
 
-  /** A ranking for a person, kept until it is answered. */
+  /** A ranking for a person, kept until it has feedback. */
   async ask() {
     this.waiting ??= await api.rank(this.collection, this.query);
     this.show(this.waiting.documents);
     this.changed();
   }
 
-  async answer(clicked) {
+  async giveFeedback(clicked) {
     const { impression } = this.waiting;
     this.waiting = undefined; // also if this fails: it would fail again
     await api.feedback(impression, clicked);
@@ -78,9 +78,9 @@ export class Simulation extends EventTarget {
     const { tastes } = this;
     const rankings = await this.rankings(visitors);
     const who = rankings.map(() => drawTaste(tastes));
-    const answers = rankings.map(({ impression, documents }, index) => ({ impression, clicked: visit(tastes[who[index]], documents, this.pathOf) }));
-    const { results } = await api.feedbackBatch(answers);
-    results.forEach(({ error }, index) => error || this.count(who[index], answers[index].clicked !== null));
+    const feedback = rankings.map(({ impression, documents }, index) => ({ impression, clicked: visit(tastes[who[index]], documents, this.pathOf) }));
+    const { results } = await api.feedbackBatch(feedback);
+    results.forEach(({ error }, index) => error || this.count(who[index], feedback[index].clicked !== null));
     this.show(rankings.at(-1).documents);
     this.note();
     const refused = results.find(({ error }) => error);

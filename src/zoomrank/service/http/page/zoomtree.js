@@ -23,9 +23,9 @@ export function zoomTree() {
   return { element, show: (nodes) => show(tree, nodes) };
 }
 
-function show(tree, answer) {
-  if (!answer.length || !tree.changed(answer)) return;
-  const nodes = lasting(answer);
+function show(tree, found) {
+  if (!found.length || !tree.changed(found)) return;
+  const nodes = lasting(found);
   // Siblings keep their order: boxes grow but do not jump.
   tree.nodes = nodes.sort((a, b) => a.others - b.others || a.place - b.place);
   tree.known = new Map(nodes.map((node) => [node.id, node]));
@@ -36,7 +36,7 @@ function show(tree, answer) {
   render(tree);
 }
 
-/** Numbers may be others in every answer; the names on the way to a node stay. */
+/** Numbers may be others in every response; the names on the way to a node stay. */
 function lasting(nodes) {
   const ids = new Map();
   const taken = new Set();

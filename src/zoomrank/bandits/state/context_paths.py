@@ -1,0 +1,150 @@
+"""What several bandits know of the documents above a slot: their root paths, and the correlation rule along them.
+
+The correlation rule caps an index by `max over x in u of D(x, S)`, with S the documents shown above: nobody who
+skipped S likes anything close to it much. The cap is one number for every subtree that hangs off the root paths of
+S, namely the width of the node where it does; only subtrees on those paths need a look of their own. The documents
+above are the bits of a mask.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.compiled import Scalar, inlined
+from zoomrank.numbers import Array
+from zoomrank.spaces import DocumentTree
+
+LARGEST_CONTEXT = 62  # documents above a slot: they are the bits of a mask
+
+
+class ContextScratch(NamedTuple):
+    """Root paths of the documents above, and a stack to look along them."""
+
+    path: Array  # path[j, d] is the ancestor of document j at depth d
+    path_leaf: Array  # the leaf that row j was made for
+    value: Array  # of each child of an entry
+    below: Array  # which documents are below each child of an entry
+    inner: Array  # the same, for an entry further down
+    stack_entry: Array  # entries yet to be looked at,
+    stack_depth: Array  # their depth,
+    stack_mask: Array  # and which documents are below them
+
+
+def largest_context(slots: int) -> int:
+    """How many documents there may be above a slot; a bandit that is used alone is told by its user."""
+    return LARGEST_CONTEXT if slots == 1 else slots
+
+
+def fresh_context_scratch(tree: DocumentTree, slots: int, widest: int) -> ContextScratch:
+    """Room to look at the context of any slot."""
+    documents = largest_context(slots)
+    stack = documents * (tree.depth + 2)
+    return ContextScratch(
+        path=np.zeros((documents, tree.depth + 1), np.uint32),
+        path_leaf=np.full(documents, tree.nodes, np.int64),
+        value=np.zeros(max(widest, 1)),
+        below=np.zeros(max(widest, 1), np.int64),
+        inner=np.zeros(max(widest, 1), np.int64),
+        stack_entry=np.zeros(stack, np.int64),
+        stack_depth=np.zeros(stack, np.int64),
+        stack_mask=np.zeros(stack, np.int64),
+    )
+
+
+@inlined
+def remember_paths(state: Any, shown: Array, above: Scalar) -> None:
+    """Write down the root path of each document above, unless it is there already."""
+    for row in range(np.uint64(above)):
+        document = np.uint64(shown[row])
+        node = state.leaf[document]
+        if state.path_leaf[row] != node:
+            state.path_leaf[row] = node
+            depth = np.uint64(state.leaf_depth[document])
+            for below in range(depth + np.uint64(1), np.uint64(state.path.shape[1])):
+                state.path[row, below] = node  # a leaf stays itself however deep others go
+            while depth > 0:
+                state.path[row, depth] = node
+                node = state.parent[node]
+                depth -= np.uint64(1)
+            state.path[row, 0] = 0
+
+
+@inlined
+def documents_below(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
+    """Which of the documents in the mask lie below a node of this depth."""
+    below = 0
+    row = 0
+    while mask >> row:
+        if (mask >> row) & 1 and state.path[row, depth] == node:
+            below |= 1 << row
+        row += 1
+    return below
+
+
+@inlined
+def share_out(state: Any, below: Array, node: Scalar, depth: Scalar, mask: Scalar) -> None:
+    """Write down which of the documents in the mask lie below each child of a node of this depth."""
+    place = np.uint64(node)
+    start = np.uint64(state.child_start[place])
+    for step in range(np.uint64(state.child_start[place + np.uint64(1)]) - start):
+        below[step] = 0
+    row, level = np.uint64(0), np.uint64(depth + 1)
+    left = mask
+    while left:
+        if left & 1:
+            below[np.uint64(state.path[row, level]) - start] |= 1 << np.int64(row)
+        left >>= 1
+        row += np.uint64(1)
+
+
+@inlined
+def farthest_from(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
+    """Compute max over x below the node of D(x, S), where the documents of S in the mask lie below it.
+
+    That is the width of the widest node on their paths that has a child without any of them.
+    """
+    farthest = 0.0
+    row = 0
+    while mask >> row:
+        if (mask >> row) & 1:
+            at, level = np.int64(node), depth
+            while state.child_start[at] != state.child_start[at + 1]:
+                here = documents_below(state, at, level, mask)
+                held = 0
+                for child in range(state.child_start[at], state.child_start[at + 1]):
+                    if documents_below(state, child, level + 1, here) != 0:
+                        held += 1
+                if held < np.int64(state.child_start[at + 1]) - np.int64(state.child_start[at]):
+                    farthest = max(farthest, state.width[at])
+                    break
+                level += 1
+                at = np.int64(state.path[row, level])
+        row += 1
+    return farthest
+
+
+@inlined
+def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
+    """The place of a value that attains the top among the first few, uniformly where several do."""
+    ties = 0
+    for step in range(np.uint64(fan)):
+        if value[step] == top:
+            ties += 1
+    skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
+    chosen = np.uint64(0)
+    while value[chosen] != top or skip > 0:
+        if value[chosen] == top:
+            skip -= 1
+        chosen += np.uint64(1)
+    return chosen
+
+
+def correlation_cap(tree: DocumentTree, node: int, above: Array) -> float:
+    """Compute max over x below the node of D(x, S) by its definition; infinite for an empty S."""
+    if len(above) == 0:
+        return float("inf")
+    below = slice(int(tree.shape.first_document[node]), int(tree.shape.end_document[node]))
+    nearest = np.min([tree.distances(tree.documents[int(y)])[below] for y in above], axis=0)
+    return float(nearest.max())

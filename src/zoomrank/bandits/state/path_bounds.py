@@ -1,0 +1,171 @@
+"""What may be hoped for in each visited subtree: the bounds of path zooming, kept up to date along paths.
+
+After feedback only counts along the root paths of the examined documents change. Bounds are computed again where
+visits have grown by an eighth: at first at every visit, later rarely.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.state.visited import with_room
+from zoomrank.compiled import Scalar, compiled, inlined
+from zoomrank.numbers import Array
+
+TABLE = 4096  # logarithms that are looked up
+LOG_2 = float(np.log(2.0))
+
+
+class PathBounds(NamedTuple):
+    """What may be hoped for, beside the counts of `VisitCounts`."""
+
+    worth: Array  # [entry, slot]: I(u), as it was when it was last looked at
+    bound: Array  # [entry, slot]: B(u), what is at most to be expected of its best document
+    favourite: Array  # [entry, slot]: the child with the best bound; 0 if there are several
+    due: Array  # [entry]: the visits at which its children's bounds are computed again
+
+
+def fresh_bounds(room: int, slots: int) -> PathBounds:
+    """Anything may be hoped of what was never seen."""
+    hopes = np.full((room, slots), np.inf, np.float32)
+    return PathBounds(hopes, hopes.copy(), np.zeros(hopes.shape, np.uint32), np.zeros(room, np.uint32))
+
+
+def more_bounds(state: Any, room: int) -> dict[str, Array]:
+    """The same bounds with room for more entries, of which anything may be hoped."""
+    hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
+    return hopes | {name: with_room(getattr(state, name), room) for name in ("favourite", "due")}
+
+
+def table_of_logarithms() -> Array:
+    """Logarithms of 1, 2, 3, …"""
+    return np.asarray(np.log(np.maximum(np.arange(TABLE), 1)))
+
+
+@inlined
+def upper_bound(mean: Scalar, visits: Scalar, confidence: Scalar) -> Scalar:
+    """Bound a chance of clicks from above; in closed form, from kl(p, q) ≥ (q - p)² / 2q."""
+    a = confidence / visits
+    return min(1.0, mean + a + np.sqrt(a * a + 2.0 * mean * a))
+
+
+@inlined
+def _evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
+    """The visits and clicks that count in a slot: its own, and some that are lent by the others."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    plays, clicks = np.float64(state.plays[at, column]), np.float64(state.clicks[at, column])
+    others = np.float64(state.total[at]) - plays
+    if others > 0.0:
+        lent = min(state.borrow, others)
+        clicks += lent * (np.float64(state.gains[at]) - clicks) / others
+        plays += lent
+    return plays, clicks
+
+
+@inlined
+def _logarithm(state: Any, visits: Scalar) -> Scalar:
+    """The natural logarithm, of a number of visits, to three digits or more: by a table, which is much faster."""
+    at, doublings = np.uint64(visits), 0.0
+    while at >= np.uint64(TABLE):
+        at >>= np.uint64(4)
+        doublings += 4.0
+    return state.logarithm[at] + LOG_2 * doublings
+
+
+@inlined
+def _documents(state: Any, node: Scalar) -> Scalar:
+    """How many documents a node has below it, eligible or not."""
+    return np.uint64(state.end_document[np.uint64(node)]) - np.uint64(state.first_document[np.uint64(node)])
+
+
+@inlined
+def _look_again(
+    state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
+) -> None:
+    """Compute I(u), a bound and a share of the width, from the visits that count and those of its parent."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    plays, clicks = evidence
+    if at != 0:
+        plays += state.prior
+        clicks += state.prior * around[1] / max(around[0], 1.0)
+    bound = np.inf  # what only slots have shown that do not count is as good as unseen
+    if plays >= 1.0:
+        above = state.node[np.uint64(state.up[at])]
+        part = (
+            _logarithm(state, _documents(state, above)) - _logarithm(state, _documents(state, state.node[at])) - LOG_2
+        )
+        surplus = max(0.0, _logarithm(state, around[0]) - _logarithm(state, plays) - part)
+        bound = upper_bound(clicks / plays, plays, state.confidence * (1.0 + state.growth * surplus))
+    state.worth[at, column] = bound + state.optimism * state.width[np.uint64(state.node[at])]
+
+
+@inlined
+def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
+    """Compute B(u) of an entry from what is known of it and its children; says whether that was news."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    top, favourite = np.inf, np.uint64(0)
+    first = np.uint64(state.child[at])
+    if first != 0:
+        top, favourite = state.bound[first, column], first
+        for step in range(np.uint64(1), np.uint64(state.fan[at])):
+            value = state.bound[first + step, column]
+            if value > top:
+                top, favourite = value, first + step
+            elif value == top:
+                favourite = np.uint64(0)
+        state.favourite[at, column] = favourite
+    value = min(state.worth[at, column], top)
+    changed = value != state.bound[at, column]
+    state.bound[at, column] = value
+    return changed
+
+
+@inlined
+def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar]) -> None:
+    """Look again at the children of an entry."""
+    first = np.uint64(state.child[np.uint64(entry)])
+    if first != 0:
+        for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
+            _look_again(state, child, slot, _evidence(state, child, slot), around)
+            _rebound(state, child, slot)
+
+
+@inlined
+def rebound_path(state: Any, entry: Scalar) -> None:
+    """Compute B(u) anew from an entry up to the root: of those, and the children of those, whose visits have grown by
+    an eighth since that was last done, and of whatever is above a change.
+    """
+    at, last, some, going = np.uint64(entry), np.uint64(0), False, True
+    while going:
+        if state.total[at] >= state.due[at]:
+            last, some = at, True
+        going = at != 0
+        at = np.uint64(state.up[at])
+    if some:
+        for slot in range(np.uint64(state.bound.shape[1])):
+            at, waiting, going = np.uint64(entry), True, True
+            while going:
+                if waiting and state.total[at] >= state.due[at]:
+                    evidence = _evidence(state, at, slot)
+                    _look_below(state, at, slot, evidence)
+                    _look_again(state, at, slot, evidence, _evidence(state, state.up[at], slot))
+                waiting = waiting and at != last
+                changed = _rebound(state, at, slot)
+                going = at != 0 and (waiting or changed)
+                at = np.uint64(state.up[at])
+        at, going = np.uint64(entry), True
+        while going:
+            if state.total[at] >= state.due[at]:
+                state.due[at] = state.total[at] + (state.total[at] >> np.uint32(3)) + np.uint32(1)
+            going = at != last
+            at = np.uint64(state.up[at])
+
+
+@compiled
+def rebound_all(state: Any) -> None:
+    """Compute every B(u) anew, children before parents."""
+    for back in range(state.filled[0]):
+        for slot in range(state.bound.shape[1]):
+            _rebound(state, state.filled[0] - 1 - back, slot)

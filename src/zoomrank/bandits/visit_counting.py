@@ -1,0 +1,69 @@
+"""`VisitCounting`: what bandits have in common that count visits along paths, in all slots (`state/visited.py`).
+
+A strategy is an entry: the smallest subtree that is told apart. Such a bandit goes on for ever, can be restricted to
+eligible documents, and takes new documents in: they join the subtrees that they are in.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits.interface import Bandit, Strategy
+from zoomrank.bandits.state.context_paths import ContextScratch, correlation_cap
+from zoomrank.bandits.state.visited import entry_of, growth, more_visited, roomier, transplant
+from zoomrank.compiled import Scalar
+from zoomrank.numbers import Array
+from zoomrank.spaces import DocumentTree
+
+
+def subtree_of_entry(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
+    """The body of `subtree`."""
+    return np.int64(state.node[strategy])
+
+
+def entries_fit(state: Any) -> Scalar:
+    """Whether another visit fits, whatever it visits: the body of `roomy`."""
+    return state.filled[0] + state.plays.shape[1] * state.widest <= len(state.node)
+
+
+class VisitCounting(Bandit):
+    """A bandit whose state is `VisitCounts`, and what follows from those."""
+
+    anytime = True
+    restrictable = True
+    growable = True
+    not_saved = Bandit.not_saved | frozenset(ContextScratch._fields)
+    correlated: bool
+
+    @abstractmethod
+    def fresh_state(self, slots: int, more: int = 0) -> Any:
+        """Nothing seen but that there is a root; room for so many entries more."""
+
+    @abstractmethod
+    def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
+        """How uncertain the mean of an entry is, and its index."""
+
+    def carry_over(self, state: Any, grown: Any, origin: Array) -> None:
+        """Take along what there is beside counts; `origin` says which entry each of the grown state was."""
+
+    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
+        """The same counts; new documents join the subtrees that they are in."""
+        moved = type(self)(tree, **self.settings)
+        grown = moved.fresh_state(state.plays.shape[1], len(state.node) + len(tree) - len(self.tree))
+        moved.carry_over(state, grown, transplant(state, grown, growth(tree)))
+        return moved, grown
+
+    def larger(self, state: Any) -> Any:
+        """Room for more entries."""
+        return state._replace(**more_visited(state, roomier(state)))
+
+    def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
+        """The smallest subtree that was told apart and holds the document, with the visits of this slot."""
+        entry = int(entry_of(state, document))
+        node, plays, clicks = int(state.node[entry]), int(state.plays[entry, slot]), int(state.clicks[entry, slot])
+        radius, index = self.belief(state, entry, slot)
+        cap = correlation_cap(self.tree, node, above if self.correlated else above[:0])
+        return Strategy(node, plays, clicks, radius, index, cap)

@@ -1,0 +1,63 @@
+"""Many strings as two arrays: all their UTF-8 bytes in a row, and where each one ends.
+
+A million titles as Python strings are a million objects to make on loading. As two arrays they are mapped from the file
+and decoded one at a time, when somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from zoomrank.errors import FileFormatError
+from zoomrank.numbers import Array
+
+_PIECE = 1 << 16
+
+
+class PackedStrings(Sequence[str]):
+    """A sequence of strings, decoded when asked for.
+
+    >>> strings = PackedStrings.packed(["owl", "", "pike"])
+    >>> strings[2], len(strings), list(strings)
+    ('pike', 3, ['owl', '', 'pike'])
+    """
+
+    def __init__(self, letters: Array, ends: Array) -> None:
+        self.letters = letters  # bytes
+        self.ends = ends  # string i is letters[ends[i] : ends[i + 1]]
+
+    @classmethod
+    def packed(cls, strings: Iterable[str]) -> PackedStrings:
+        """Pack strings into two arrays."""
+        pieces = [string.encode("utf-8", "surrogatepass") for string in strings]
+        ends = np.zeros(len(pieces) + 1, np.int64)
+        np.cumsum([len(piece) for piece in pieces], out=ends[1:])
+        return cls(np.frombuffer(b"".join(pieces), np.uint8), ends)
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        return _decoded(bytes(self.letters[self.ends[at] : self.ends[at + 1]]), at)
+
+    def __iter__(self) -> Iterator[str]:
+        """Piece by piece: a million ids, asked for one by one, take most of the time of loading."""
+        for first in range(0, len(self), _PIECE):
+            ends = self.ends[first : first + _PIECE + 1].tolist()
+            letters = bytes(self.letters[ends[0] : ends[-1]])
+            for at, (start, end) in enumerate(pairwise(ends), start=first):
+                yield _decoded(letters[start - ends[0] : end - ends[0]], at)
+
+
+def _decoded(letters: bytes, at: int) -> str:
+    try:
+        return letters.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"String {at} of this file is damaged: it is not UTF-8.") from error

@@ -1,0 +1,309 @@
+"""Documents from files: taxonomies, tables and vectors, in the formats that people have them in.
+
+| ending | what |
+|---|---|
+| `.csv`, `.tsv` | a table with a line of column names; TSV has no quotes |
+| `.jsonl`, `.ndjson` | an object on each line |
+| `.parquet` | a table; vectors are a column of lists |
+| `.npy` | vectors, mapped rather than read |
+| `.txt` and others | a taxonomy: `A > B > C` on each line, or `id : A > B > C`; `#` begins a comment |
+
+Columns are found by their usual names, or by those that `columns={"id": "sku"}` gives.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoomrank.errors import DuplicateDocumentError, MissingExtraError, SourceError
+from zoomrank.numbers import Array
+
+PathLike = str | os.PathLike[str]
+Table = dict[str, list[Any]]  # from what a column means (id, title, url, text, path, vector) to its values
+
+USUAL_NAMES = {
+    "id": ("id", "docid", "documentid", "key", "gid", "sku"),
+    "title": ("title", "name", "heading", "label"),
+    "url": ("url", "link", "href", "uri"),
+    "text": ("text", "snippet", "body", "content", "abstract", "description"),
+    "path": ("path", "category", "categorypath", "categories", "taxonomy", "breadcrumb"),
+    "vector": ("vector", "embedding", "vectors", "embeddings"),
+}
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_LONGEST_FIELD = 1 << 27
+
+
+def read_table(path: PathLike, columns: Mapping[str, str] | None = None, needs: Iterable[str] = ("id",)) -> Table:
+    """Read what a table (CSV, TSV, JSONL or Parquet) says of documents.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column is which where names are unusual, such as `{"id": "sku"}`.
+    needs : iterable of str
+        Which of id, title, url, text, path and vector must be there.
+
+    Returns
+    -------
+    dict of str to list
+        The columns that were found, by what they mean.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "documents.csv")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write("sku,name\\nowl,Owls\\npike,Pikes\\n")
+    ...     read_table(file, columns={"id": "sku"})
+    {'id': ['owl', 'pike'], 'title': ['Owls', 'Pikes']}
+    """
+    file, names, read = read_columns(path)
+    found = chosen_columns(file, names, columns or {}, USUAL_NAMES, needs)
+    table = {meaning: read[name] for meaning, name in found.items()}
+    if not any(table.values()):
+        raise SourceError(f"{path} is empty: it has no documents.")
+    for meaning in ("title", "url", "text"):
+        if meaning in table:
+            table[meaning] = ["" if value is None else str(value) for value in table[meaning]]
+    if "id" in table:
+        table["id"] = _ids(file, table["id"])
+    return table
+
+
+def read_columns(path: PathLike) -> tuple[Path, list[str], Table]:
+    """Read any table as it is: the file, the names of its columns, and what is in them."""
+    file = existing(path)
+    kind = file.suffix.lower()
+    if kind == ".parquet":
+        return file, *_parquet(file)
+    if kind in (".csv", ".tsv"):
+        return file, *_delimited(file, "\t" if kind == ".tsv" else ",")
+    if kind in (".jsonl", ".ndjson"):
+        return file, *_objects(file)
+    raise SourceError(f"{path} is not a table that can be read: give a .csv, .tsv, .jsonl or .parquet file.")
+
+
+def read_taxonomy(path: PathLike, columns: Mapping[str, str] | None = None) -> Table:
+    """Read a taxonomy from a table, or from a text file with a path on each line.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Lines of a text file are `Animals > Birds`, or `id : Animals > Birds`.
+    columns : mapping of str to str, optional
+        Which column of a table is which where names are unusual, such as `{"path": "shelf"}`.
+
+    Returns
+    -------
+    dict of str to list
+        Always a "path" for each document, and whatever else the file says of it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "taxonomy.txt")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write("owl : Animals > Birds\\npike : Animals > Fish\\n")
+    ...     read_taxonomy(file)
+    {'id': ['owl', 'pike'], 'path': ['Animals > Birds', 'Animals > Fish']}
+    """
+    file = existing(path)
+    if not is_text(path):
+        table = read_table(path, columns, needs=("path",))
+        for row, steps in enumerate(table["path"]):
+            if not isinstance(steps, str | list) or not steps:
+                raise SourceError(f"{path} has no path in row {row + 1}.")
+        return table
+    ids, paths = [], []
+    for _, line in _lines(file):
+        before, colon, after = line.partition(" : ")
+        ids.append(before.strip() if colon and " > " not in before else None)
+        paths.append((after if ids[-1] is not None else line).strip())
+    if not paths:
+        raise SourceError(f"{path} is empty: it has no paths.")
+    named = sum(document is not None for document in ids)
+    if 0 < named < len(ids):
+        raise SourceError(f"{path} has an id in {named} of {len(ids)} lines; give one in all of them or in none.")
+    return {"id": _ids(file, ids), "path": paths} if named else {"path": paths}
+
+
+def read_vectors(path: PathLike, columns: Mapping[str, str] | None = None) -> tuple[Array, Table]:
+    """Read vectors from a `.npy` or Parquet file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column of a Parquet file is which where names are unusual, such as `{"vector": "embedding"}`.
+
+    Returns
+    -------
+    vectors : ndarray
+        A row for each document.
+    table : dict of str to list
+        What else the file says of them: nothing, if it is a `.npy` file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(os.path.join(folder, "vectors.npy"), np.eye(2))
+    ...     vectors, _ = read_vectors(os.path.join(folder, "vectors.npy"))
+    >>> vectors.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    file = existing(path)
+    if file.suffix.lower() == ".npy":
+        try:
+            return np.load(file, mmap_mode="r", allow_pickle=False), {}
+        except (ValueError, EOFError) as error:
+            raise SourceError(f"{path} is not a NumPy array that can be read: {error}") from error
+    if file.suffix.lower() != ".parquet":
+        raise SourceError(f"{path} has no vectors that can be read: give a .npy or .parquet file.")
+    table = read_table(path, columns, needs=("vector",))
+    rows = table.pop("vector")
+    sizes = {None if row is None else len(row) for row in rows}
+    if len(sizes) > 1 or None in sizes:
+        raise SourceError(f"The vectors in {path} are not all there, or differ in length.")
+    return np.array(rows, np.float32), table
+
+
+def is_text(path: PathLike) -> bool:
+    """Whether a taxonomy in this file would be lines of paths rather than a table."""
+    return Path(path).suffix.lower() not in TABLES
+
+
+def existing(path: PathLike) -> Path:
+    """The path, if there is a file with something in it."""
+    file = Path(path)
+    if not file.is_file():
+        raise SourceError(f"There is no file {path}.")
+    if file.stat().st_size == 0:
+        raise SourceError(f"{path} is empty.")
+    return file
+
+
+def chosen_columns(
+    file: Path,
+    names: list[str],
+    columns: Mapping[str, str],
+    meanings: Mapping[str, tuple[str, ...]],
+    needs: Iterable[str],
+) -> dict[str, str]:
+    """Which column has which meaning: as the caller says, else by its usual names."""
+    there = f"its columns are {', '.join(map(repr, names))}"
+    for meaning, name in columns.items():
+        if meaning not in meanings:
+            raise SourceError(f"Columns can stand for {', '.join(meanings)}, but not for {meaning!r}.")
+        if name not in names:
+            raise SourceError(f"{file} has no column {name!r}; {there}.")
+    plain = {re.sub(r"[\s_-]", "", name).lower(): name for name in reversed(names)}
+    found = dict(columns)
+    for meaning, usual in meanings.items():
+        guess = next((plain[name] for name in usual if name in plain), None)
+        if guess is not None and guess not in found.values():
+            found.setdefault(meaning, guess)
+    for meaning in needs:
+        if meaning not in found:
+            raise SourceError(
+                f"{file} has no column for the {meaning}; {there}. Say which it is: columns={{{meaning!r}: ...}}."
+            )
+    return found
+
+
+def _ids(file: Path, given: list[Any]) -> list[Any]:
+    """Whole numbers if all ids are, strings otherwise; none missing, none twice."""
+    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in given)
+    ids: list[Any] = given if whole else ["" if value is None else str(value) for value in given]
+    first: dict[Any, int] = {}
+    for row, document in enumerate(ids):
+        if document == "":
+            raise SourceError(f"{file} has no id in row {row + 1}.")
+        if first.setdefault(document, row) != row:
+            raise DuplicateDocumentError(
+                f"{file} has the id {document!r} twice, in rows {first[document] + 1} and {row + 1}."
+            )
+    return ids
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines that say something, with their numbers."""
+    try:
+        with file.open(encoding="utf-8-sig") as text:
+            for number, line in enumerate(text, start=1):
+                if line.strip() and not line.lstrip().startswith("#"):
+                    yield number, line.rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+
+
+def _delimited(file: Path, delimiter: str) -> tuple[list[str], Table]:
+    limit = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as text:
+            dialect: Any = {"quoting": csv.QUOTE_NONE} if delimiter == "\t" else {"strict": True}
+            reader = csv.reader(text, delimiter=delimiter, **dialect)
+            names = next(reader, [])
+            rows = []
+            for row in reader:
+                if row and len(row) != len(names):
+                    raise SourceError(f"{file} has {len(row)} fields in line {reader.line_num}, not {len(names)}.")
+                if row:
+                    rows.append(row)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise SourceError(f"{file} cannot be read as a table: {error}.") from error
+    finally:
+        csv.field_size_limit(limit)
+    return names, {name: [row[at] for row in rows] for at, name in enumerate(names)}
+
+
+def _objects(file: Path) -> tuple[list[str], Table]:
+    rows: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    for number, line in _lines(file):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise SourceError(f"{file} has no JSON object in line {number}: {error}.") from error
+        if not isinstance(row, dict):
+            raise SourceError(f"{file} has a {type(row).__name__} in line {number}, not a JSON object.")
+        rows.append(row)
+        names.update(dict.fromkeys(row))
+    return list(names), {name: [row.get(name) for row in rows] for name in names}
+
+
+class _Lazily(dict[str, Any]):
+    """Columns that are read when asked for, since a table may have many that nobody needs."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __missing__(self, name: str) -> list[Any]:
+        values: list[Any] = self.table.read([name]).column(0).to_pylist()
+        return values
+
+
+def _parquet(file: Path) -> tuple[list[str], Table]:
+    try:
+        from pyarrow import ArrowInvalid
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError("Parquet files need pyarrow: pip install 'zoomrank[documents]'.") from error
+    try:
+        table = ParquetFile(file)
+    except ArrowInvalid as error:
+        raise SourceError(f"{file} is not a Parquet file that can be read: {error}") from error
+    return list(table.schema_arrow.names), _Lazily(table)

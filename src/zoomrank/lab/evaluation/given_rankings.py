@@ -1,0 +1,80 @@
+"""Rankings that nobody has to learn, because they are given what rankers must find out.
+
+The greedy optimum, the documents in the order of their popularity, and these re-ranked for diversity by maximal
+marginal relevance; and random ones, which know nothing. Ties are broken at random, by instance: the order of a tree
+puts like beside like.
+
+References
+----------
+Carbonell and Goldstein, The use of MMR, diversity-based reranking for reordering documents and producing summaries,
+SIGIR 1998.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.evaluation.topics import kept_users
+from zoomrank.lab.recipes import Recipe, recipe
+from zoomrank.numbers import Array
+from zoomrank.rankers import FixedRanking
+from zoomrank.spaces import DocumentTree
+from zoomrank.spaces.ids import Positions
+
+TRADEOFF = 0.5  # λ of maximal marginal relevance
+POPULARITY, DIVERSIFIED, CHANCE = "Popularity", "MMR", "RankRandom"
+GIVEN = (GREEDY, POPULARITY, DIVERSIFIED, CHANCE)  # always there, whoever learns
+
+
+def given_rankings(file: str) -> dict[str, Recipe]:
+    """How to make them on the topic that is kept in this file."""
+    return {
+        GREEDY: recipe(GREEDY),
+        POPULARITY: recipe(most_popular, file=file),
+        DIVERSIFIED: recipe(diversified, file=file, tradeoff=TRADEOFF),
+        CHANCE: recipe(CHANCE),
+    }
+
+
+def most_popular(tree: DocumentTree, slots: int, *, seed: np.random.Generator, file: str) -> FixedRanking:
+    """Rank by popularity."""
+    chosen = by_popularity(kept_users(tree, file=file).mean(), slots, seed)
+    return FixedRanking(tree, tree.documents.at(chosen))
+
+
+def diversified(
+    tree: DocumentTree, slots: int, *, seed: np.random.Generator, file: str, tradeoff: float
+) -> FixedRanking:
+    """Rank by popularity and distance from what stands above."""
+    chosen = marginally_relevant(tree, kept_users(tree, file=file).mean(), slots, tradeoff, seed)
+    return FixedRanking(tree, tree.documents.at(chosen))
+
+
+def by_popularity(mean: Array, slots: int, rng: np.random.Generator) -> Positions:
+    """The positions of the documents that are relevant to most visitors, the most popular first."""
+    luck = rng.permutation(len(mean))
+    return np.lexsort((luck, -np.round(mean, 12)))[:slots]
+
+
+def marginally_relevant(
+    tree: DocumentTree, mean: Array, slots: int, tradeoff: float, rng: np.random.Generator
+) -> Positions:
+    """Choose slot by slot what maximises λ · popularity - (1 - λ) · the largest similarity to what stands above.
+
+    Both are within [0, 1]: popularity is divided by the largest, and similarity is 1 - distance / the largest distance.
+    """
+    popularity = mean / max(float(mean.max()), np.finfo(float).tiny)
+    # In a tree metric every document is as far from some other one as any two are.
+    diameter = max(float(tree.distances(tree.documents[0]).max()), np.finfo(float).tiny)
+    luck = rng.permutation(len(mean))
+    alike = np.zeros(len(mean))
+    left = np.ones(len(mean), bool)
+    chosen: list[int] = []
+    for _ in range(slots):
+        score = np.where(left, np.round(tradeoff * popularity - (1 - tradeoff) * alike, 12), -np.inf)
+        best = int(np.lexsort((luck, -score))[0])
+        chosen.append(best)
+        left[best] = False
+        alike = np.maximum(alike, 1 - tree.distances(tree.documents[best]) / diameter)
+    return np.array(chosen, np.int64)

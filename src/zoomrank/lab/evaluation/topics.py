@@ -1,0 +1,103 @@
+"""The worlds of an evaluation, one per topic, and how they are kept: as files beside the rows.
+
+A topic is a tree of candidate documents and a table of who finds which of them relevant. A setting names its world's
+file, which has a fingerprint of its content in its name, so runs can be carried out by any process, and rows of other
+data are never taken for these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from zoomrank.errors import ParameterError, ResultsError
+from zoomrank.files import whole_file
+from zoomrank.lab.recipes import Setting
+from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree
+from zoomrank.spaces.trees.shape import shape_from_breadth_first
+from zoomrank.users import RelevanceTable
+
+_WORLDS = "worlds"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Candidate documents, and who finds which of them relevant."""
+
+    name: str
+    tree: DocumentTree
+    users: RelevanceTable
+
+
+def keep(topic: Topic, path: Path) -> None:
+    """Write the file of a topic, unless it is there."""
+    if path.exists():  # the same content, or its name would be another
+        return
+    shape, state = topic.tree.shape, topic.users.state
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        np.savez_compressed(
+            file,
+            ids=np.array(json.dumps(_plain_ids(topic.tree.documents))),
+            parent=shape.parent,
+            child_start=shape.child_start,
+            width=topic.tree.width,
+            starts=state.row_start,
+            columns=state.relevant,
+            weights=topic.users.weights,
+        )
+
+
+def file_of(topic: Topic, folder: str | Path) -> Path:
+    """Where a topic is kept in a folder of results: its name says what is in it."""
+    digest = hashlib.sha256(topic.tree.fingerprint.encode())
+    digest.update(json.dumps(_plain_ids(topic.tree.documents)).encode())
+    for array in (topic.users.state.row_start, topic.users.state.relevant, topic.users.weights):
+        digest.update(array.tobytes())
+    return Path(folder) / _WORLDS / f"{quote(topic.name, safe='')}-{digest.hexdigest()[:12]}.npz"
+
+
+def _plain_ids(documents: DocumentIds) -> list[DocumentId]:
+    ids = list(documents)
+    odd = next((name for name in ids if not isinstance(name, str | int)), None)
+    if odd is not None:
+        raise ParameterError(f"The document {odd!r} cannot be kept in a file: its id must be a text or a whole number.")
+    return ids
+
+
+@lru_cache(maxsize=4)
+def kept_world(file: str) -> tuple[DocumentTree, RelevanceTable]:
+    """Read the candidates of a topic and its visitors."""
+    try:
+        with np.load(file, allow_pickle=False) as kept:
+            ids = json.loads(str(kept["ids"]))
+            shape = shape_from_breadth_first(kept["parent"], kept["child_start"])
+            tree = DocumentTree(shape, kept["width"], DocumentIds(len(ids), ids))
+            starts, columns, weights = kept["starts"], kept["columns"], kept["weights"]
+    except (OSError, KeyError, ValueError) as error:
+        raise ResultsError(f"The world {file} cannot be read: {error}. Evaluate again in another folder.") from error
+    rows = [tree.documents.at(columns[start:end]) for start, end in pairwise(starts)]
+    return tree, RelevanceTable(tree, rows, weights)
+
+
+def kept_tree(file: str) -> DocumentTree:
+    """The candidates of a topic."""
+    return kept_world(file)[0]
+
+
+def kept_users(tree: DocumentTree, seed: Any = None, *, file: str) -> RelevanceTable:  # noqa: ARG001  (always the same)
+    """The visitors of a topic."""
+    return kept_world(file)[1]
+
+
+def kept_world_of(setting: Setting, folder: Path) -> tuple[DocumentTree, RelevanceTable]:
+    """The world of a run, from the folder that the rows are in now."""
+    return kept_world(str(folder / _WORLDS / Path(setting.tree.given["file"]).name))

@@ -1,0 +1,67 @@
+"""What a curve is worth beside the greedy optimum, a number per instance; and intervals by resampling instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.results import CurveRows, Estimate, Results
+from zoomrank.numbers import Array
+
+VISITS = 50_000  # of a run, where rankers are compared
+MARKS = (1_000, 10_000, 50_000)  # visits by which clicks are counted
+SUSTAINED = 0.95  # of greedy, from some look on for good
+_RESAMPLES = 2_000
+
+
+def collected(mine: CurveRows, greedy: CurveRows, visits: int) -> Array:
+    """Clicks by some visit, as a share of what greedy collects on average by then."""
+    end = min(visits / mine.length, 1.0)
+    return np.asarray(mine.rate(0.0, end) / greedy.expected[:, 0])
+
+
+def collected_so_far(mine: CurveRows, greedy: CurveRows) -> Array:
+    """The same at every look, the mean over instances: a curve to draw."""
+    return np.asarray((mine.satisfied / mine.visits / greedy.expected[:, :1]).mean(axis=0))
+
+
+def settled(mine: CurveRows, greedy: CurveRows) -> Array:
+    """The look from which on the ranking shown is worth 95 % of greedy for good; infinite if there is none."""
+    good = mine.expected >= SUSTAINED * greedy.expected[:, :1] - 1e-12
+    since = np.full(len(good), np.inf)
+    for instance, row in enumerate(good):
+        failures = np.flatnonzero(~row)
+        first = 0 if len(failures) == 0 else failures[-1] + 1
+        if first < len(row):
+            since[instance] = mine.visits[first]
+    return since
+
+
+def lead_over_best(
+    results: Results, experiment: str, mine: str, others: Sequence[str], visits: int
+) -> tuple[str, Estimate]:
+    """Who of the others collected most by some visit, and our lead over it, in pairs."""
+    ours, greedy, *theirs = results.together(experiment, mine, GREEDY, *others)
+    shares = [collected(one, greedy, visits) for one in theirs]
+    best = int(np.argmax([share.mean() for share in shares]))
+    return others[best], bootstrap(collected(ours, greedy, visits) - shares[best])
+
+
+def bootstrap(values: Array) -> Estimate:
+    """The mean, and its 95 % interval by resampling instances."""
+    rng = np.random.default_rng(0)
+    samples = values[rng.integers(len(values), size=(_RESAMPLES, len(values)))]
+    low, high = np.quantile(samples.mean(axis=1), (0.025, 0.975), method="nearest")
+    return Estimate(float(values.mean()), float(low), float(high), len(values))
+
+
+def ratio_of_medians(one: Array, other: Array) -> Estimate:
+    """What part of the second's visits the first needs, by pairs of instances; 0 where the second's are infinite."""
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(len(one), size=(_RESAMPLES, len(one)))
+    with np.errstate(invalid="ignore"):
+        spread = np.median(one[chosen], axis=1) / np.median(other[chosen], axis=1)
+    low, high = np.quantile(np.nan_to_num(spread, nan=np.inf), (0.025, 0.975), method="nearest")
+    return Estimate(float(np.median(one) / np.median(other)), float(low), float(high), len(one))

@@ -1,0 +1,149 @@
+"""What rows can confirm or contradict: one curve is above another, two are alike, one reaches so much.
+
+A comparison is one number per instance, its mean and 95 % interval over instances, and a threshold: it "holds" if the
+whole interval is on the right side, "differs" if the whole interval is on the wrong side, else one "cannot tell".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.paper.theory import Facts
+from zoomrank.lab.reporting import label
+from zoomrank.lab.results import Estimate, Results, estimate
+
+HOLDS, DIFFERS, CANNOT_TELL = "holds", "differs", "cannot tell"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One comparison as it came out."""
+
+    what: str
+    value: Estimate | None  # None: there are no rows to tell from
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {'no rows' if self.value is None else self.value}"
+
+
+class Comparison(ABC):
+    """Something that rows can confirm or contradict."""
+
+    @abstractmethod
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:
+        """Look at the rows."""
+
+
+@dataclass(frozen=True)
+class Above(Comparison):
+    """One curve satisfies more visitors than another, by more than this, between two points of the run."""
+
+    curve: str
+    other: str
+    by: float = 0.0
+    start: float = 0.0
+    end: float = 1.0
+    visits: int | None = None  # instead of an end: the first so many
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Compare in pairs, instance by instance."""
+        what = f"{label(self.curve)} − {label(self.other)}{self._when()}"
+        if not results.comparable(experiment, self.curve, self.other):
+            return Measured(what, None, CANNOT_TELL)
+        one, other = results.together(experiment, self.curve, self.other)
+        end = self.end if self.visits is None else min(self.visits / one.length, 1.0)
+        value = estimate(one.rate(self.start, end) - other.rate(self.start, end))
+        return Measured(what, value, _beyond(value, self.by))
+
+    def _when(self) -> str:
+        if self.visits is not None:
+            return f" in the first {self.visits:,} visits"
+        return "" if self.start == 0.0 else f" in the last {1 - self.start:.0%}"
+
+
+@dataclass(frozen=True)
+class Alike(Comparison):
+    """Two curves differ by no more than this, whichever is above: over the run or, everywhere, in its worst window."""
+
+    curve: str
+    other: str
+    within: float
+    everywhere: bool = False
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Both ends of the interval must be within."""
+        what = f"{label(self.curve)} − {label(self.other)}{' where they differ most' if self.everywhere else ''}"
+        if not results.comparable(experiment, self.curve, self.other):
+            return Measured(what, None, CANNOT_TELL)
+        one, other = results.together(experiment, self.curve, self.other)
+        gaps = one.window_rates() - other.window_rates()
+        worst = gaps[:, np.abs(gaps.mean(axis=0)).argmax()]
+        value = estimate(worst if self.everywhere else one.rate() - other.rate())
+        return Measured(what, value, _inside(value, -self.within, self.within))
+
+
+@dataclass(frozen=True)
+class Reaches(Comparison):
+    """A curve satisfies this share of what the greedy optimum does: around some visit, or in the last tenth."""
+
+    curve: str
+    share: float
+    visits: int | None = None
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Divide instance by instance."""
+        when = "in the last tenth" if self.visits is None else f"around visit {self.visits:,}"
+        what = f"{label(self.curve)} / greedy {when}"
+        if not results.comparable(experiment, self.curve, GREEDY):
+            return Measured(what, None, CANNOT_TELL)
+        mine, greedy = results.together(experiment, self.curve, GREEDY)
+        rate = mine.rate(0.9) if self.visits is None else mine.rate_around(self.visits)
+        value = estimate(rate / greedy.expected[:, 0])
+        return Measured(what, value, _beyond(value, self.share))
+
+
+@dataclass(frozen=True)
+class Settles(Comparison):
+    """A curve ends, in its last tenth, at a given fraction of visitors."""
+
+    curve: str
+    at: float
+    within: float = 0.01
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Look at the last tenth."""
+        what = f"{label(self.curve)} in the last tenth"
+        if not results.has(experiment, self.curve):
+            return Measured(what, None, CANNOT_TELL)
+        value = estimate(results.curve(experiment, self.curve).rate(0.9))
+        return Measured(what, value, _inside(value, self.at - self.within, self.at + self.within))
+
+
+@dataclass(frozen=True)
+class Continuous(Comparison):
+    """The mean relevance is L-continuous: no difference exceeds the distance."""
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Look at the steepest pair of documents of the instances."""
+        what = "largest |μ(x) − μ(y)| / D(x, y)"
+        if experiment not in known:
+            return Measured(what, None, CANNOT_TELL)
+        steepest = known[experiment].steepest
+        value = Estimate(steepest, steepest, steepest, 1)
+        return Measured(what, value, HOLDS if steepest <= 1 + 1e-9 else DIFFERS)
+
+
+def _beyond(value: Estimate, threshold: float) -> str:
+    return HOLDS if value.low > threshold else DIFFERS if value.high < threshold else CANNOT_TELL
+
+
+def _inside(value: Estimate, low: float, high: float) -> str:
+    if low <= value.low and value.high <= high:
+        return HOLDS
+    return DIFFERS if value.low > high or value.high < low else CANNOT_TELL

@@ -1,0 +1,54 @@
+"""How the claims come out: each is held against the rows of every experiment that it is about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zoomrank.lab.paper.claims import CLAIMS, Claim
+from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS, HOLDS, Measured
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.theory import Facts
+from zoomrank.lab.results import Results
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim on one experiment."""
+
+    claim: Claim
+    experiment: str
+    measured: tuple[Measured, ...]
+    verdict: str
+
+
+def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:
+    """Hold a claim against the rows of every experiment it is about."""
+    findings = []
+    for experiment, tests in claim.tests.items():
+        measured = tuple(test.measure(experiment, results, known or {}) for test in tests)
+        verdicts = {one.verdict for one in measured}
+        verdict = HOLDS if verdicts == {HOLDS} else DIFFERS if DIFFERS in verdicts else CANNOT_TELL
+        if (verdict == DIFFERS and claim.conjecture) or _cut_short(experiment, results):
+            verdict = CANNOT_TELL
+        findings.append(Finding(claim, experiment, measured, verdict))
+    return findings
+
+
+def _cut_short(experiment: str, results: Results) -> bool:
+    """Whether runs are shorter than the experiment's own: a quick look says nothing of what the paper says."""
+    full = EXPERIMENTS[experiment].visits if experiment in EXPERIMENTS else 0
+    return any(results.curve(experiment, curve).length < full for curve in results.curves(experiment))
+
+
+def judge_all(results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:
+    """Every claim about experiments that there are rows of."""
+    there = set(results.experiments())
+    return [one for claim in CLAIMS for one in judge(claim, results, known) if one.experiment in there]
+
+
+def tally(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many came out how."""
+    counts = Counter(one.verdict for one in findings)
+    return {verdict: counts[verdict] for verdict in (HOLDS, DIFFERS, CANNOT_TELL)}

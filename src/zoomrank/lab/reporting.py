@@ -1,0 +1,87 @@
+"""What all reports share: tables in Markdown, one page with its pictures inside, and a line on what made them.
+
+A report is written once, as Markdown, to `report.md`; `report.html` is made of it, with its pictures inside, so that it
+can be sent as one file.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zoomrank.lab.catalogue import GREEDY
+
+if TYPE_CHECKING:  # whoever needs but a word for a curve needs neither Parquet nor Markdown
+    from zoomrank.lab.results_folder import ResultsFolder
+
+_LOOK = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
+h1, h2, h3 { line-height: 1.2 } img { max-width: 100%; background: #fff } code { font-size: .9em }
+table { border-collapse: collapse; font-size: .85rem; display: block; overflow-x: auto }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top }
+td { font-variant-numeric: tabular-nums } td strong { color: #a33c00 }
+@media (prefers-color-scheme: dark) {
+  body { background: #16181c; color: #ddd } th, td { border-color: #3a3d44 }
+  td strong { color: #ff9a5c } a { color: #7ab8ff }
+}
+"""
+
+
+def write_page(folder: Path, title: str, paragraphs: Iterable[str]) -> Path:
+    """Write `report.md` and the page made of it, whose pictures are in `figures`; returns where the page is."""
+    text = "\n\n".join(paragraphs) + "\n"
+    (folder / "report.md").write_text(text, encoding="utf-8")
+    written = folder / "report.html"
+    written.write_text(_page(text, folder, title), encoding="utf-8")
+    return written
+
+
+def _page(text: str, folder: Path, title: str) -> str:
+    from markdown_it import MarkdownIt
+
+    body = MarkdownIt("commonmark").enable("table").render(text)
+    for figure in sorted((folder / "figures").glob("*.svg")):
+        data = base64.b64encode(figure.read_bytes()).decode()
+        inside = f"data:image/svg+xml;base64,{data}"
+        body = body.replace(f'src="figures/{figure.stem}.png"', f'src="{inside}"')
+        body = body.replace(f' <a href="figures/{figure.name}">SVG</a>', "")
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{_LOOK}</style>\n{body}</html>\n"
+    )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""Write a table in Markdown.
+
+    >>> print(table(("ranker", "rate"), [("a|b", "0.5")]))
+    | ranker | rate |
+    |---|---|
+    | a\|b | 0.5 |
+    """
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def label(curve: str) -> str:
+    """A curve's name for readers.
+
+    >>> label("RankContextZoom-0.2"), label("RankRandom")
+    ('RankContextZoom (widths × 0.2)', 'random')
+    """
+    name = curve.replace("-0.2", " (widths × 0.2)")
+    return "greedy optimum" if name == GREEDY else name.replace("RankRandom", "random")
+
+
+def made_with(folder: ResultsFolder) -> str:
+    """Say which zoomrank ran on what, and for how long."""
+    machine = ", ".join(f"{name} = {value}" for name, value in folder.manifest["machine"].items())
+    seconds = folder.seconds()
+    return (
+        f"zoomrank {folder.manifest['version']}; {machine}. {len(seconds)} runs took {sum(seconds.values()):,.0f} "
+        "seconds in all, compiling included."
+    )

@@ -1,0 +1,181 @@
+"""How many impressions everybody needed: what each ranker collected in each family, where ZoomRank wins and loses."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+
+from zoomrank.errors import ResultsError
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED
+from zoomrank.lab.drawing import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
+from zoomrank.lab.measures import (
+    MARKS,
+    SUSTAINED,
+    VISITS,
+    bootstrap,
+    collected,
+    collected_so_far,
+    lead_over_best,
+    ratio_of_medians,
+    settled,
+)
+from zoomrank.lab.reporting import table
+from zoomrank.lab.results import Results
+from zoomrank.lab.studies.blind_search import chance_to_miss
+from zoomrank.lab.studies.families import FAMILIES, Family
+from zoomrank.lab.studies.questions import ABLATED_INSTANCES, ABLATIONS
+from zoomrank.numbers import Array
+
+_COLOURS = (RED, BLUE, SKY, GREEN, ORANGE, PINK, WINE, OLIVE, INDIGO, GREY)
+_ENOUGH = 0.9  # of greedy, for the worst instance
+
+
+def efficiency_sections(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:
+    """The paragraphs of the report, whose picture goes to the folder."""
+    there = [family for family in families if results.comparable(_name(family), *COMPETITORS, GREEDY)]
+    if not there:
+        raise ResultsError(f"{folder} has no family in which all competitors have run: nothing to report yet.")
+    _draw(there, results, folder / "figures")
+    taxonomy = "" if there[-1] in FAMILIES else " --taxonomy FILE"
+    yield "# How many impressions rankers need"
+    yield (
+        f"Made by `{command}{taxonomy}`. Clicks are simulated, and counted as shares of what the greedy "
+        "optimum, with full information, collects in as many visits. All rankers of an instance meet the same "
+        "visitors. Intervals are 95 %, by resampling instances. Parameters are the same in all families and were "
+        "chosen on other instances by `zoomrank study tuning`."
+    )
+    yield "![Clicks as a share of greedy's, by family](figures/figure-efficiency.png)"
+    yield f"## Clicks collected by {', '.join(f'{mark:,}' for mark in MARKS)} visits"
+    yield _shares(results, there)
+    yield "## ZoomRank against the best of the others, in pairs"
+    yield _leads(results, there)
+    yield f"## Visits until the ranking shown is worth {SUSTAINED:.0%} of greedy for good"
+    yield _settling(results, there)
+    yield "## The worst instance, and what can be found at all"
+    yield _worst(results, [family for family in there if family.perfect])
+    yield "## With and without its ingredients"
+    yield _ablations(results, there)
+
+
+def _name(family: Family) -> str:
+    return f"efficiency-{family.name}"
+
+
+def _shares(results: Results, families: Sequence[Family]) -> str:
+    rows = []
+    for family in families:
+        for curve in COMPETITORS:
+            mine, greedy = results.together(_name(family), curve, GREEDY)
+            shares = [str(bootstrap(collected(mine, greedy, mark))) for mark in MARKS]
+            worst = float((mine.rate(0.8) / greedy.expected[:, 0]).min())
+            rows.append((family.title if curve == OURS else "", curve, *shares, f"{worst:.2f}"))
+    return table(("family", "ranker", *(f"by {mark:,}" for mark in MARKS), "worst instance, last fifth"), rows)
+
+
+def _leads(results: Results, families: Sequence[Family]) -> str:
+    others = [curve for curve in COMPETITORS if curve != OURS]
+    rows = []
+    for family in families:
+        for mark in MARKS:
+            name, lead = lead_over_best(results, _name(family), OURS, others, mark)
+            verdict = "ahead" if lead.low > 0 else "**behind**" if lead.high < 0 else "level"
+            rows.append((family.title if mark == MARKS[0] else "", f"{mark:,}", name, str(lead), verdict))
+    return table(("family", "by visit", "best of the others", "lead of ZoomRank", ""), rows)
+
+
+def _settling(results: Results, families: Sequence[Family]) -> str:
+    rows = []
+    for family in families:
+        others = (PUBLISHED, f"{PUBLISHED}-tuned")
+        mine, greedy, *theirs = results.together(_name(family), OURS, GREEDY, *others)
+        own = settled(mine, greedy)
+        cells = [_visits(own)]
+        for other in theirs:
+            since = settled(other, greedy)
+            both = np.isfinite(np.median(own)) and np.isfinite(np.median(since))
+            cells += [_visits(since), str(ratio_of_medians(own, since)) if both else "–"]
+        rows.append((family.title, *cells))
+    heads = ("family", OURS, PUBLISHED, "ratio", f"{PUBLISHED}-tuned", "ratio")
+    return "Medians, and how many instances never got there.\n\n" + table(heads, rows)
+
+
+def _worst(results: Results, families: Sequence[Family]) -> str:
+    """The worst instance beside what a search without any idea could have found by then."""
+    visits = round(0.8 * VISITS)
+    rows = []
+    for family in families:
+        mine, greedy = results.together(_name(family), OURS, GREEDY)
+        share = mine.rate(0.8 * VISITS / mine.length, VISITS / mine.length) / greedy.expected[:, 0]
+        missed = [chance_to_miss(setting, visits, _ENOUGH) for setting in mine.settings]
+        rows.append(
+            (
+                family.title,
+                f"{share.min():.2f}",
+                f"{int((share >= _ENOUGH).sum())} of {len(share)}",
+                f"{np.mean(missed):.2f}",
+                f"{1 - np.prod(1 - np.array(missed)):.2f}",
+            )
+        )
+    heads = ("family", "worst", f"at {_ENOUGH} or more", "a needed peak unseen", "in some instance")
+    return (
+        f"Visits {visits:,} to {VISITS:,} of ZoomRank, on families with a perfect metric. Nobody can know of a peak "
+        f"before somebody has clicked near it. The last columns: how likely it is that in {visits:,} visits with "
+        "nothing but random documents nobody clicks for the sake of some peak without which greedy is not worth "
+        f"{_ENOUGH}; in an instance, and in at least one of them.\n\n" + table(heads, rows)
+    )
+
+
+def _visits(since: Array) -> str:
+    never = int(np.isinf(since).sum())
+    middle = float(np.median(since))
+    shown = f"{middle:,.0f}" if np.isfinite(middle) else "–"
+    return f"{shown} ({never} of {len(since)} never)"
+
+
+def _ablations(results: Results, families: Sequence[Family]) -> str:
+    there = [name for name in ABLATIONS if all(results.comparable(_name(f), name, GREEDY) for f in families)]
+    rows = []
+    for curve in (OURS, *there):
+        cells = []
+        for mark in MARKS:
+            means = []
+            for family in families:
+                mine, greedy, _ = results.together(_name(family), curve, GREEDY, *there[:1] or (curve,))
+                means.append(float(collected(mine, greedy, mark).mean()))
+            cells.append(f"{np.mean(means):.3f}")
+        rows.append((curve, *cells))
+    return (
+        f"Means over families, of the first {ABLATED_INSTANCES} instances. Without one ingredient (`no-…`), and with "
+        "one alone (`only-…`): bare is nothing but counting along paths, the bound, and witnesses.\n\n"
+        + table(("ranker", *(f"by {mark:,}" for mark in MARKS)), rows)
+    )
+
+
+def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
+    columns = 4
+    lines = -(-len(families) // columns)
+    with mpl.rc_context(STYLE):
+        drawing = Drawing(figsize=(9.5, 1.9 * lines + 0.3), layout="constrained")
+        grid = drawing.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        handles = {}
+        for axes, family in zip(grid.flat, families, strict=False):
+            for colour, curve in zip(_COLOURS, COMPETITORS, strict=True):
+                mine, greedy = results.together(_name(family), curve, GREEDY)
+                share, thick = collected_so_far(mine, greedy), 1.6 if curve == OURS else 1.0
+                (handles[curve],) = axes.plot(mine.visits, share, color=colour, linewidth=thick)
+            axes.set_title(textwrap.fill(family.title, 30), loc="left", fontsize=7)
+            axes.set_xscale("log")
+            axes.set_xlim(left=100)
+            axes.set_ylim(0, 1.05)
+        for axes in list(grid.flat)[len(families) :]:
+            axes.set_visible(False)
+        drawing.supxlabel("visits", fontsize=8)
+        drawing.supylabel("clicks so far, as a share of greedy's", fontsize=8)
+        drawing.legend(list(handles.values()), list(handles), loc="outside right upper")
+        save(drawing, folder, "efficiency")

@@ -1,0 +1,144 @@
+"""The questions that studies put to ZoomRank and its competitors, and the runs that each takes.
+
+Efficiency: how many impressions a ranker needs, on every family of worlds, and which of ZoomRank's ingredients matter.
+Tuning: which constants suit each ranker best over all families, found on instances of another seed than those reported.
+Convergence: whether ZoomRank gets to greedy in the long run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.competitors import COMPETITORS, OURS
+from zoomrank.lab.measures import VISITS
+from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
+from zoomrank.lab.studies.families import FAMILIES, Family
+
+# ZoomRank without one of its ingredients; and a bare one, which counts along paths and believes witnesses, with one.
+_BARE = {"borrow": 0.0, "growth": 0.0, "optimism": 0.0, "prior": 0.0, "correlated": False}
+_ALONE = {
+    "lending": "borrow",
+    "growth": "growth",
+    "optimism": "optimism",
+    "prior": "prior",
+    "correlation": "correlated",
+}
+ABLATIONS: Mapping[str, Recipe] = {
+    **{f"no-{name}": recipe("ZoomRank", **{key: _BARE[key]}) for name, key in _ALONE.items()},
+    "full-optimism": recipe("ZoomRank", optimism=1.0),
+    "bare": recipe("ZoomRank", **_BARE),
+    **{
+        f"only-{name}": recipe("ZoomRank", **{other: value for other, value in _BARE.items() if other != key})
+        for name, key in _ALONE.items()
+    },
+}
+ABLATED_INSTANCES = 10  # means over all families need no more
+
+# What each ranker is tried with; those of COMPETITORS are the best of these.
+TUNING_SEED = 1
+CANDIDATES: Mapping[str, Recipe] = {
+    str(candidate): candidate
+    for candidate in (
+        recipe("ZoomRank"),
+        *(recipe("ZoomRank", confidence=value) for value in (0.25, 1.0)),
+        *(recipe("ZoomRank", optimism=value) for value in (0.25, 0.06)),
+        *(recipe("RankCorrZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),
+        *(recipe("RankZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),
+        *(recipe("RankContextZoom", exploration=value, scale=0.2) for value in (0.25, 0.06)),
+        *(recipe("RankContextZoom", exploration=value, scale=0.05) for value in (0.25, 0.06)),
+        *(recipe("RankUCB1", exploration=value) for value in (0.01, 0.003, 0.001, 0.0003)),
+        *(recipe("RankKLUCB", exploration=value) for value in (1.0, 0.1, 0.01, 0.001)),
+        *(recipe("CascadeKLUCB", exploration=value) for value in (0.1, 0.01, 0.003, 0.001)),
+        *(recipe("RankThompson", prior=value) for value in (1.0, 0.3, 0.1, 0.03)),
+    )
+}
+_GREEDILY = Curve(GREEDY, recipe(GREEDY))
+
+
+def experiment(family: Family) -> Experiment:
+    """All competitors and ablations in one world."""
+    return _experiment("efficiency", family, {**COMPETITORS, **ABLATIONS}, family.visits)
+
+
+def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visits: int) -> Experiment:
+    curves = (Curve(name, ranker, belief=family.belief) for name, ranker in rankers.items())
+    return Experiment(
+        name=f"{study}-{family.name}",
+        title=family.title,
+        tree=family.tree,
+        users=family.users,
+        slots=5,
+        visits=visits,
+        curves=(*curves, _GREEDILY),
+    )
+
+
+def _efficiency(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
+    runs = [
+        run for family in families for run in experiment(family).settings(instances=instances, visits=visits, seed=seed)
+    ]
+    return [run for run in runs if run.curve not in ABLATIONS or run.instance < ABLATED_INSTANCES]
+
+
+def _tuning(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
+    tried = (_experiment("tuning", family, CANDIDATES, VISITS) for family in families)
+    return [run for one in tried for run in one.settings(instances=instances, visits=visits, seed=seed)]
+
+
+def _long(name: str, title: str, tree: Recipe, users: Recipe) -> Experiment:
+    return Experiment(
+        name=f"convergence-{name}",
+        title=title,
+        tree=tree,
+        users=users,
+        slots=2,
+        visits=3_000_000,
+        curves=(Curve(OURS, COMPETITORS[OURS]), _GREEDILY),
+    )
+
+
+_SMALL_TREE = recipe("exponential", depth=7)
+CONVERGENCE = (  # the small worlds of the paper
+    _long("small", "two peaks, 128 documents, one network", _SMALL_TREE, recipe("two-peaks")),
+    _long(
+        "small-mixture",
+        "two peaks, 128 documents, each visitor belongs to a peak",
+        _SMALL_TREE,
+        recipe("two-peaks", reading="mixture"),
+    ),
+    _long(
+        "three-documents",
+        "the three documents of Section 5.1",
+        recipe("three-documents"),
+        recipe("three-documents"),
+    ),
+)
+
+
+def _convergence(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    return [run for one in CONVERGENCE for run in one.settings(instances=instances, visits=visits, seed=seed)]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A sweep that answers one question."""
+
+    title: str
+    instances: int
+    seed: int
+    runs: Callable[[int, int | None, int, Sequence[Family]], list[Setting]]
+
+    def settings(
+        self, instances: int, visits: int | None, seed: int, families: Sequence[Family] = FAMILIES
+    ) -> list[Setting]:
+        """All runs, instance by instance."""
+        return sorted(self.runs(instances, visits, seed, families), key=lambda run: run.instance)
+
+
+STUDIES: Mapping[str, Study] = {
+    "efficiency": Study("how many impressions ZoomRank and its competitors need", 30, SEED, _efficiency),
+    "tuning": Study("which parameters are best over all families", 4, TUNING_SEED, _tuning),
+    "convergence": Study("whether ZoomRank gets to greedy in 3 million visits", 4, SEED, _convergence),
+}

@@ -1,0 +1,194 @@
+"""`RankUCB1` and `RankEXP3`, which know nothing of distances, and the same over ever finer parts of the tree."""
+
+from __future__ import annotations
+
+from zoomrank.bandits import EXP3, UCB1, Bandit, Grid
+from zoomrank.bandits.exploration import Exploration
+from zoomrank.numbers import Seed
+from zoomrank.rankers.exploring import ExploringRanker, maybe_anytime
+from zoomrank.rankers.ranked import Ranked
+from zoomrank.rankers.slot_bandits import SLOTS
+from zoomrank.spaces import DocumentTree
+
+
+class RankUCB1(ExploringRanker):
+    """UCB1 in each slot, with the documents as arms: it knows nothing of distances.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    exploration : str or float
+        C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
+    horizon : int or None
+        How many visits there will be; only a pessimistic ranker has to know.
+    anytime : bool
+        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = RankUCB1(DocumentTree.exponential(depth=3), slots=2, seed=0)
+    >>> for _ in range(200):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=ranking.documents.index(5) if 5 in ranking.documents else None)
+    >>> 5 in ranker.rank().documents
+    True
+
+    References
+    ----------
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.1; UCB1 is of Auer,
+    Cesa-Bianchi and Fischer, *Finite-time analysis of the multiarmed bandit problem*, Machine Learning 47 (2002).
+    """
+
+    bandit_kind = UCB1
+
+    @staticmethod
+    def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
+        return UCB1(tree, exploration=exploration, horizon=horizon)
+
+
+class RankGridUCB1(ExploringRanker):
+    """UCB1 over ever finer parts of the tree in each slot.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    exploration : str or float
+        C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
+    horizon : int or None
+        How many visits there will be; only a pessimistic ranker has to know.
+    anytime : bool
+        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = RankGridUCB1(DocumentTree.exponential(depth=3), slots=2, seed=0)
+    >>> for _ in range(400):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=ranking.documents.index(5) if 5 in ranking.documents else None)
+    >>> 5 in ranker.rank().documents
+    True
+
+    References
+    ----------
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4: GridUCB1 after
+    Kleinberg, *Nearly tight bounds for the continuum-armed bandit problem*, NIPS 2004.
+    """
+
+    bandit_kind = Grid
+
+    @staticmethod
+    def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
+        return Grid(UCB1(tree, exploration=exploration, horizon=horizon))
+
+
+class RankEXP3(Ranked):
+    """EXP3 in each slot, with the documents as arms: it knows nothing of distances, and cannot be fooled.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    horizon : int or None
+        How many visits there will be, which it has to know unless `anytime`.
+    anytime : bool
+        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = RankEXP3(DocumentTree.exponential(depth=3), slots=2, horizon=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=ranking.documents.index(5) if 5 in ranking.documents else None)
+    >>> sum(5 in ranker.rank().documents for _ in range(100)) > 50
+    True
+
+    References
+    ----------
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.1; EXP3 is of Auer,
+    Cesa-Bianchi, Freund and Schapire, *The nonstochastic multiarmed bandit problem*, SIAM Journal on Computing 32
+    (2002).
+    """
+
+    bandit_kind = EXP3
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        horizon: int | None = None,
+        anytime: bool = False,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        bandit = EXP3(tree, horizon=horizon)
+        super().__init__(maybe_anytime(bandit, anytime), slots, seed=seed, duplicates=duplicates)
+
+
+class RankGridEXP3(Ranked):
+    """EXP3 over ever finer parts of the tree in each slot; the phases of the grid set its horizon.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    anytime : bool
+        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = RankGridEXP3(DocumentTree.exponential(depth=3), slots=2, seed=0)
+    >>> for _ in range(1000):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=ranking.documents.index(5) if 5 in ranking.documents else None)
+    >>> sum(5 in ranker.rank().documents for _ in range(100)) > 50
+    True
+
+    References
+    ----------
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4: RankGridEXP3, with
+    a theorem on its regret.
+    """
+
+    bandit_kind = Grid
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        anytime: bool = False,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        super().__init__(maybe_anytime(Grid(EXP3(tree)), anytime), slots, seed=seed, duplicates=duplicates)

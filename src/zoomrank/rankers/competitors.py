@@ -1,0 +1,153 @@
+"""Rankers of other schools: `RankKLUCB` and `CascadeKLUCB` over documents, `RankThompson` along the tree."""
+
+from __future__ import annotations
+
+from zoomrank.bandits import KLUCB, TreeThompson
+from zoomrank.bandits.kl_ucb import EXPLORATION
+from zoomrank.bandits.thompson import PRIOR
+from zoomrank.numbers import Seed
+from zoomrank.rankers.ranked import Ranked
+from zoomrank.rankers.slot_bandits import SLOTS
+from zoomrank.spaces import DocumentTree
+
+
+class RankKLUCB(Ranked):
+    """KL-UCB in each slot, with the documents as arms: it knows nothing of distances.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    exploration : float
+        C, which multiplies log t + 3 log log t; above 0.
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = RankKLUCB(DocumentTree.exponential(depth=3), slots=2, seed=0)
+    >>> for _ in range(200):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=ranking.documents.index(5) if 5 in ranking.documents else None)
+    >>> 5 in ranker.rank().documents
+    True
+
+    References
+    ----------
+    Garivier and Cappé, *The KL-UCB algorithm for bounded stochastic bandits and beyond*, COLT 2011, in slots that are
+    composed as in Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.1.
+    """
+
+    bandit_kind = KLUCB
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        exploration: float = EXPLORATION,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        super().__init__(KLUCB(tree, exploration=exploration), slots, seed=seed, duplicates=duplicates)
+
+
+class CascadeKLUCB(Ranked):
+    """CascadeKL-UCB: the documents with the best bounds, best first, whomever they please; all slots are one learner.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    exploration : float
+        C, which multiplies log t + 3 log log t; above 0.
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = CascadeKLUCB(DocumentTree.exponential(depth=3), slots=2, seed=0)
+    >>> for _ in range(200):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=ranking.documents.index(5) if 5 in ranking.documents else None)
+    >>> 5 in ranker.rank().documents
+    True
+
+    References
+    ----------
+    Kveton, Szepesvári, Wen and Ashkan, *Cascading bandits*, ICML 2015.
+    """
+
+    bandit_kind = KLUCB
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        exploration: float = EXPLORATION,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        super().__init__(KLUCB(tree, exploration=exploration, shared=True), slots, seed=seed, duplicates=duplicates)
+
+
+class RankThompson(Ranked):
+    """Thompson sampling along the tree in each slot.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    prior : float
+        Beliefs start as Beta(`prior`, 1): the smaller, the less is expected of what was never seen. Above 0.
+    correlated : bool
+        Whether draws are capped by how far documents are from those shown above (the correlation rule).
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = RankThompson(DocumentTree.exponential(depth=3), slots=2, seed=0)
+    >>> for _ in range(200):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=ranking.documents.index(5) if 5 in ranking.documents else None)
+    >>> 5 in ranker.rank().documents
+    True
+
+    References
+    ----------
+    Thompson, *On the likelihood that one unknown probability exceeds another*, Biometrika 25 (1933), in slots that are
+    composed as in Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.1;
+    the correlation rule is their Eq. 23.
+    """
+
+    bandit_kind = TreeThompson
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        prior: float = PRIOR,
+        correlated: bool = True,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        bandit = TreeThompson(tree, prior=prior, correlated=correlated)
+        super().__init__(bandit, slots, seed=seed, duplicates=duplicates)

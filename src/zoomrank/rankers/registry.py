@@ -1,0 +1,90 @@
+"""All rankers by their names, and what each of them can: the one list that lab, service, errors and docs go by.
+
+| ranker | slots are filled by |
+|---|---|
+| `ZoomRank` | our own learner, which counts along paths and shares between slots |
+| `RankUCB1`, `RankEXP3` | bandits that know nothing of distances |
+| `RankGridUCB1`, `RankGridEXP3` | the same over ever finer parts of the tree |
+| `RankZoom` | the zooming algorithm |
+| `RankCorrZoom` | zooming, with indices capped by the distance to the documents above |
+| `RankContextZoom` | contextual zooming with the documents above as context, capped likewise |
+| `RankKLUCB`, `CascadeKLUCB` | KL-UCB over documents: a learner per slot, or one for all slots |
+| `RankThompson` | Thompson sampling along the tree, capped as in RankCorrZoom |
+| `RankRandom` | no learner at all |
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from zoomrank.bandits import Bandit
+from zoomrank.errors import ParameterError
+from zoomrank.rankers.arm_rankers import RankEXP3, RankGridEXP3, RankGridUCB1, RankUCB1
+from zoomrank.rankers.baselines import FixedRanking, RankRandom
+from zoomrank.rankers.competitors import CascadeKLUCB, RankKLUCB, RankThompson
+from zoomrank.rankers.ranked import Ranked
+from zoomrank.rankers.zoom_rank import ZoomRank
+from zoomrank.rankers.zooming_rankers import RankContextZoom, RankCorrZoom, RankZoom
+from zoomrank.spaces import DocumentTree
+
+RANKERS: Mapping[str, type[Ranked]] = {
+    kind.__name__: kind
+    for kind in (
+        ZoomRank,
+        RankThompson,
+        RankRandom,
+        RankCorrZoom,
+        RankZoom,
+        RankContextZoom,
+        RankUCB1,
+        RankKLUCB,
+        CascadeKLUCB,
+        RankGridUCB1,
+        RankGridEXP3,
+        RankEXP3,
+    )
+}
+ON_DISK: Mapping[str, type[Ranked]] = {**RANKERS, "FixedRanking": FixedRanking, "Ranked": Ranked}
+WITHOUT_HORIZON = tuple(name for name, kind in RANKERS.items() if not kind.bandit_kind.needs_horizon)
+_OF_EVERY_RANKER = {"tree", "slots", "seed", "duplicates", "anytime"}
+
+
+def those_who_are(able: str) -> str:
+    """The rankers whose bandits are `restrictable`, `growable` or `anytime`, in words.
+
+    >>> those_who_are("restrictable")
+    'ZoomRank, RankThompson and RankRandom'
+    """
+    *names, last = [name for name, kind in RANKERS.items() if getattr(kind.bandit_kind, able)]
+    return f"{', '.join(names)} and {last}"
+
+
+def learning_parameters(name: str) -> tuple[str, ...]:
+    """What can be chosen about how a ranker learns.
+
+    >>> learning_parameters("RankThompson")
+    ('prior', 'correlated')
+    """
+    return tuple(each for each in inspect.signature(RANKERS[name]).parameters if each not in _OF_EVERY_RANKER)
+
+
+def endless_bandit(name: str, tree: DocumentTree, parameters: Mapping[str, Any]) -> Bandit:
+    """The bandit in the slots of a ranker that goes on for ever: its anytime version, if it does not do so by itself.
+
+    >>> endless_bandit("RankZoom", DocumentTree.exponential(depth=2), {"exploration": 0.5}).anytime
+    True
+    """
+    known = learning_parameters(name)
+    unknown = [each for each in parameters if each not in known]
+    if unknown:
+        takes = ", ".join(known) or "none"
+        raise ParameterError(f"{name} does not take the parameter {unknown[0]!r}; its parameters are {takes}.")
+    kind: Any = RANKERS[name]
+    phases = {} if kind.bandit_kind.anytime else {"anytime": True}
+    try:
+        ranker: Ranked = kind(tree, 1, **parameters, **phases)
+    except TypeError as error:
+        raise ParameterError(f"{name} does not take these parameters: {error}.") from error
+    return ranker.bandit

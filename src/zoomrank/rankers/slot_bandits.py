@@ -1,0 +1,127 @@
+"""`SlotBandits`: a bandit in each slot, and what they may show. Rankings go in and out as arrays; nothing is counted.
+
+A person is never shown a document twice. A slot draws its document among those of its subtree that are not shown
+above; if none is left, it shows some other document instead, and is charged as if its own pick had been skipped. With
+`duplicates=True` slots choose as in the paper, where a document may be shown again (and is skipped again).
+
+A ranking can be restricted to eligible documents, and documents can be removed for good. What was learned stays: of the
+rest nothing changes, and a removed document that comes back is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from zoomrank.bandits import Bandit
+from zoomrank.bandits.kernels import is_roomy
+from zoomrank.dice import Dice
+from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
+from zoomrank.numbers import Array, Seed, whole_number
+from zoomrank.rankers.explanation import SlotExplanation, explained
+from zoomrank.rankers.kernels import RankingArrays, empty_rankings, learn_rows, rank_rows
+from zoomrank.spaces import DocumentId, DocumentTree, Eligible
+
+SLOTS = 5  # of a ranker that was not told
+MOST_SLOTS = 60
+
+
+class SlotBandits:
+    """A fresh copy of one bandit in each slot: what `Ranked` keeps account of."""
+
+    def __init__(self, bandit: Bandit, slots: int, *, seed: Seed = None, duplicates: bool = False) -> None:
+        self.slots = whole_number(slots, "slots")
+        if not 1 <= self.slots <= min(len(bandit.tree), MOST_SLOTS):
+            raise SlotsError(
+                f"{self.slots} slots cannot be filled from {len(bandit.tree)} documents ({MOST_SLOTS} slots at most)."
+            )
+        self.bandit = bandit
+        self.tree: DocumentTree = bandit.tree
+        self.duplicates = bool(duplicates)
+        self._dice = Dice(np.random.default_rng(seed))
+        self.state = bandit.fresh_state(self.slots)
+        self.present: Eligible | None = None  # all documents but those that were removed, once some were
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Where all chance comes from."""
+        return self._dice.generator
+
+    def rank_arrays(
+        self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None, slots: int | None = None
+    ) -> RankingArrays:
+        """Rank, maybe fewer slots, and nothing else: for those who keep account of rankings and answers themselves."""
+        wanted = self.slots if slots is None else slots
+        out = empty_rankings(count, wanted)
+        allowed = self._allowed(eligible, wanted)
+        row = 0
+        while row < count:
+            state = self.state if allowed is None else self.state._replace(eligible=allowed.counts)
+            row = rank_rows(state, out, row, self.duplicates, self._dice.handle)
+            if row < count:
+                self.make_room()
+        return out
+
+    def learn_arrays(self, rankings: RankingArrays, clicks: Array) -> None:
+        """Learn from rankings and the clicked slots (the number of slots for none), and nothing else."""
+        row = learn_rows(self.state, rankings, clicks, 0)
+        while row < len(clicks):
+            self.make_room()
+            row = learn_rows(self.state, rankings, clicks, row)
+
+    def explain_arrays(self, ranking: RankingArrays) -> list[SlotExplanation]:
+        """Explain a ranking whose documents stand where they stand now."""
+        return explained(self.bandit, self.state, ranking)
+
+    def make_room(self) -> None:
+        """Give the state more room: kernels stop and ask for it."""
+        self.state = self.bandit.larger(self.state)
+
+    def settle_room(self) -> None:
+        """Have the room that the next visit may need, and nothing that choosing left behind: the state then depends on
+        what was learned alone.
+        """
+        while not is_roomy(self.state):
+            self.make_room()
+        self.bandit.forget_searches(self.state)
+
+    @property
+    def learned(self) -> dict[str, Array]:
+        """What the ranker has learned: the arrays of its state, without the tree and without scratch space."""
+        return {
+            name: array
+            for name, array in self.state._asdict().items()
+            if isinstance(array, np.ndarray) and name not in self.bandit.not_saved
+        }
+
+    def _restrict(self, present: Eligible) -> None:
+        check_eligible(self.bandit, present, self.slots)
+        self.present = None if len(present) == len(self.tree) else present
+
+    def _allowed(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Eligible | None:
+        """What may be shown: the eligible documents that are present; None if that is all."""
+        if eligible is None:
+            return self.present
+        if not isinstance(eligible, Eligible):
+            eligible = Eligible.only(self.tree.documents, eligible)
+        elif eligible.documents is not self.tree.documents:
+            raise UnknownDocumentError("The eligible documents are those of another collection.")
+        allowed = eligible if self.present is None else eligible & self.present
+        check_eligible(self.bandit, allowed, slots)
+        return allowed
+
+
+def check_eligible(bandit: Bandit, allowed: Eligible, slots: int) -> None:
+    """Refuse to choose among some documents only where a bandit cannot, or where they are fewer than the slots."""
+    if not bandit.restrictable:
+        raise ParameterError(cannot(bandit, "choose among some documents only", "restrictable"))
+    if len(allowed) < slots:
+        raise SlotsError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
+
+
+def cannot(bandit: Bandit, do: str, able: str) -> str:
+    """Say what a bandit cannot do, and which rankers can."""
+    from zoomrank.rankers.registry import those_who_are  # it knows all rankers
+
+    return f"{type(bandit).__name__} cannot {do}; {those_who_are(able)} can."

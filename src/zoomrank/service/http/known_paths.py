@@ -1,0 +1,54 @@
+"""Paths of which something must be known before the framework looks at them, each declared once.
+
+Ranking and feedback take a fast path around it. Access has other rules for them, for what needs no key, and for what
+takes JSON; metrics count them by kind.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from zoomrank import wire
+from zoomrank.service.http import schema
+from zoomrank.service.settings import NAME
+
+_PARAMETER = re.compile(r"{(\w+)}")
+
+
+@dataclass(frozen=True)
+class KnownPath:
+    """A path, as the framework writes it."""
+
+    path: str
+    kind: str = "other"  # in metrics
+    is_ranking: bool = False  # or feedback on one
+    is_open: bool = False  # to everybody
+    body: type[BaseModel] | None = None  # the JSON that is posted to it
+
+    @property
+    def about_a_collection(self) -> re.Pattern[str]:
+        """This path with the name of a collection that there may be."""
+        return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME})", self.path))
+
+
+RANK = KnownPath(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
+FEEDBACK = KnownPath(wire.FEEDBACK, "feedback", is_ranking=True, body=schema.FeedbackRequest)
+FEEDBACK_BATCH = KnownPath(wire.FEEDBACK_BATCH, "feedback/batch", is_ranking=True, body=schema.BatchRequest)
+COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
+HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
+READY = KnownPath(wire.READY, "ready", is_open=True)
+PAGE = KnownPath("/", "page", is_open=True)
+PAGE_FILE = KnownPath("/page/{file}", "page", is_open=True)
+
+_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
+_ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
+_OTHER = KnownPath("")
+
+
+def known_path(path: str) -> KnownPath:
+    """What is known of the path of a request, whatever its method and whether or not its names are good ones."""
+    found = _ANY.fullmatch(path)
+    return _OTHER if found is None else _ALL[(found.lastindex or 0) - 1]

@@ -1,0 +1,1 @@
+"""Every path of the service by subject, and nothing about how it is done."""

@@ -1,0 +1,42 @@
+"""What was learned: queries, why documents stand where they stand, and what became of impressions over time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query
+
+from zoomrank import wire
+from zoomrank.service.engine import Engine
+from zoomrank.service.http import page_data
+from zoomrank.service.http.routes.parameters import CollectionName, Limit, Offset, Points, QueryText, Seconds
+
+
+def add_learned(api: FastAPI, engine: Engine) -> None:
+    """Add the routes."""
+    find = engine.collections.find
+
+    @api.get(wire.QUERIES, response_model=wire.QueriesResponse)
+    async def queries(name: CollectionName, offset: Offset = 0, limit: Limit = 50) -> Any:
+        """The queries of a collection."""
+        return await page_data.queries(engine, find(name), offset, limit)
+
+    @api.get(wire.QUERY, response_model=wire.QueryInfo)
+    async def query(name: CollectionName, query: QueryText) -> Any:
+        """One query: what became of its impressions, what the next visitor will see, and why."""
+        return await page_data.query(engine, find(name), query)
+
+    @api.get(wire.TREE, response_model=wire.TreeResponse)
+    async def tree(name: CollectionName, query: QueryText, limit: Annotated[int, Query(ge=1, le=5000)] = 400) -> Any:
+        """How finely the query's learner tells documents apart, and what it thinks of them."""
+        return await page_data.tree(engine, find(name), query, limit)
+
+    @api.get(wire.COLLECTION_ACTIVITY, response_model=wire.Activity)
+    async def activity(name: CollectionName, seconds: Seconds = 3600, points: Points = 120) -> Any:
+        """What became of a collection's impressions over time."""
+        return await page_data.activity(engine, find(name), seconds, points)
+
+    @api.get(wire.ACTIVITY, response_model=wire.Activity)
+    async def all_activity(seconds: Seconds = 3600, points: Points = 120) -> Any:
+        """What became of all impressions over time."""
+        return await page_data.activity(engine, None, seconds, points)

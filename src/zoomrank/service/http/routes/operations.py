@@ -1,0 +1,32 @@
+"""For those who keep the service running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse, Response
+
+from zoomrank import wire
+from zoomrank.service.engine import Engine
+from zoomrank.service.http.known_paths import HEALTH, READY
+from zoomrank.service.http.metrics import Metrics
+
+
+def add_operations(api: FastAPI, engine: Engine, metrics: Metrics) -> None:
+    """Add the routes."""
+
+    @api.get(HEALTH.path, response_model=wire.StatusResponse)
+    async def health() -> Any:
+        """Whether the process responds."""
+        return {"status": "ok"}
+
+    @api.get(READY.path, response_model=wire.StatusResponse)
+    async def ready() -> Any:
+        """Whether it can rank."""
+        return {"status": "ready"} if engine.ready else JSONResponse({"status": "starting"}, 503)
+
+    @api.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def prometheus() -> Response:
+        """For Prometheus."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

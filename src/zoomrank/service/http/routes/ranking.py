@@ -1,0 +1,53 @@
+"""Ranking and feedback: for the framework, which documents them, and for the fast path, which serves them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import FastAPI
+
+from zoomrank import wire
+from zoomrank.service.engine import Engine
+from zoomrank.service.http import schema
+from zoomrank.service.http.fast_path import FastRoute
+from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK
+from zoomrank.service.http.routes.parameters import CollectionName, refusals
+from zoomrank.service.refusals import ServiceError
+
+_AT_ONCE = 256  # reports of a batch
+
+
+def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
+    """Add the routes; returns what the fast path needs."""
+
+    async def rank(asked: schema.RankRequest, name: CollectionName) -> Any:
+        """Choose a ranking for a visitor. Report what became of it with its impression."""
+        served = engine.collections.find(name)
+        impression, documents = await engine.rank(served, asked.query, asked.slots, asked.eligible, asked.excluded)
+        return {"impression": impression, "query": asked.query, "documents": documents}
+
+    async def feedback(asked: schema.FeedbackRequest) -> Any:
+        """Report the first click on a ranking, or that there was none. The same report may come twice."""
+        return {"impression": asked.impression, "status": await engine.feedback(asked.impression, asked.clicked)}
+
+    async def feedback_batch(asked: schema.BatchRequest) -> Any:
+        """Report many at once; each is taken or refused by itself."""
+        results: list[dict[str, Any]] = []
+        for start in range(0, len(asked.feedback), _AT_ONCE):  # others have their turn in between
+            some = asked.feedback[start : start + _AT_ONCE]
+            results += await asyncio.gather(*(_taken(engine, one) for one in some))
+        return {"results": results}
+
+    api.post(RANK.path, response_model=wire.RankResponse)(rank)
+    api.post(FEEDBACK.path, response_model=wire.FeedbackResponse, responses=refusals(409, 410))(feedback)
+    api.post(FEEDBACK_BATCH.path, response_model=wire.BatchResponse)(feedback_batch)
+    return [FastRoute.to(rank, RANK), FastRoute.to(feedback, FEEDBACK), FastRoute.to(feedback_batch, FEEDBACK_BATCH)]
+
+
+async def _taken(engine: Engine, one: schema.FeedbackRequest) -> dict[str, Any]:
+    """What became of one report of a batch."""
+    try:
+        return {"impression": one.impression, "status": await engine.feedback(one.impression, one.clicked)}
+    except ServiceError as error:
+        return {"impression": one.impression, "error": error.code, "message": str(error)}

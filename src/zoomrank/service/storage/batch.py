@@ -1,0 +1,58 @@
+"""`Batch`: what is written together, and the rows that it is made of."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.outcomes import Outcome
+
+STEP = 10  # seconds of one row of `activity`
+
+
+class StoredLearner(NamedTuple):
+    """The learner of a query, without what it has learned."""
+
+    id: int
+    collection: int
+    query: str
+    created: float
+
+
+class Snapshot(NamedTuple):
+    """A learner as it was when it was last written down whole."""
+
+    learner: int
+    event: int  # the last that it knows
+    first: int  # the first impression that later events can be about
+    counts: str | None
+    content: bytes | None  # None: it never was
+
+
+@dataclass
+class Batch:
+    """One durable write."""
+
+    learners: list[StoredLearner] = field(default_factory=list)
+    events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
+    snapshots: list[Snapshot] = field(default_factory=list)
+    impressions: dict[int, int] = field(default_factory=dict)  # of a learner
+    activity: Counter[tuple[int, int, Outcome]] = field(default_factory=Counter)  # of a collection and a step
+
+    def __bool__(self) -> bool:
+        return bool(self.learners or self.events or self.snapshots or self.impressions)
+
+    @property
+    def outcomes(self) -> dict[int, Counter[Outcome]]:
+        """How often what became of the impressions of each collection."""
+        found: dict[int, Counter[Outcome]] = defaultdict(Counter)
+        for (collection, _, outcome), count in self.activity.items():
+            found[collection][outcome] += count
+        return found
+
+    @property
+    def queries(self) -> Counter[int]:
+        """How many new queries each collection has."""
+        return Counter(learner.collection for learner in self.learners)

@@ -1,0 +1,84 @@
+"""`PostgresStore`: a database of a PostgreSQL server, into which one service writes at a time."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any, ClassVar
+
+from zoomrank.errors import MissingExtraError, ParameterError
+from zoomrank.service.refusals import StorageError
+from zoomrank.service.storage.store import Store
+
+_PATIENCE = 5.0  # seconds until the server has noticed that a service was killed
+# Nobody waits for ever: not for a server that cannot be reached, for a result that never comes, or for a lock.
+_LIMITS: dict[str, Any] = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 30,
+    "tcp_user_timeout": 30_000,  # milliseconds
+    "options": "-c lock_timeout=10s -c statement_timeout=120s",
+}
+
+
+class PostgresStore(Store):
+    """A database of a PostgreSQL server."""
+
+    mark = "%s"
+    nearby = False
+    types: ClassVar = {"whole": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA"}
+
+    def __init__(self, address: str) -> None:
+        try:
+            import psycopg
+            from psycopg import conninfo
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("PostgreSQL needs psycopg: pip install 'zoomrank[postgres]'.") from error
+        self._connect = psycopg.connect
+        self.failures = (psycopg.Error,)
+        try:
+            given = conninfo.conninfo_to_dict(address)
+        except psycopg.Error as error:
+            raise ParameterError(f"This is no address of a PostgreSQL server: {error}.") from error
+        limits = {name: limit for name, limit in _LIMITS.items() if name not in given}
+        self._address = conninfo.make_conninfo(address, **limits)
+        self._owner = ""
+        super().__init__()
+        self._owner = secrets.token_hex(8)
+        self.writer.execute(
+            "INSERT INTO about VALUES ('owner', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (self._owner,),
+        )
+
+    def connect(self) -> Any:
+        """Transactions are begun and ended by hand."""
+        try:
+            return self._connect(self._address, autocommit=True)
+        except self.failures as error:
+            raise StorageError(f"PostgreSQL cannot be reached: {error}.") from error
+
+    def connect_writer(self) -> Any:
+        """The connection that writes holds a lock, so that two services never write at once: the server lets go of it
+        when the connection ends. One that was lost is replaced only if nobody else has written meanwhile.
+        """
+        connection = self.connect()
+        try:
+            self._lock(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _lock(self, connection: Any) -> None:
+        until = time.monotonic() + (0 if self._owner else _PATIENCE)
+        while not connection.execute("SELECT pg_try_advisory_lock(2013)").fetchone()[0]:
+            if time.monotonic() >= until:
+                raise StorageError("Another zoomrank service uses this database: stop it, or take another database.")
+            time.sleep(0.05)
+        if self._owner:
+            owner = connection.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()[0]
+            if owner != self._owner:
+                raise StorageError("Another zoomrank service has taken this database over: start this one again.")
+
+    def is_lost(self, connection: Any) -> bool:
+        """Whether the server has gone, or had."""
+        return bool(connection.closed)

@@ -1,0 +1,50 @@
+"""The tables of a store, in SQL that SQLite and PostgreSQL both understand once their words for types are put in.
+
+| table | what |
+|---|---|
+| about | the version of this layout, the secret that signs impressions |
+| collections | settings and the collection file |
+| learners | the query of each learner, and how often it was asked (as of late) |
+| snapshots | the newest of each learner |
+| events | the log: append-only, in the order in which learners noted it |
+| activity | what became of impressions, per collection and ten seconds |
+
+The log has room for one showing and one end of each impression: what would apply a click twice is refused, whatever
+brought it about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zoomrank.service.storage.outcomes import WAITING
+
+LAYOUT = 3
+
+ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+
+_OTHERS = f"""
+CREATE TABLE IF NOT EXISTS collections (
+    id {{whole}} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {{real}} NOT NULL, settings TEXT NOT NULL,
+    digest TEXT NOT NULL, content {{bytes}} NOT NULL);
+CREATE TABLE IF NOT EXISTS learners (
+    id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, query TEXT NOT NULL, created {{real}} NOT NULL,
+    impressions {{whole}} NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
+CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
+CREATE TABLE IF NOT EXISTS snapshots (
+    learner {{whole}} PRIMARY KEY, event {{whole}} NOT NULL, first {{whole}} NOT NULL, counts TEXT NOT NULL,
+    content {{bytes}} NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+    id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
+    outcome {{whole}} NOT NULL, shown {{bytes}});
+CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (learner, number, (outcome = {WAITING}));
+CREATE TABLE IF NOT EXISTS activity (
+    collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
+    PRIMARY KEY (collection, step, outcome))
+"""
+
+
+def statements(types: Mapping[str, str]) -> list[str]:
+    """What makes the other tables, where they are not there yet."""
+    return _OTHERS.format(**types).split(";")

@@ -1,0 +1,313 @@
+"""`FiniteMetric`: any finite set of documents with any metric, as a checked matrix of distances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+from scipy.spatial.distance import cdist
+
+from zoomrank.compiled import compiled
+from zoomrank.errors import EmptyCollectionError, MetricError
+from zoomrank.numbers import Array
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+
+Point = TypeVar("Point")
+
+ROUNDING = 1e-9  # how far, relative to the distances, a triangle may fail by rounding alone
+
+
+class FiniteMetric:
+    """Documents and the distances between them. Distances may be infinite (nothing is known), never negative.
+
+    Most are made by `from_matrix`, `from_vectors`, `from_function` or `from_bounds`, which check that it is a metric.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        Distances, known to be a metric.
+    ids : DocumentIds
+        The ids of the documents, in the order of the rows.
+
+    Attributes
+    ----------
+    documents : DocumentIds
+        The ids of the documents.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
+
+    Examples
+    --------
+    >>> FiniteMetric.from_matrix([[0, 1, 2], [1, 0, 1], [2, 1, 0]], ids="abc")
+    FiniteMetric(3 documents, diameter 2)
+    >>> space = FiniteMetric.from_matrix([[0, 1, 3], [1, 0, 1], [3, 1, 0]], ids="abc")
+    Traceback (most recent call last):
+        ...
+    zoomrank.errors.MetricError: The triangle inequality fails: D('a', 'c') = 3.0 is more than \
+D('a', 'b') + D('b', 'c') = 1.0 + 1.0.
+    """
+
+    def __init__(self, matrix: Array, ids: DocumentIds) -> None:
+        self.matrix = matrix
+        self.matrix.flags.writeable = False
+        self.documents = ids
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+        return len(self.matrix)
+
+    def __repr__(self) -> str:
+        return f"FiniteMetric({len(self)} documents, diameter {self.matrix.max():.4g})"
+
+    @classmethod
+    def from_matrix(
+        cls, matrix: Sequence[Sequence[float]] | Array, ids: Sequence[DocumentId] | None = None
+    ) -> FiniteMetric:
+        """Take a full matrix of distances, and check that it is a metric.
+
+        Parameters
+        ----------
+        matrix : array-like
+            The distance of each pair, in both directions.
+        ids : sequence of DocumentId, optional
+            The ids of the documents; without them a document's id is the number of its row.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]]).distance(0, 1)
+        1.0
+        """
+        distances = np.array(matrix, dtype=np.float64)
+        if distances.size == 0:
+            raise EmptyCollectionError("A collection needs at least one document.")
+        if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
+            raise MetricError(f"A distance matrix is square; this one has shape {distances.shape}.")
+        documents = DocumentIds(len(distances), ids)
+        _check(distances, documents)
+        return cls(distances, documents)
+
+    @classmethod
+    def from_vectors(
+        cls,
+        vectors: Array,
+        ids: Sequence[DocumentId] | None = None,
+        metric: str = "euclidean",
+        scale: float = 1.0,
+    ) -> FiniteMetric:
+        """Measure distances between vectors.
+
+        Parameters
+        ----------
+        vectors : ndarray
+            A row for each document.
+        ids : sequence of DocumentId, optional
+            The ids of the documents; without them a document's id is the number of its row.
+        metric : str
+            Any metric that `scipy.spatial.distance.cdist` knows. Not everything it knows is one ("cosine" is not): the
+            result is checked like any other.
+        scale : float
+            What distances are multiplied by.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_vectors(np.array([[0.0, 0.0], [3.0, 4.0]]), scale=0.1).distance(0, 1)
+        0.5
+        """
+        points = np.asarray(vectors, dtype=np.float64)
+        if points.ndim != 2 or not np.isfinite(points).all():
+            raise MetricError("Vectors must be the rows of a matrix of finite numbers.")
+        distances = scale * cdist(points, points, metric=metric)
+        np.fill_diagonal(distances, 0.0)
+        return cls.from_matrix((distances + distances.T) / 2, ids)
+
+    @classmethod
+    def from_function(
+        cls,
+        points: Sequence[Point],
+        distance: Callable[[Point, Point], float],
+        ids: Sequence[DocumentId] | None = None,
+    ) -> FiniteMetric:
+        """Measure every ordered pair with a function.
+
+        Parameters
+        ----------
+        points : sequence
+            What the function is called with, one for each document.
+        distance : callable
+            The distance of two points.
+        ids : sequence of DocumentId, optional
+            The ids of the documents; without them the points themselves are the ids.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_function([1, 2, 4], lambda x, y: abs(x - y)).distance(1, 4)
+        3.0
+        """
+        matrix = [[float(distance(one, other)) for other in points] for one in points]
+        return cls.from_matrix(matrix, list(points) if ids is None else ids)
+
+    @classmethod
+    def from_bounds(
+        cls, documents: Sequence[DocumentId], bounds: Mapping[tuple[DocumentId, DocumentId], float]
+    ) -> FiniteMetric:
+        """Make a metric of whatever is known: |μ(x) - μ(y)| ≤ δ for some pairs of documents.
+
+        The distance is the length of the shortest chain of known pairs, infinite where there is none.
+
+        Parameters
+        ----------
+        documents : sequence of DocumentId
+            The ids of the documents.
+        bounds : mapping of pairs of DocumentId to float
+            The δ of each pair for which one is known, above 0.
+
+        Returns
+        -------
+        FiniteMetric
+            The space.
+
+        References
+        ----------
+        Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2, the footnote to Eq. 1.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_bounds("abc", {("a", "b"): 0.25, ("b", "c"): 0.5}).distance("a", "c")
+        0.75
+        """
+        ids = DocumentIds(len(documents), documents)
+        best: dict[tuple[int, int], float] = {}
+        for (one, other), bound in bounds.items():
+            if not bound > 0:
+                raise MetricError(f"The bound between {one!r} and {other!r} is {bound}; it must be positive.")
+            a, b = sorted((ids.position(one), ids.position(other)))
+            if a == b:
+                raise MetricError(f"A bound between {one!r} and itself says nothing; its distance is 0.")
+            best[a, b] = min(bound, best.get((a, b), np.inf))
+        rows, columns = np.array(list(best), dtype=np.int64).reshape(-1, 2).T
+        graph = coo_array((list(best.values()), (rows, columns)), shape=(len(ids), len(ids)))
+        closure = shortest_path(graph.tocsr(), directed=False)
+        return cls.from_matrix((closure + closure.T) / 2, documents)
+
+    def distance(self, one: DocumentId, other: DocumentId) -> float:
+        """Measure D(x, y).
+
+        Parameters
+        ----------
+        one, other : DocumentId
+            The documents.
+
+        Returns
+        -------
+        float
+            Their distance.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]], ids="ab").distance("a", "b")
+        1.0
+        """
+        return float(self.matrix[self.documents.position(one), self.documents.position(other)])
+
+    def distances(self, document: DocumentId) -> Array:
+        """Measure D(x, y) from one document to all.
+
+        Parameters
+        ----------
+        document : DocumentId
+            The document x.
+
+        Returns
+        -------
+        ndarray
+            A distance for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]], ids="ab").distances("a").tolist()
+        [0.0, 1.0]
+        """
+        return np.asarray(self.matrix[self.documents.position(document)])
+
+    def distance_matrix(self) -> Array:
+        """Measure D between all pairs of documents.
+
+        Returns
+        -------
+        ndarray
+            A row and a column for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> FiniteMetric.from_matrix([[0, 1], [1, 0]]).distance_matrix().tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
+        return self.matrix
+
+
+def _check(matrix: Array, ids: DocumentIds) -> None:
+    """Refuse what is not a metric, naming where."""
+
+    def refuse(where: Array, says: str) -> None:
+        if where.any():
+            i, j = np.argwhere(where)[0]
+            raise MetricError(says.format(one=ids[i], other=ids[j], forth=matrix[i, j], back=matrix[j, i]))
+
+    refuse(np.isnan(matrix), "D({one!r}, {other!r}) is not a number.")
+    refuse(matrix < 0, "D({one!r}, {other!r}) = {forth} is negative.")
+    refuse(
+        np.diag(np.diag(matrix) != 0),
+        "D({one!r}, {other!r}) = {forth}; a document is at distance 0 from itself.",
+    )
+    off_diagonal = ~np.eye(len(matrix), dtype=bool)
+    refuse(
+        (matrix == 0) & off_diagonal,
+        "D({one!r}, {other!r}) = 0, but only a document and itself may be at distance 0.",
+    )
+    refuse(
+        matrix != matrix.T,
+        "Distances must be symmetric, but D({one!r}, {other!r}) = {forth} and D({other!r}, {one!r}) = {back}.",
+    )
+    worst, x, via, y = _worst_triangle(matrix)
+    if worst > ROUNDING:
+        raise MetricError(
+            f"The triangle inequality fails: D({ids[x]!r}, {ids[y]!r}) = {matrix[x, y]} is more than "
+            f"D({ids[x]!r}, {ids[via]!r}) + D({ids[via]!r}, {ids[y]!r}) = {matrix[x, via]} + {matrix[via, y]}."
+        )
+
+
+@compiled
+def _worst_triangle(matrix: Array) -> tuple[float, int, int, int]:
+    """The triple that breaks the triangle inequality most, relative to its own size."""
+    count = len(matrix)
+    worst, at = 0.0, (0, 0, 0)
+    for via in range(count):
+        for x in range(count):
+            first = matrix[x, via]
+            for y in range(x):
+                detour = first + matrix[via, y]
+                if matrix[x, y] > detour:
+                    excess = 1.0 if np.isinf(matrix[x, y]) else (matrix[x, y] - detour) / matrix[x, y]
+                    if excess > worst:
+                        worst, at = excess, (y, via, x)
+    return worst, at[0], at[1], at[2]

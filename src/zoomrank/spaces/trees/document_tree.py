@@ -1,0 +1,420 @@
+"""`DocumentTree`: documents as leaves, and a width W(u) for every subtree.
+
+The distance between two documents is the width of the smallest subtree that holds both (Section 2.1 of the paper):
+`D(x, y) = W(LCA(x, y))`. Widths that never grow downwards make this an ultrametric, and every ultrametric is one of
+these. The ε-exponential tree metric of Eq. 2 is the case `W(u) = c · ε^depth(u)`.
+
+A subtree of width 0 that holds several documents declares them interchangeable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from zoomrank.compiled import compiled
+from zoomrank.errors import EmptyCollectionError, MetricParameterError, TreeError, WidthError
+from zoomrank.numbers import Array, whole_number
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.trees.rooted_tree import RootedTree, ids_of_leaves
+from zoomrank.spaces.trees.shape import Shape, breadth_first_shape, shape_from_breadth_first, shape_of_some
+from zoomrank.spaces.trees.taxonomy import TaxonomyPath, nodes_of_paths
+from zoomrank.spaces.trees.widths import checked_widths, exponential_widths, level_widths
+
+LARGEST_TREE = 2**31 - 2  # nodes are 32-bit integers
+
+
+class DocumentTree(RootedTree):
+    """A tree of documents with the metric that its widths define. It never changes.
+
+    Most trees are made by `exponential`, `from_parents` or `from_paths`, or come with a
+    `zoomrank.documents.Collection`.
+
+    Parameters
+    ----------
+    shape : Shape
+        Who is below whom.
+    width : ndarray
+        W(u), a number for each node: 0 for documents, and never larger than the one above.
+    ids : DocumentIds, optional
+        The ids of the documents, left to right. Without them a document's id is its position.
+    names : sequence of str, optional
+        A name for each node, for print only.
+
+    Attributes
+    ----------
+    width : ndarray
+        W(u) of each node.
+    recipe : dict or None
+        The arguments of `exponential`, if that made the tree.
+    grown_from : DocumentTree or None
+        The tree that this one was `grown` from.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.1; W(u) in Section 4.2.
+
+    Examples
+    --------
+    >>> tree = DocumentTree.exponential(depth=3, branching=2, epsilon=0.5)
+    >>> len(tree), tree.distance(0, 1), tree.distance(0, 7)
+    (8, 0.25, 1.0)
+    """
+
+    def __init__(
+        self, shape: Shape, width: Array, ids: DocumentIds | None = None, names: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(shape, DocumentIds(len(shape.leaf)) if ids is None else ids, names)
+        self.width = checked_widths(shape, width)
+        self.recipe: dict[str, Any] | None = None
+        self.grown_from: DocumentTree | None = None
+
+    @classmethod
+    def exponential(
+        cls, depth: int = 15, branching: int = 2, epsilon: float = 0.837, constant: float = 1.0
+    ) -> DocumentTree:
+        """Build the complete tree with the ε-exponential metric; documents are numbered 0, 1, 2, …
+
+        The defaults are those of the paper's experiments: 32,768 documents and ε = 0.837.
+
+        Parameters
+        ----------
+        depth : int
+            How many steps documents are from the root.
+        branching : int
+            How many children a node has.
+        epsilon : float
+            What widths shrink by from level to level, strictly between 0 and 1.
+        constant : float
+            The width of the root.
+
+        Returns
+        -------
+        DocumentTree
+            A tree of `branching ** depth` documents.
+
+        References
+        ----------
+        Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.1, Eq. 2; the values in Section 6.1.
+
+        Examples
+        --------
+        >>> DocumentTree.exponential(depth=2, branching=3)
+        DocumentTree(9 documents, 13 nodes, depth 2)
+        """
+        depth, branching = whole_number(depth, "depth"), whole_number(branching, "branching")
+        if depth < 0 or branching < 1:
+            raise MetricParameterError(f"A tree of depth {depth} with {branching} children a node cannot be built.")
+        level = level_widths(depth, epsilon, constant)
+        sizes = [branching**d for d in range(depth + 1)]
+        nodes = sum(sizes)
+        if nodes > LARGEST_TREE:
+            raise MetricParameterError(f"{nodes} nodes are too many; {LARGEST_TREE} is the most.")
+        number = np.arange(nodes + 1, dtype=np.int64)
+        parent = (np.maximum(number[:-1] - 1, 0) // branching).astype(np.uint32)
+        child_start = np.minimum(number * branching + 1, nodes).astype(np.uint32)
+        del number
+        width = np.repeat(level, sizes)
+        width[nodes - sizes[-1] :] = 0.0
+        tree = cls(shape_from_breadth_first(parent, child_start), width)
+        tree.recipe = {"depth": depth, "branching": branching, "epsilon": epsilon, "constant": constant}
+        return tree
+
+    @classmethod
+    def from_parents(
+        cls,
+        parents: Sequence[int] | Array,
+        *,
+        width: Sequence[float] | Array | None = None,
+        epsilon: float = 0.837,
+        constant: float = 1.0,
+        ids: Sequence[DocumentId] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> DocumentTree:
+        """Build any tree from the parents of its nodes; nodes without children are documents.
+
+        Parameters
+        ----------
+        parents : sequence of int
+            `parents[i]` is the parent of node i, -1 for the root. Nodes may come in any order.
+        width : sequence of float, optional
+            A width for each node: 0 for documents, and never larger than the one above. Without them the
+            ε-exponential metric is used.
+        epsilon, constant : float
+            What the ε-exponential metric is made of (see `exponential`), if there is no `width`.
+        ids : sequence of DocumentId, optional
+            The ids of the documents in the order of their nodes. Without them a document's id is its node's number in
+            `parents`.
+        names : sequence of str, optional
+            A name for each node, for print only.
+
+        Returns
+        -------
+        DocumentTree
+            The tree; its `given_numbers` say which of the caller's nodes each of its own is.
+
+        Examples
+        --------
+        >>> tree = DocumentTree.from_parents([-1, 0, 0, 1, 1], width=[1, 0.3, 0, 0, 0], ids=["sun", "rain", "snow"])
+        >>> tree.distance("rain", "snow"), tree.distance("sun", "snow")
+        (0.3, 1.0)
+        """
+        shape, order = breadth_first_shape(np.asarray(parents))
+        if width is None:
+            widths = exponential_widths(shape, epsilon, constant)
+        else:
+            given = np.asarray(width, dtype=np.float64)
+            if given.shape != (len(order),):
+                raise WidthError(f"Widths of shape {given.shape} were given for {len(order)} nodes.")
+            widths = checked_widths(shape, given[order], called=order)
+        if names is not None and len(names) != len(order):
+            raise WidthError(f"{len(names)} names were given for {len(order)} nodes.")
+        tree = cls(
+            shape, widths, ids_of_leaves(shape, order, ids), None if names is None else [names[i] for i in order]
+        )
+        tree.given_numbers = order
+        return tree
+
+    @classmethod
+    def from_paths(
+        cls,
+        paths: Mapping[DocumentId, TaxonomyPath] | Iterable[TaxonomyPath],
+        *,
+        separator: str = " > ",
+        categories: str = "refuse",
+        epsilon: float = 0.837,
+        constant: float = 1.0,
+    ) -> DocumentTree:
+        """Build a tree from taxonomy paths such as `"Animals > Birds > Owls"`, or sequences of names.
+
+        Parameters
+        ----------
+        paths : mapping or iterable of str or sequence of str
+            A mapping {document id: path} hangs each document below the category that its path names. Bare paths are
+            themselves the documents, with the path as id.
+        separator : str
+            What stands between the steps of a path.
+        categories : {"refuse", "skip"}
+            What to do with a bare path that continues into another, so that it is a category: refuse it, or leave it
+            out.
+        epsilon, constant : float
+            What the widths are made of: the ε-exponential metric (see `exponential`).
+
+        Returns
+        -------
+        DocumentTree
+            The tree, whose nodes are named by the steps of the paths.
+
+        Examples
+        --------
+        >>> tree = DocumentTree.from_paths({"owl.html": "Animals > Birds", "pike.html": "Animals > Fish"})
+        >>> tree.name(tree.leaf("owl.html"))
+        'Animals > Birds > owl.html'
+        """
+        parents, names, ids = nodes_of_paths(paths, separator, categories)
+        return cls.from_parents(parents, epsilon=epsilon, constant=constant, ids=ids, names=names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of shape, widths and ids: two trees that share it are the same.
+
+        Returns
+        -------
+        str
+            32 hexadecimal digits.
+
+        Examples
+        --------
+        >>> tree = DocumentTree.exponential(depth=2)
+        >>> tree.fingerprint == DocumentTree.exponential(depth=2).fingerprint
+        True
+        """
+        digest = hashlib.sha256()
+        for array in (*self.shape, self.width):
+            digest.update(array.tobytes())
+        if self.recipe is None:
+            for document in self.documents:
+                digest.update(repr(document).encode() + b"\0")
+        return digest.hexdigest()[:32]
+
+    def with_width(self, width: Array) -> DocumentTree:
+        """Build the same tree with other widths.
+
+        Parameters
+        ----------
+        width : ndarray
+            A width for each node, in this tree's own numbering.
+
+        Returns
+        -------
+        DocumentTree
+            A tree of the same documents.
+
+        Examples
+        --------
+        >>> tree = DocumentTree.exponential(depth=2)
+        >>> tree.with_width(tree.width / 2).distance(0, 3)
+        0.5
+        """
+        return DocumentTree(self.shape, np.array(width, dtype=np.float64), self.documents, self.names)
+
+    def grown(self, near: Mapping[DocumentId, DocumentId]) -> DocumentTree:
+        """Build a tree with more documents: each new one stands beside the one that it is near to, in its category.
+
+        Parameters
+        ----------
+        near : mapping of DocumentId to DocumentId
+            For each new document the one that it is put beside.
+
+        Returns
+        -------
+        DocumentTree
+            The larger tree, for `Ranked.grow`: distances between documents that were there before are what they were.
+
+        Examples
+        --------
+        >>> tree = DocumentTree.from_parents([-1, 0, 0, 1, 1], ids=["sun", "rain", "snow"])
+        >>> more = tree.grown({"hail": "rain"})
+        >>> more.distance("hail", "snow") == tree.distance("rain", "snow")
+        True
+        """
+        if self.nodes == 1:
+            raise TreeError("A tree of a single document has no category to put another one in.")
+        shape = self.shape
+        parents = shape.parent.astype(np.int64)
+        parents[0] = -1
+        homes = [parents[self.leaf(neighbour)] for neighbour in near.values()]
+        place = np.argsort(shape.leaf)  # ids are given in the order of nodes
+        tree = DocumentTree.from_parents(
+            np.concatenate([parents, np.array(homes, dtype=np.int64)]),
+            width=np.concatenate([self.width, np.zeros(len(homes))]),
+            ids=[*self.documents.at(place), *near],
+            names=None if self.names is None else [*self.names, *map(str, near)],
+        )
+        tree.grown_from = self
+        return tree
+
+    def restricted(self, documents: Iterable[DocumentId]) -> DocumentTree:
+        """Build the tree of some documents alone, as far from each other as they were.
+
+        Parameters
+        ----------
+        documents : iterable of DocumentId
+            The documents to keep, in any order.
+
+        Returns
+        -------
+        DocumentTree
+            The smaller tree, with the widths that it had.
+
+        Examples
+        --------
+        >>> DocumentTree.exponential(depth=2, epsilon=0.5).restricted([0, 1, 3]).distances(0).tolist()
+        [0.0, 0.5, 1.0]
+        """
+        kept = np.sort(self.documents.positions(documents))
+        if len(kept) == 0:
+            raise EmptyCollectionError("No documents were named; a collection needs at least one.")
+        shape, nodes = shape_of_some(self.shape, kept)
+        ids: list[DocumentId] | Array = self.documents.at(kept)
+        if all(type(document) is int for document in ids):
+            ids = np.array(ids)  # integers are looked up in less memory than objects
+        names = None if self.names is None else [self.names[node] for node in nodes.tolist()]
+        return DocumentTree(shape, self.width[nodes], DocumentIds(len(kept), ids), names)
+
+    def with_documents(self, ids: Sequence[DocumentId]) -> DocumentTree:
+        """Build the same tree with other documents in the places of its own.
+
+        Parameters
+        ----------
+        ids : sequence of DocumentId
+            The ids, left to right.
+
+        Returns
+        -------
+        DocumentTree
+            A tree of the same shape and widths.
+
+        Examples
+        --------
+        >>> tree = DocumentTree.exponential(depth=1).with_documents(["owl", "pike"])
+        >>> tree.distance("owl", "pike")
+        1.0
+        """
+        return DocumentTree(self.shape, self.width, DocumentIds(len(self), ids), self.names)
+
+    def distance(self, one: DocumentId, other: DocumentId) -> float:
+        """Measure D(x, y): the width of the smallest subtree that holds both.
+
+        Parameters
+        ----------
+        one, other : DocumentId
+            The documents.
+
+        Returns
+        -------
+        float
+            Their distance; 0 for a document and itself.
+
+        References
+        ----------
+        Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.1, Eq. 2.
+
+        Examples
+        --------
+        >>> DocumentTree.exponential(depth=2, epsilon=0.5).distance(0, 1)
+        0.5
+        """
+        return float(self.width[self.common_ancestor(one, other)])
+
+    def distances(self, document: DocumentId) -> Array:
+        """Measure D(x, y) from one document to all.
+
+        Parameters
+        ----------
+        document : DocumentId
+            The document x.
+
+        Returns
+        -------
+        ndarray
+            A distance for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> DocumentTree.exponential(depth=2, epsilon=0.5).distances(0).tolist()
+        [0.0, 0.5, 1.0, 1.0]
+        """
+        return _distances(self.shape, self.width, self.leaf(document))
+
+    def distance_matrix(self) -> Array:
+        """Measure D between all pairs of documents: for small collections.
+
+        Returns
+        -------
+        ndarray
+            A row and a column for each document, in the order of `documents`.
+
+        Examples
+        --------
+        >>> DocumentTree.exponential(depth=1).distance_matrix().tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
+        return np.stack([_distances(self.shape, self.width, leaf) for leaf in self.shape.leaf])
+
+
+@compiled
+def _distances(shape: Shape, width: Array, leaf: int) -> Array:
+    """Climb from the leaf; each ancestor settles the documents that the node before did not hold."""
+    distance = np.zeros(len(shape.leaf))
+    below = leaf
+    while below > 0:
+        node = shape.parent[below]
+        distance[shape.first_document[node] : shape.first_document[below]] = width[node]
+        distance[shape.end_document[below] : shape.end_document[node]] = width[node]
+        below = node
+    return distance

@@ -1,0 +1,179 @@
+"""`Shape`: a rooted tree whose leaves are the documents, as five flat integer arrays and nothing else.
+
+Nodes are numbered breadth first. Three things follow, and everything fast in zoomrank rests on them:
+
+- the children of a node are a range of numbers, so the j-th child is one addition;
+- a parent's number is smaller than its child's, so one pass forwards goes down the tree, one backwards goes up,
+  and the least common ancestor is found by lifting whichever number is larger;
+- documents are numbered left to right, so the documents below a node are a range as well.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoomrank.compiled import compiled
+from zoomrank.errors import EmptyCollectionError, TreeError
+from zoomrank.numbers import Array
+
+
+class Shape(NamedTuple):
+    """What kernels see of a tree: 32-bit unsigned integers, with which indexing needs no check for negative numbers.
+
+    Attributes
+    ----------
+    parent : ndarray
+        The parent of each node; the root is its own.
+    child_start : ndarray
+        The children of a node `u` are `child_start[u]` to `child_start[u + 1] - 1`.
+    first_document, end_document : ndarray
+        The documents below a node `u` stand at the positions `first_document[u]` to `end_document[u] - 1`.
+    leaf : ndarray
+        The node of each document.
+
+    Examples
+    --------
+    >>> from zoomrank.spaces import DocumentTree
+    >>> shape = DocumentTree.exponential(depth=2, branching=2).shape
+    >>> shape.parent.tolist(), shape.leaf.tolist()
+    ([0, 0, 0, 1, 1, 2, 2], [3, 4, 5, 6])
+    """
+
+    parent: Array
+    child_start: Array
+    first_document: Array
+    end_document: Array
+    leaf: Array
+
+
+@compiled
+def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
+    """Number the nodes breadth first: the caller's number of each, parents, child ranges, how many were reached."""
+    nodes = len(parent)
+    place = np.zeros(nodes + 1, np.int32)
+    for node in range(nodes):
+        if parent[node] >= 0:
+            place[parent[node] + 1] += 1
+    for node in range(nodes):
+        place[node + 1] += place[node]
+    children = np.empty(max(nodes - 1, 1), np.int32)
+    for node in range(nodes):  # afterwards place[v] is where the children of v end
+        if parent[node] >= 0:
+            children[place[parent[node]]] = node
+            place[parent[node]] += 1
+    order = np.empty(nodes, np.int32)
+    up = np.empty(nodes, np.uint32)
+    child_start = np.full(nodes + 1, nodes, np.uint32)
+    order[0] = root
+    up[0] = 0
+    reached = 1
+    node = 0
+    while node < reached:
+        theirs = order[node]
+        child_start[node] = reached
+        for at in range(place[theirs - 1] if theirs > 0 else 0, place[theirs]):
+            order[reached] = children[at]
+            up[reached] = node
+            reached += 1
+        node += 1
+    return order, up, child_start, reached
+
+
+@compiled
+def _documents_below(parent: Array, child_start: Array) -> tuple[Array, Array, Array]:
+    """The range of documents below each node, and the node of each document."""
+    nodes = len(parent)
+    end = np.zeros(nodes, np.uint32)  # first the number of documents below, then where the range ends
+    documents = 0
+    for node in range(nodes - 1, -1, -1):
+        if child_start[node] == child_start[node + 1]:
+            end[node] = 1
+            documents += 1
+        if node > 0:
+            end[parent[node]] += end[node]
+    first = np.zeros(nodes, np.uint32)
+    leaf = np.empty(documents, np.uint32)
+    for node in range(nodes):
+        at = first[node]
+        for child in range(child_start[node], child_start[node + 1]):
+            first[child] = at
+            at += end[child]
+        end[node] += first[node]
+        if child_start[node] == child_start[node + 1]:
+            leaf[first[node]] = node
+    return first, end, leaf
+
+
+@compiled
+def least_common_ancestor(parent: Array, one: int, other: int) -> int:
+    """Lift the larger number until they meet: never more steps than the two depths together."""
+    while one != other:
+        if one > other:
+            one = parent[one]
+        else:
+            other = parent[other]
+    return one
+
+
+@compiled
+def node_depths(parent: Array) -> Array:
+    """How many steps each node is from the root."""
+    depth = np.zeros(len(parent), np.int32)
+    for node in range(1, len(parent)):
+        depth[node] = depth[parent[node]] + 1
+    return depth
+
+
+def breadth_first_shape(parents: Array) -> tuple[Shape, Array]:
+    """Turn a caller's parent array (the root has -1) into a shape, and say which of the caller's nodes is which."""
+    given = np.asarray(parents)
+    nodes = given.size
+    if nodes == 0:
+        raise EmptyCollectionError("There are no nodes; even a single document needs one, the root.")
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise TreeError("Parents must be a one-dimensional array of integers; the root's is -1.")
+    lost = np.flatnonzero((given < -1) | (given >= nodes))
+    if len(lost):
+        raise TreeError(
+            f"Node {lost[0]} has the parent {given[lost[0]]}, but nodes are numbered 0 to {nodes - 1} "
+            "(the root's parent is -1)."
+        )
+    roots = np.flatnonzero(given == -1)
+    if len(roots) == 0:
+        raise TreeError("There is no root: no node has the parent -1, so the parents go round in a cycle.")
+    if len(roots) > 1:
+        raise TreeError(f"There are {len(roots)} roots, for example nodes {roots[0]} and {roots[1]}.")
+    order, up, child_start, reached = _breadth_first(given.astype(np.int32, copy=False), int(roots[0]))
+    if reached < nodes:
+        raise TreeError(f"Nodes {_cycle(given, order[:reached])} form a cycle that the root does not reach.")
+    return shape_from_breadth_first(up, child_start), order
+
+
+def shape_from_breadth_first(parent: Array, child_start: Array) -> Shape:
+    """The shape of a tree that is numbered breadth first already."""
+    return Shape(parent, child_start, *_documents_below(parent, child_start))
+
+
+def shape_of_some(shape: Shape, kept: Array) -> tuple[Shape, Array]:
+    """The shape with the documents at these positions alone, and which of the nodes are left."""
+    mask = np.zeros(len(shape.leaf), bool)
+    mask[kept] = True
+    before = np.concatenate([[0], np.cumsum(mask)])
+    alive = before[shape.end_document] > before[shape.first_document]
+    nodes = np.flatnonzero(alive)  # still breadth first
+    number = np.cumsum(alive) - 1
+    parent = number[shape.parent[nodes]].astype(np.uint32)
+    children = np.bincount(parent[1:], minlength=len(nodes))
+    child_start = np.concatenate([[1], 1 + np.cumsum(children)]).astype(np.uint32)
+    return shape_from_breadth_first(parent, child_start), nodes
+
+
+def _cycle(parents: Array, reached: Array) -> str:
+    outside = np.ones(len(parents), bool)
+    outside[reached] = False
+    node, seen = int(np.flatnonzero(outside)[0]), []
+    while node not in seen:
+        seen.append(node)
+        node = int(parents[node])
+    ring = seen[seen.index(node) :]
+    return " -> ".join(str(node) for node in ring[:6]) + (" -> ..." if len(ring) > 6 else "")

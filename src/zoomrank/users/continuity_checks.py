@@ -1,0 +1,281 @@
+"""Is a user distribution (conditionally) L-continuous, or L-correlated, for a metric? (Section 2.)
+
+Both ask the same thing of every pair of documents and, conditionally, of every set S that visitors may have skipped:
+that something is at most D(x, y). On small collections all sets and pairs are tried; on large ones random sets, half
+of them close together, and for each the pairs of some documents with all others. The worst that was found is returned.
+
+Nothing but conditional means is needed, because given Z_S
+`P[π(x) ≠ π(y)] = μ(x) - μ(y) + 2 · μ(y | x skipped too) · (1 - μ(x))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from zoomrank.errors import ParameterError, UnknownDocumentError
+from zoomrank.numbers import Array, Seed
+from zoomrank.spaces import DocumentId, DocumentIds, Space
+from zoomrank.spaces.ids import Positions
+from zoomrank.users.distribution import UserDistribution
+
+EXHAUSTIVE_UP_TO = 12  # documents for which all 2^n sets are tried unless said otherwise
+ROUNDING = 1e-9  # of a ratio
+NOISE = 1e-14  # probabilities below it are rounding errors
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The worst pair of documents that was found, and how bad it is.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether no pair exceeded its distance.
+    ratio : float
+        The value divided by the distance.
+    pair : tuple of DocumentId or None
+        The pair (x, y); None if nothing differs at all.
+    skipped : list of DocumentId
+        The set S that visitors had skipped.
+    value : float
+        |μ(x) - μ(y)| or P[π(x) ≠ π(y)], among those visitors.
+    distance : float
+        D(x, y).
+    exhaustive : bool
+        Whether every set and pair was tried, so that `holds` is a proof.
+    sets : int
+        How many sets were tried.
+
+    Examples
+    --------
+    >>> from zoomrank.users import three_documents
+    >>> tree, users = three_documents()
+    >>> result = check_correlation(users, tree)
+    >>> result.holds, result.pair, result.exhaustive
+    (True, ('x1', 'x2'), True)
+    """
+
+    holds: bool
+    ratio: float
+    pair: tuple[DocumentId, DocumentId] | None
+    skipped: list[DocumentId]
+    value: float
+    distance: float
+    exhaustive: bool
+    sets: int
+
+
+@dataclass(frozen=True)
+class CheckSampling:
+    """Where a check looks: everywhere or at random.
+
+    Attributes
+    ----------
+    exhaustive : bool, optional
+        Whether to look at all sets and pairs; if left out, up to a dozen documents.
+    sets : int
+        How many random sets to look at, half of them close together.
+    largest : int
+        How many documents a set has at most.
+    documents : int
+        For how many documents all pairs with others are looked at, for each set.
+    seed : int, Generator or None
+        Where chance begins.
+
+    Examples
+    --------
+    >>> from zoomrank.spaces import DocumentTree
+    >>> from zoomrank.users import two_peaks
+    >>> tree = DocumentTree.exponential(depth=4)
+    >>> check_continuity(two_peaks(tree, seed=1), tree, sampling=CheckSampling(sets=5)).sets  # and the empty one
+    6
+    """
+
+    exhaustive: bool | None = None
+    sets: int = 100
+    largest: int = 8
+    documents: int = 10
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        if self.sets < 1 or self.largest < 1 or self.documents < 1:
+            raise ParameterError(
+                "A check needs at least one set, of at least one document, and one document to look at."
+            )
+
+
+EVERYWHERE = CheckSampling()
+
+
+def check_continuity(
+    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: CheckSampling = EVERYWHERE
+) -> CheckResult:
+    """Check (conditional) L-continuity: whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y).
+
+    Parameters
+    ----------
+    users : UserDistribution
+        The visitors.
+    space : Space
+        Their documents, and distances.
+    conditional : bool
+        Whether to ask it of visitors who have skipped any set S of documents, not only of all.
+    sampling : CheckSampling
+        Where to look: everywhere, or at random.
+
+    Returns
+    -------
+    CheckResult
+        The worst pair of documents that was found.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2, Eq. 1 and the definition of conditional L-continuity.
+
+    Examples
+    --------
+    >>> from zoomrank.users.worlds import three_documents
+    >>> tree, users = three_documents()
+    >>> check_continuity(users, tree).ratio
+    0.5
+    """
+    return _check(users, space, conditional, correlated=False, sampling=sampling)
+
+
+def check_correlation(
+    users: UserDistribution, space: Space, *, conditional: bool = True, sampling: CheckSampling = EVERYWHERE
+) -> CheckResult:
+    """Check (conditional) L-correlation: whether P[π(x) ≠ π(y) | Z_S] ≤ D(x, y).
+
+    Parameters
+    ----------
+    users : UserDistribution
+        The visitors.
+    space : Space
+        Their documents, and distances.
+    conditional : bool
+        Whether to ask it of visitors who have skipped any set S of documents, not only of all.
+    sampling : CheckSampling
+        Where to look: everywhere, or at random.
+
+    Returns
+    -------
+    CheckResult
+        The worst pair of documents that was found.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.2, Eq. 3.
+
+    Examples
+    --------
+    >>> from zoomrank.users import three_documents
+    >>> tree, users = three_documents()
+    >>> check_correlation(users, tree).ratio
+    0.5
+    """
+    return _check(users, space, conditional, correlated=True, sampling=sampling)
+
+
+def _check(
+    users: UserDistribution, space: Space, conditional: bool, correlated: bool, sampling: CheckSampling
+) -> CheckResult:
+    everything = _looks_everywhere(users, space, conditional, sampling)
+    rng = np.random.default_rng(sampling.seed)
+    place = None if users.documents is space.documents else space.documents.positions(users.documents)
+    worst = CheckResult(True, 0.0, None, [], 0.0, 0.0, everything, 0)
+    tried = 0
+    for skipped in _sets(users.documents, space, conditional, everything, sampling, rng):
+        log_probability, means = users.given_skipped(skipped)
+        if log_probability == -np.inf:
+            continue
+        tried += 1
+        for x in map(int, _documents(means, skipped, everything, sampling, rng)):
+            far = space.distances(users.documents[x])
+            if place is not None:
+                far = far[place]
+            values = _discorrelation(users, skipped, means, x) if correlated else np.abs(means - means[x])
+            y, ratio = _worst_partner(x, values, far)
+            if ratio > worst.ratio:
+                worst = CheckResult(
+                    holds=ratio <= 1 + ROUNDING,
+                    ratio=ratio,
+                    pair=(users.documents[x], users.documents[y]),
+                    skipped=users.documents.at(skipped),
+                    value=float(values[y]),
+                    distance=float(far[y]),
+                    exhaustive=everything,
+                    sets=0,
+                )
+    return replace(worst, sets=tried)
+
+
+def _looks_everywhere(users: UserDistribution, space: Space, conditional: bool, sampling: CheckSampling) -> bool:
+    """Whether all sets and pairs are to be tried; refused if there are too many, or nothing to compare."""
+    if set(users.documents) != set(space.documents):
+        raise UnknownDocumentError("The visitors and the space are not about the same documents.")
+    everything = len(users) <= EXHAUSTIVE_UP_TO if sampling.exhaustive is None else sampling.exhaustive
+    if everything and conditional and len(users) > 20:
+        raise ParameterError(
+            f"All subsets of {len(users)} documents are too many; leave exhaustive out to sample them."
+        )
+    return everything
+
+
+def _worst_partner(x: int, values: Array, far: Array) -> tuple[int, float]:
+    """The document whose value is largest for its distance from x, and how many times the distance it is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(values > NOISE, values / far, 0.0)
+    ratios[x] = 0.0
+    y = int(ratios.argmax())
+    return y, float(ratios[y])
+
+
+def _discorrelation(users: UserDistribution, skipped: Positions, means: Array, x: int) -> Array:
+    """P[π(x) ≠ π(y) | Z_S] for all y."""
+    if means[x] >= 1.0:
+        return np.asarray(1.0 - means)
+    if x in skipped:
+        return np.array(means)
+    _, without_x = users.given_skipped(np.append(skipped, x))
+    return np.asarray(np.maximum(means[x] - means + 2 * without_x * (1 - means[x]), 0.0))
+
+
+def _sets(
+    ids: DocumentIds,
+    space: Space,
+    conditional: bool,
+    everything: bool,
+    sampling: CheckSampling,
+    rng: np.random.Generator,
+) -> Iterator[Positions]:
+    yield np.empty(0, np.int64)
+    if not conditional or len(ids) == 1:
+        return
+    if everything:
+        for size in range(1, len(ids)):
+            for chosen in combinations(range(len(ids)), size):
+                yield np.array(chosen, dtype=np.int64)
+        return
+    for number in range(sampling.sets):
+        size = int(rng.integers(1, min(sampling.largest, len(ids) - 1) + 1))
+        if number % 2:
+            yield rng.choice(len(ids), size=size, replace=False)
+        else:  # close together: where conditioning bites
+            centre = ids[int(rng.integers(len(ids)))]
+            near = np.argsort(space.distances(centre), kind="stable")[: 2 * size]
+            chosen_ids = space.documents.at(rng.choice(near, size=size, replace=False))
+            yield ids.positions(chosen_ids)
+
+
+def _documents(
+    means: Array, skipped: Positions, everything: bool, sampling: CheckSampling, rng: np.random.Generator
+) -> Positions:
+    if everything or len(means) <= sampling.documents:
+        return np.arange(len(means))
+    random = rng.choice(len(means), size=sampling.documents, replace=False)
+    return np.unique(np.concatenate([skipped[:2], [int(means.argmax())], random])).astype(np.int64)

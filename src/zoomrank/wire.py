@@ -1,0 +1,188 @@
+"""What a service and its clients say to each other: the paths that matter to both, and the shapes of responses.
+
+The service makes its OpenAPI document of these shapes, and `zoomrank.client` returns them. Plain types, so that neither
+needs what the other needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+if sys.version_info >= (3, 12):
+    from typing import TypedDict
+else:  # the service checks responses by them, which the older ones do not say enough for
+    from typing_extensions import TypedDict
+
+COLLECTIONS = "/v1/collections"
+COLLECTION = "/v1/collections/{name}"
+RANK = "/v1/collections/{name}/rank"
+DOCUMENTS = "/v1/collections/{name}/documents"
+QUERIES = "/v1/collections/{name}/queries"
+QUERY = "/v1/collections/{name}/query"
+TREE = "/v1/collections/{name}/tree"
+COLLECTION_ACTIVITY = "/v1/collections/{name}/activity"
+ACTIVITY = "/v1/activity"
+FEEDBACK = "/v1/feedback"
+FEEDBACK_BATCH = "/v1/feedback/batch"
+HEALTH = "/v1/health"
+READY = "/v1/ready"
+
+LARGEST_BATCH = 10_000  # reports of one request
+
+Id = int | str  # a document's, as JSON can carry it
+
+
+class ErrorResponse(TypedDict):
+    """What went wrong: a word for programs, a sentence for people."""
+
+    error: str
+    message: str
+
+
+class ShownDocument(TypedDict):
+    """A document as a page shows it."""
+
+    id: Id
+    title: str
+    url: str
+
+
+class RankResponse(TypedDict):
+    """A ranking; send its impression back with what became of it."""
+
+    impression: str
+    query: str
+    documents: list[ShownDocument]
+
+
+class FeedbackResponse(TypedDict):
+    """`learned`, or `repeated` if the same feedback had come before."""
+
+    impression: str
+    status: str
+
+
+class FeedbackResult(TypedDict, total=False):
+    """What became of one report of a batch: a status, or an error and a message."""
+
+    impression: str
+    status: str
+    error: str
+    message: str
+
+
+class BatchResponse(TypedDict):
+    """What became of each report."""
+
+    results: list[FeedbackResult]
+
+
+class CollectionSummary(TypedDict):
+    """A collection in few words, without its settings."""
+
+    name: str
+    documents: int
+    depth: int
+    queries: int
+    impressions: int
+    satisfied: int
+    abandoned: int
+    created: float
+
+
+class CollectionInfo(CollectionSummary):
+    """A collection in few words."""
+
+    settings: dict[str, Any]
+
+
+class PlacedDocument(ShownDocument):
+    """A document and its categories."""
+
+    path: list[str]
+
+
+class DocumentsResponse(TypedDict):
+    """Some documents of a collection."""
+
+    documents: list[PlacedDocument]
+    total: int
+
+
+class ExplainedDocument(PlacedDocument):
+    """A document, and why it is where it is."""
+
+    why: str
+    subtree: str
+    documents_in_subtree: int
+    visits: int
+    clicks: int
+    estimate: float
+    bound: float | None
+    cap: float | None
+
+
+class QueryRow(TypedDict):
+    """A query in a list; `learned` counts the impressions that it has learned from."""
+
+    query: str
+    impressions: int
+    learned: int
+    satisfied: int
+    abandoned: int
+    last: float
+
+
+class QueriesResponse(TypedDict):
+    """Queries, those with most impressions first."""
+
+    queries: list[QueryRow]
+    total: int
+
+
+class QueryInfo(QueryRow):
+    """A query, and what the next visitor will see."""
+
+    waiting: int
+    unseen: int
+    clicks_by_slot: list[int]
+    examined_by_slot: list[int]
+    ranking: list[ExplainedDocument]
+
+
+class Node(TypedDict):
+    """A part of a collection, as a query's learner sees it."""
+
+    id: int
+    parent: int | None
+    label: str
+    documents: int
+    visits: int
+    clicks: int
+    estimate: float
+    leaf: bool
+    others: bool
+
+
+class TreeResponse(TypedDict):
+    """The zoom tree, parents before children."""
+
+    nodes: list[Node]
+
+
+class Activity(TypedDict):
+    """What became of impressions, per step of time."""
+
+    start: int
+    step: int
+    impressions: list[int]
+    satisfied: list[int]
+    abandoned: list[int]
+    clicks_by_slot: list[list[int]]
+
+
+class StatusResponse(TypedDict):
+    """How the service is."""
+
+    status: str

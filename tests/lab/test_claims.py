@@ -1,0 +1,92 @@
+"""Claims of the paper: rows can contradict them."""
+
+import dataclasses
+
+from tests.lab.tiny_world import made_up_results, made_up_rows
+from zoomrank.lab.paper.claims import CLAIMS, Claim
+from zoomrank.lab.paper.comparisons import (
+    CANNOT_TELL,
+    DIFFERS,
+    HOLDS,
+    Above,
+    Alike,
+    Comparison,
+    Reaches,
+    Settles,
+)
+from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.verdicts import judge
+from zoomrank.lab.results import Results
+from zoomrank.lab.run import RunRows
+
+GOOD = [(0.5, 0.7), (0.52, 0.72), (0.48, 0.69)]
+POOR = [(0.1, 0.1), (0.12, 0.11), (0.11, 0.09)]
+
+
+def _of(experiment: str, rows: RunRows) -> RunRows:
+    return dataclasses.replace(rows, setting=dataclasses.replace(rows.setting, experiment=experiment))
+
+
+def _verdict(test: Comparison, results: Results) -> str:
+    (finding,) = judge(Claim("c", "p", "s", {"tiny": (test,)}), results)
+    return finding.verdict
+
+
+def test_a_claim_that_is_false_in_doctored_rows_differs() -> None:
+    honest, doctored = made_up_results(a=GOOD, b=POOR, Greedy=GOOD), made_up_results(a=POOR, b=GOOD, Greedy=GOOD)
+    for test in (Above("a", "b"), Above("a", "b", by=0.2, start=0.9), Reaches("a", 0.9), Reaches("a", 0.6, visits=200)):
+        assert _verdict(test, honest) == HOLDS
+        assert _verdict(test, doctored) == DIFFERS
+    assert _verdict(Settles("a", 0.7, within=0.05), honest) == HOLDS
+    assert _verdict(Settles("a", 0.7, within=0.05), doctored) == DIFFERS
+    assert _verdict(Alike("a", "Greedy", within=0.01), honest) == HOLDS
+    assert _verdict(Alike("a", "Greedy", within=0.01), doctored) == DIFFERS
+
+
+def test_curves_that_are_alike_on_average_can_differ_somewhere() -> None:
+    results = made_up_results(a=[(0.5, 0.5)] * 3, b=[(0.49, 0.59), (0.49, 0.6), (0.49, 0.58)])
+    assert _verdict(Alike("a", "b", within=0.02), results) == HOLDS
+    assert _verdict(Alike("a", "b", within=0.02, everywhere=True), results) == DIFFERS
+
+
+def test_noise_cannot_tell() -> None:
+    noisy = made_up_results(a=[(0.1, 0.1), (0.6, 0.6)], b=[(0.3, 0.3), (0.35, 0.35)])
+    assert _verdict(Above("a", "b"), noisy) == CANNOT_TELL
+    assert _verdict(Above("a", "missing"), noisy) == CANNOT_TELL
+    assert (
+        _verdict(Above("a", "b"), made_up_results(a=[(0.9, 0.9)], b=[(0.1, 0.1)])) == CANNOT_TELL
+    )  # one instance is none
+
+
+def test_every_part_of_a_claim_must_hold() -> None:
+    results = made_up_results(a=GOOD, b=POOR, c=[(0.6, 0.8), (0.61, 0.8), (0.62, 0.8)])
+    both = Claim("c", "p", "s", {"tiny": (Above("a", "b"), Above("a", "c"))})
+    assert judge(both, results)[0].verdict == DIFFERS
+    assert judge(dataclasses.replace(both, conjecture=True), results)[0].verdict == CANNOT_TELL
+
+
+def test_the_papers_claims_follow_the_rows() -> None:
+    """Swap the rows of two rankers, and the verdict on who is best turns round."""
+    curves = {"RankZoom": POOR, "RankGridUCB1": POOR, "RankContextZoom": POOR, "RankContextZoom-0.2": POOR}
+    best = next(claim for claim in CLAIMS if claim.name == "best")
+    for mine, theirs, verdict in ((GOOD, POOR, HOLDS), (POOR, GOOD, DIFFERS)):
+        for visits in (300_000, 1_000):
+            made = [
+                _of("two-peaks", made_up_rows(name, at, pair, visits))
+                for name, rates in {"RankCorrZoom": mine, **dict.fromkeys(curves, theirs)}.items()
+                for at, pair in enumerate(rates)
+            ]
+            verdicts = {one.experiment: one.verdict for one in judge(best, Results(made))}
+            told = verdict if visits == 300_000 else CANNOT_TELL  # a run that was cut short tells nothing
+            assert verdicts == {"two-peaks": told, "restaurant": CANNOT_TELL, "restaurant-mixture": CANNOT_TELL}
+
+
+def test_claims_are_about_curves_that_exist() -> None:
+    for claim in CLAIMS:
+        for experiment, tests in claim.tests.items():
+            curves = {curve.name for curve in EXPERIMENTS[experiment].curves}
+            for test in tests:
+                named = {getattr(test, name) for name in ("curve", "other") if hasattr(test, name)}
+                assert named <= curves, claim.name
+    names = [claim.name for claim in CLAIMS]
+    assert len(set(zip(names, [claim.place for claim in CLAIMS], strict=True))) == len(names)

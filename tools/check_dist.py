@@ -1,0 +1,108 @@
+"""`make dist`: whether what was built can be published.
+
+Looks into the source archive and the wheel, installs the wheel where there is nothing else, and runs it there as
+somebody would who has just typed `pip install zoomrank`.
+"""
+
+import argparse
+import email
+import email.message
+import os
+import subprocess
+import tarfile
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "zoomrank"
+
+
+def main() -> None:
+    """Check what a folder holds, and say so."""
+    parser = argparse.ArgumentParser(prog="check_dist", description=__doc__, allow_abbrev=False)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="where a wheel and a source archive are")
+    folder = parser.parse_args().folder
+    wheel, archive = built(folder)
+    check_wheel(wheel)
+    check_archive(archive)
+    print(
+        f"{wheel.name}: {len(files_of_package())} files, as they should be; installing it where there is nothing else"
+    )
+    with tempfile.TemporaryDirectory() as place:
+        python = environment(Path(place), pip=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, str(wheel)], check=True)  # noqa: S603
+        check_installed(python)
+    print("It runs.")
+
+
+def built(folder: Path) -> tuple[Path, Path]:
+    """The wheel and the source archive in a folder, where there is one of each."""
+    (wheel,), (archive,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, archive
+
+
+def files_of_package() -> set[str]:
+    """What the package consists of, sources and pages, by their places in it."""
+    files = (file for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return {f"zoomrank/{file.relative_to(PACKAGE).as_posix()}" for file in files}
+
+
+def check_wheel(wheel: Path) -> None:
+    """The package as it is, all of it and nothing else; a licence; and metadata by which it can be found."""
+    with zipfile.ZipFile(wheel) as content:
+        names = set(content.namelist())
+        about = next(name for name in names if name.endswith(".dist-info/METADATA"))
+        check_metadata(email.message_from_bytes(content.read(about)))
+        licence = content.read(f"{Path(about).parent.as_posix()}/licenses/LICENSE")
+    expect({name for name in names if ".dist-info/" not in name} == files_of_package(), "the package, and nothing else")
+    expect({"zoomrank/py.typed", "zoomrank/service/http/page/index.html"} <= names, "types and the page are inside")
+    expect(licence == (ROOT / "LICENSE").read_bytes(), "the licence is inside")
+
+
+def check_metadata(metadata: email.message.Message) -> None:
+    """Who reads it knows what this is, for which Python, under which licence, and that it has types."""
+    expect(metadata["Name"] == "zoomrank", "its name")
+    expect(f'__version__ = "{metadata["Version"]}"' in (PACKAGE / "__init__.py").read_text(), "one version")
+    expect(metadata["License-Expression"] == "Apache-2.0", "a licence by its name")
+    expect(metadata["Requires-Python"] == ">=3.10", "every Python that Numba runs on")
+    expect("Typing :: Typed" in metadata.get_all("Classifier", []), "a word that there are types")
+    expect(str(metadata.get_payload()).startswith("# zoomrank"), "a description")
+
+
+def check_archive(archive: Path) -> None:
+    """The sources and what stands beside them, but no tests, no pictures, no results."""
+    with tarfile.open(archive) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    beside = {"CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    expect({name.removeprefix("src/") for name in names - beside} == files_of_package(), "sources, and nothing else")
+    expect(beside <= names, "what stands beside them")
+
+
+def environment(folder: Path, *, pip: bool) -> Path:
+    """The Python of a new virtual environment, which has nothing in it but perhaps pip."""
+    venv.create(folder, symlinks=os.name != "nt", with_pip=pip)
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def check_installed(python: Path) -> None:
+    """A plain install: the demo runs, and a command that needs an extra says which."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    zoomrank = [str(python.with_name("zoomrank"))]
+    demo = [*zoomrank, "demo", "--depth", "6", "--visits", "200"]
+    shown = subprocess.run(demo, check=True, env=environment, capture_output=True, text=True)  # noqa: S603
+    expect("64 documents" in shown.stdout and "What to try next" in shown.stdout, "a demo")
+    served = subprocess.run([*zoomrank, "serve"], check=False, env=environment, capture_output=True, text=True)  # noqa: S603
+    expect(served.returncode == 2 and "pip install 'zoomrank[service]'" in served.stderr, "a word about extras")
+
+
+def expect(holds: bool, what: str) -> None:
+    """Stop where something is not as it should be."""
+    if not holds:
+        raise SystemExit(f"check_dist: this is not in order: {what}")
+
+
+if __name__ == "__main__":
+    main()
