@@ -1,5 +1,6 @@
 """What README and docs say is run, or looked up, here."""
 
+import ast
 import contextlib
 import io
 import re
@@ -130,6 +131,29 @@ def test_the_tree_of_folders_is_the_one_that_exists() -> None:
 def test_the_picture_of_imports_is_the_one_that_the_linter_holds() -> None:
     contract = _project()["tool"]["importlinter"]["contracts"][0]
     assert _pictures()[1].splitlines() == [layer.replace("zoomrank.", "") for layer in contract["layers"]]
+
+
+def _names(tree: ast.AST, prefix: str = "") -> Iterator[str]:
+    """Everything that a module defines, also inside of classes and functions."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + node.name
+            yield from _names(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.Assign):
+            yield from (prefix + name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def test_walks_go_where_the_code_goes() -> None:
+    walks = (ROOT / "docs" / "walks.md").read_text().split("\n## ")[1:]
+    assert len(walks) == 3
+    for walk in walks:
+        steps = re.split(r"\n\d+\. ", walk)[1:]
+        assert 1 < len(steps) <= 10
+        for step in steps:
+            stops = re.findall(r"`([\w/]+\.py)`\s+`([\w.]+)`", step)
+            assert stops, step
+            for file, name in stops:
+                assert name in _names(ast.parse((ROOT / "src" / "zoomrank" / file).read_text())), (file, name)
 
 
 def test_every_extra_is_on_the_page() -> None:
