@@ -140,7 +140,9 @@ def _names(tree: ast.AST, prefix: str = "") -> Iterator[str]:
             yield prefix + node.name
             yield from _names(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.Assign):
-            yield from (prefix + name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
+            yield from (
+                prefix + name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)
+            )
 
 
 def test_walks_go_where_the_code_goes() -> None:
