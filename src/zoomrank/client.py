@@ -61,7 +61,27 @@ class ShownRanking:
 
 
 class Client:
-    """A service at a URL. Threads may share a client; anything else that `httpx.Client` takes is passed on to it."""
+    """A service at a URL. Threads may share a client.
+
+    Parameters
+    ----------
+    url
+        Where the service is, such as `http://127.0.0.1:8000`.
+    key
+        One that the service knows, with the role that is needed; none if it has no keys.
+    timeout
+        Seconds that a request may take.
+    retries
+        How often to try again, where that is safe, when the connection fails or the service says 503.
+    backoff
+        Seconds before the second attempt, about; twice as many before each further one.
+    **options
+        Anything else that `httpx.Client` takes.
+
+    Examples
+    --------
+    See docs/service.md.
+    """
 
     def __init__(
         self,
@@ -100,9 +120,23 @@ class Client:
         *,
         timeout: float = 600.0,
     ) -> CollectionInfo:
-        """Make a collection of documents that all have a `path`, a `vector` or a `text`, or of a `Collection`.
+        """Make a collection. Never repeated by itself: an attempt that seemed to fail may have made the collection.
 
-        Never repeated by itself: an attempt that seemed to fail may have made the collection.
+        Parameters
+        ----------
+        name
+            64 letters, digits, `.`, `_` and `-` at most.
+        documents
+            A `Collection`, or documents that all have a `path`, all a `vector` or all a `text`.
+        settings
+            What differs from the usual, such as `{"slots": 3}`: see docs/service.md.
+        timeout
+            Seconds that this may take.
+
+        Returns
+        -------
+        CollectionInfo
+            The collection in few words.
         """
         chosen = dict(settings or {})
         if isinstance(documents, Collection):
@@ -146,6 +180,22 @@ class Client:
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
+        Parameters
+        ----------
+        collection, query
+            What she asked for, and where; each query has a learner of its own.
+        slots
+            How many documents, if fewer than the collection's settings say.
+        eligible, excluded
+            Ids of the only documents that may be shown to her, and of those that may not.
+
+        Returns
+        -------
+        ShownRanking
+            Documents from the top, and the impression to send back with what became of them.
+
+        Notes
+        -----
         Tried again if there was no response. If the first attempt did arrive, its ranking was shown to nobody. Whether
         such an impression counts as a visitor who left, once its time is over, is for the collection's `no_feedback`.
         """
@@ -161,8 +211,22 @@ class Client:
         return ShownRanking(shown["impression"], shown["query"], documents)
 
     def feedback(self, impression: ShownRanking | str, clicked: Id | None) -> str:
-        """Report the document that was clicked first, or None if none was: "learned", or "repeated" if it was known.
+        """Report what became of a ranking.
 
+        Parameters
+        ----------
+        impression
+            What `rank` returned, or its impression alone.
+        clicked
+            The id of the document that was clicked first; None if none was.
+
+        Returns
+        -------
+        str
+            "learned", or "repeated" if it was known.
+
+        Notes
+        -----
         Tried again if there was no response. An impression learns once: if the first attempt did arrive, the service
         knows the second for the same and says "repeated".
         """
