@@ -109,6 +109,8 @@ def test_parameters_are_described(name: str) -> None:
         known |= described(found.get("Attributes", ""))
     missing = [parameter for parameter in parameters(thing) if parameter not in known]
     assert not missing, f"{name} does not describe {', '.join(missing)}"
+    gone = described(found.get("Parameters", "")) - set(parameters(thing))
+    assert not gone, f"{name} describes {', '.join(sorted(gone))}, which it does not take"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
