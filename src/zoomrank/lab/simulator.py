@@ -51,6 +51,13 @@ class Ranker(Protocol):
         -------
         list of DocumentId, or a Ranking
             The documents from the top, or something whose `documents` they are.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker: Ranker = zr.RankRandom(zr.DocumentTree.exponential(depth=4), slots=2, seed=1)
+        >>> len(ranker.rank().documents)
+        2
         """
 
     def learn(self, ranking: Any, click: int | None) -> None:
@@ -62,6 +69,12 @@ class Ranker(Protocol):
             What `rank` returned.
         click
             The slot of her first click, counted from 0, or None.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker: Ranker = zr.RankRandom(zr.DocumentTree.exponential(depth=4), slots=2, seed=1)
+        >>> ranker.learn(ranker.rank(), click=0)
         """
 
 
