@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,11 @@ import tomllib
 
 from tests.support.serving import serving
 from zoomrank.lab.paper.claims import CLAIMS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # which pytest brings there
+    import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -140,7 +146,9 @@ def _names(tree: ast.AST, prefix: str = "") -> Iterator[str]:
             yield prefix + node.name
             yield from _names(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.Assign):
-            yield from (prefix + name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
+            yield from (
+                prefix + name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)
+            )
 
 
 def test_walks_go_where_the_code_goes() -> None:
