@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,11 @@ import tomllib
 
 from tests.support.serving import serving
 from zoomrank.lab.paper.claims import CLAIMS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # which pytest brings there
+    import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

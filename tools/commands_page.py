@@ -1,15 +1,13 @@
 """A hook of mkdocs: the help of every command, as the command itself prints it."""
 
-import contextlib
-import io
+import argparse
 import os
-import re
 from unittest import mock
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from zoomrank.cli import main
+from zoomrank.cli import make_parser
 
 PAGE = "reference/commands.md"
 _BEGINNING = """# The command line
@@ -27,24 +25,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def page() -> str:
     """The page: first what all commands are, then each of them."""
-    sections = [f"## zoomrank {name}\n\n{_fenced(said(name))}" for name in commands()]
-    return _BEGINNING + _fenced(said()) + "".join(sections)
+    with mock.patch.dict(os.environ, {"COLUMNS": "90", "NO_COLOR": "1"}):  # a terminal of 90 letters without colours
+        parser = make_parser()
+        sections = [f"## zoomrank {name}\n\n{_help(one)}" for name, one in commands(parser).items()]
+        return _BEGINNING + _help(parser) + "".join(sections)
 
 
-def commands() -> list[str]:
-    """The names of all commands, in the order of the help."""
-    listed = said().partition("COMMAND\n")[2]
-    return re.findall(r"^ {4}([a-z][a-z-]*)(?= |$)", listed, flags=re.MULTILINE)
+def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """All commands, in the order of the help."""
+    subparsers = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(subparsers[0].choices)
 
 
-def said(*command: str) -> str:
-    """What a command says of itself, to a terminal of 90 letters without colours."""
-    heard = io.StringIO()
-    terminal = {"COLUMNS": "90", "NO_COLOR": "1"}
-    with mock.patch.dict(os.environ, terminal), contextlib.redirect_stdout(heard), contextlib.suppress(SystemExit):
-        main([*command, "--help"])
-    return heard.getvalue().rstrip()
-
-
-def _fenced(text: str) -> str:
-    return f"```text\n{text}\n```\n\n"
+def _help(parser: argparse.ArgumentParser) -> str:
+    return f"```text\n{parser.format_help().rstrip()}\n```\n\n"

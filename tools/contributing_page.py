@@ -13,3 +13,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the page; its links lead from where it is now."""
     files.append(File.generated(config, PAGE, content=SOURCE.read_text().replace("](docs/", "](")))
     return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Lead to it from pages whose links are for those who read the sources."""
+    return markdown.replace("](../CONTRIBUTING.md)", f"]({PAGE})")

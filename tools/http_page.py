@@ -17,7 +17,7 @@ PAGE = "reference/http.md"
 _BEGINNING = """# The HTTP API
 
 Made of the OpenAPI document that a running service has at `/v1/openapi.json`; [Behind HTTP](../service.md) shows how to
-use it. With keys, send `Authorization: Bearer KEY`. Any request may be refused by {statuses}; then the answer is
+use it. With keys, send `Authorization: Bearer KEY`. Any request may be refused by {statuses}; then the response is
 {error}: a word for programs and a sentence for people.
 
 """
@@ -40,7 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of a service, as it would answer."""
+    """The OpenAPI document of a service, as it would give it out."""
 
     async def ask() -> Any:
         app: Any = server.config.app
@@ -67,7 +67,7 @@ def page(api: Mapping[str, Any]) -> str:
             _BEGINNING.format(statuses=", ".join(sorted(everywhere)), error=_shape(error)),
             "## Paths\n\n",
             *paths,
-            "## What is sent and answered\n\nA field with a star may be left out.\n\n",
+            "## Requests and responses\n\nA field with a star may be left out.\n\n",
             *models,
         ]
     )
@@ -91,13 +91,13 @@ def _way(path: str, method: str, way: Mapping[str, Any], everywhere: set[str]) -
     for kind, content in way.get("requestBody", {}).get("content", {}).items():
         lines += [f"Send {_shape(content.get('schema', {})) or 'a file'} (`{kind}`).", ""]
     responses = way["responses"]
-    answers = [f"{status} {_answer(response)}" for status, response in responses.items() if status < "4"]
+    good = [f"{status} {_content(response)}" for status, response in responses.items() if status < "4"]
     refusals = sorted(status for status in responses if status >= "4" and status not in everywhere)
     ending = f" May also be refused by {' and '.join(refusals)}." if refusals else ""
-    return "\n".join([*lines, f"Answers {', '.join(answers)}.{ending}", "", ""])
+    return "\n".join([*lines, f"Responds with {', '.join(good)}.{ending}", "", ""])
 
 
-def _answer(response: Mapping[str, Any]) -> str:
+def _content(response: Mapping[str, Any]) -> str:
     contents = response.get("content", {}).items()
     return " or ".join(sorted(_shape(content.get("schema", {})) or f"`{kind}`" for kind, content in contents))
 

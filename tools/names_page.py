@@ -13,8 +13,8 @@ HOMES = (zoomrank.rankers, zoomrank.spaces, zoomrank.lab)  # their names are des
 _BEGINNING = """# The Python API
 
 `import zoomrank as zr` has the names below. Each package has a page of its own; what is on no page is not for others to
-rely on. [`zoomrank.documents`](documents.md) and [`zoomrank.client`](client.md) need an [extra](../install.md) and are
-imported by their own names.
+rely on. [`zoomrank.documents`](documents.md) and [`zoomrank.client`](client.md) are imported by their own names; they
+need [extras](../install.md), the first for some of what it does.
 
 | name | what it is |
 |---|---|
