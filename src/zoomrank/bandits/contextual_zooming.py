@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.bandits.contextual_search import PairScratch, fresh_pair_scratch, walk_context
 from zoomrank.bandits.exploration import Exploration, ExplorationParameters, follow_horizon
 from zoomrank.bandits.interface import Choice, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.context_paths import ContextScratch, largest_context
 from zoomrank.bandits.state.described_context import DescribedScratch, fresh_described
 from zoomrank.bandits.state.pair_tree import (
@@ -44,6 +43,7 @@ from zoomrank.bandits.state.zoom_tree import (
     with_larger_zoom_trees,
     zoom_trees_are_roomy,
 )
+from zoomrank.bandits.walks.contextual_walk import PairScratch, fresh_pair_scratch, walk_context
 from zoomrank.bandits.zooming import Zooming, ZoomParameters
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import ParameterError

@@ -14,7 +14,7 @@ import numpy as np
 
 from zoomrank.bandits.exploration import checked_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, compiled, flat, inlined

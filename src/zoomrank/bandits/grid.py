@@ -24,7 +24,7 @@ from zoomrank.bandits.exp3 import (
 )
 from zoomrank.bandits.exploration import ExplorationParameters, follow_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import Arms
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.ucb1 import UCB1, UCB1Counts, arm_bounds, best_arm, fresh_bounds, reward_arm

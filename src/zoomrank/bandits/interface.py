@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.bandits.kernels import Feedback, is_roomy, select_alone, update_alone
+from zoomrank.bandits.registration import Feedback, is_roomy, select_alone, update_alone
 from zoomrank.bandits.state.context_paths import LARGEST_CONTEXT
 from zoomrank.bandits.state.tree_view import TreeView, view_of
 from zoomrank.errors import FeedbackError, ParameterError

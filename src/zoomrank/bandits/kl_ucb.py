@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import Arms, fresh_arms
 from zoomrank.bandits.state.context_paths import largest_context
 from zoomrank.bandits.state.tree_view import TreeView

@@ -17,7 +17,7 @@ import numpy as np
 
 from zoomrank.bandits.exploration import Exploration, ExplorationParameters, Exploring, follow_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.context_paths import (
     ContextScratch,
     correlation_cap,

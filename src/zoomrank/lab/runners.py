@@ -26,9 +26,9 @@ from typing import Any
 
 from zoomrank.errors import ParameterError, RunnerError
 from zoomrank.lab.code_version import this_version
-from zoomrank.lab.machine import cores
+from zoomrank.lab.one_run import RunRows, run
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import RunRows, run
+from zoomrank.lab.reports.machine import cores
 from zoomrank.numbers import whole_number
 
 TRIES = 3  # for one run whose worker dies

@@ -18,8 +18,8 @@ from zoomrank.errors import FeedbackError, ParameterError, SlotsError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
-from zoomrank.rankers.kernels import RankingArrays
 from zoomrank.rankers.ranking import Ranking, Rankings
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from zoomrank.rankers.kernels import RankingArrays
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.spaces import DocumentId, DocumentIds
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from zoomrank.errors import ResultsError
+from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import RunRows
 from zoomrank.lab.simulator import WINDOWS, window_ends
 from zoomrank.numbers import Array
 
