@@ -1,1 +1,1 @@
-"""What the states of several bandits are made of: a view of the tree, arms, zoom trees, pairs, the visited part, paths."""
+"""What the states of several bandits are made of: views of the tree, arms, zoom trees, pairs, visited parts, paths."""
