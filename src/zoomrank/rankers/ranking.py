@@ -74,7 +74,19 @@ class Rankings:
 
     @cached_property
     def documents(self) -> list[list[DocumentId]]:
-        """The documents of each ranking; their positions in the tree are `arrays.shown`."""
+        """The documents of each ranking; their positions in the tree are `arrays.shown`.
+
+        Returns
+        -------
+        list of list of DocumentId
+            Best first.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> zr.FixedRanking(zr.DocumentTree.exponential(depth=3), [4, 2]).rank_many(2).documents
+        [[4, 2], [4, 2]]
+        """
         return [self.ids.at(shown) for shown in self.arrays.shown.tolist()]
 
     def __len__(self) -> int:
