@@ -1,7 +1,7 @@
 """Documents and judgments that commands read: which files they may be, and how they are put together."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,12 +99,10 @@ def topics_of(
     """The worlds to evaluate on, and what a reader has to know about them."""
     # In files of judgments all ids are texts; those of a collection may be whole numbers.
     names = {str(document): document for document in collection.tree.documents}
-    documents = DocumentIds(len(collection), list(names))
     if len(names) < len(collection):
         raise ParameterError("Two documents have the same id once it is written down.")
-    whole = _by_text(collection.tree)
-    topics, notes, empty = [], [*collection.notes], []
-    skipped, judged = 0, 0
+    documents, whole = DocumentIds(len(collection), list(names)), _by_text(collection.tree)
+    topics, empty, skipped, judged = [], [], 0, 0
     for name in wanted:
         known = judgments.candidates(name, documents, unknown)
         judged += len(judgments.judged(name))
@@ -116,13 +114,17 @@ def topics_of(
             topics.append(Topic(name, tree, judgments.table(name, tree, unknown)))
         except EmptyCollectionError:
             empty.append(name)
-    if skipped:
-        notes.append(f"Of {judged:,} judged documents {skipped:,} are not in the collection and were skipped.")
-    if empty:
-        notes.append(f"Topics without any relevant document in the collection were left out: {', '.join(empty)}.")
     if not topics:
         raise EmptyCollectionError("None of the relevant documents is in the collection; are these its ids?")
-    return topics, notes
+    return topics, [*collection.notes, *_left_out(judged, skipped, empty)]
+
+
+def _left_out(judged: int, skipped: int, empty: Sequence[str]) -> Iterator[str]:
+    """What files of judgments named and a collection does not have."""
+    if skipped:
+        yield f"Of {judged:,} judged documents {skipped:,} are not in the collection and were skipped."
+    if empty:
+        yield f"Topics without any relevant document in the collection were left out: {', '.join(empty)}."
 
 
 def known_rows(judgments: Judgments, topic: Topic) -> tuple[list[list[str]], list[float]]:
@@ -162,22 +164,31 @@ def rescaled(
             "Give a number instead, perhaps the one that zoomrank inspect suggests."
         )
     order = np.random.default_rng(options.seed).permutation(len(topics)).tolist()
-    teachers = sorted(order[: len(topics) // 2])
+    numbers = sorted(order[: len(topics) // 2])
+    teachers = [topics[number] for number in numbers]
+    factor = _calibrated(judgments, teachers)
+    left = [topic.name for number, topic in enumerate(topics) if number not in numbers]
+    return collection.scaled(factor), left, [_how_calibrated(factor, teachers)]
+
+
+def _calibrated(judgments: Judgments, teachers: Sequence[Topic]) -> float:
+    """The median of the factors that topics suggest."""
     factors = []
-    for topic in (topics[number] for number in teachers):
+    for topic in teachers:
         with suppress(ParameterError):  # no two candidates are apart
             factors.append(suggested_scale(topic.tree, *known_rows(judgments, topic)))
     if not factors:
         raise ParameterError("No topic has candidates that are apart from each other, to calibrate widths from.")
-    factor = max(float(np.median(factors)), LEAST_SCALE)
+    return max(float(np.median(factors)), LEAST_SCALE)
+
+
+def _how_calibrated(factor: float, teachers: Sequence[Topic]) -> str:
     least = ", the least there is" if factor == LEAST_SCALE else ""
-    left = [topic.name for number, topic in enumerate(topics) if number not in teachers]
-    says = (
+    return (
         f"All widths were multiplied by {factor:.3g}{least}, calibrated from the labels of {len(teachers)} other "
         f"{'topic' if len(teachers) == 1 else 'topics'}, which are not evaluated: "
-        f"{', '.join(topics[number].name for number in teachers)}."
+        f"{', '.join(topic.name for topic in teachers)}."
     )
-    return collection.scaled(factor), left, [says]
 
 
 def _by_text(tree: DocumentTree) -> DocumentTree:

@@ -30,15 +30,18 @@ _LOOKING = 1.5  # seconds that a visitor looks at a ranking, on average
 _BEHIND = 1.0  # seconds of visitors that are made up for when the machine was busy
 
 
+_ABOUT = """Start a service on this machine with a small sample library, and send it
+simulated visitors who ask for words that mean several things. Open the page
+that it names to watch rankings learn."""
+
+
 def add(commands: Commands) -> None:
     """Describe the command."""
     parser = add_command(
         commands,
         "demo-service",
         "a service with simulated visitors, to watch in a browser",
-        "Start a service on this machine with a small sample library, and send it\n"
-        "simulated visitors who ask for words that mean several things. Open the page\n"
-        "that it names to watch rankings learn.",
+        _ABOUT,
         "zoomrank demo-service",
         "zoomrank demo-service --port 0 --visitors-per-second 100",
         "zoomrank demo-service --data library-data   # and go on there next time",
@@ -82,12 +85,7 @@ def _serve(folder: Path, options: argparse.Namespace) -> None:
     threads = []
 
     def begin(address: str) -> None:
-        print(
-            f"zoomrank serves a small library on {address}\n"
-            f"Open {address} in a browser: {options.visitors_per_second:g} visitors a second are coming.\n"
-            "Stop it with Ctrl-C.",
-            flush=True,
-        )
+        _announce(address, options.visitors_per_second)
         own = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
         client = Client(own, own_key, trust_env=False)  # a proxy would not find this machine
         visits = Visits(client, options.visitors_per_second, options.seed, lambda: server.should_exit)
@@ -99,6 +97,15 @@ def _serve(folder: Path, options: argparse.Namespace) -> None:
     server.run()
     for thread in threads:
         thread.join()
+
+
+def _announce(address: str, per_second: float) -> None:
+    print(
+        f"zoomrank serves a small library on {address}\n"
+        f"Open {address} in a browser: {per_second:g} visitors a second are coming.\n"
+        "Stop it with Ctrl-C.",
+        flush=True,
+    )
 
 
 class Visits:

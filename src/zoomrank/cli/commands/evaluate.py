@@ -30,6 +30,7 @@ from zoomrank.cli.inputs import (
 from zoomrank.lab.catalogue import RANKERS
 from zoomrank.lab.competitors import COMPETITORS
 from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, INSTANCES
+from zoomrank.lab.evaluation.topics import Topic
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED
 
@@ -101,11 +102,7 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.lab.evaluation.judged import evaluate
 
     start = time.monotonic()
-    judgments, wanted = read_judgments(options)  # before the long work of placing documents
-    collection = read_collection(options.documents)
-    collection, wanted, widths = rescaled(collection, judgments, wanted, options)
-    topics, notes = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
-    notes += widths
+    topics, notes = _read(options)
     for note in notes:
         print(note)
     with SweepProgress() as progress:
@@ -125,6 +122,15 @@ def run(options: argparse.Namespace) -> None:
     page = write_evaluation_report(folder)
     count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
     print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
+
+
+def _read(options: argparse.Namespace) -> tuple[list[Topic], list[str]]:
+    """The worlds to evaluate on, and what a reader has to know about them."""
+    judgments, wanted = read_judgments(options)  # before the long work of placing documents
+    collection = read_collection(options.documents)
+    collection, wanted, widths = rescaled(collection, judgments, wanted, options)
+    topics, notes = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    return topics, notes + widths
 
 
 def _command(options: argparse.Namespace) -> str:

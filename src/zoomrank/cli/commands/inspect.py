@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 from zoomrank.cli.arguments import Commands, add_command, add_documents, add_out, add_seed
 from zoomrank.cli.inputs import CLICKS, SOURCES, add_relevance, known_rows, read_collection, read_judgments, topics_of
 from zoomrank.errors import ParameterError
+from zoomrank.spaces import DocumentTree
 from zoomrank.users.judgments import SKIP
 
 if TYPE_CHECKING:
     from zoomrank.documents import ClickLog
+
+
+_ABOUT = f"""Look at the tree that documents live in: how deep, how wide, how uneven. With
+labels or clicks also at whether documents that are close please the same
+visitors, by what factor widths should be other than they are, and what that
+means for the choice of a ranker.
+
+{SOURCES}
+{CLICKS}"""
 
 
 def add(commands: Commands) -> None:
@@ -19,11 +29,7 @@ def add(commands: Commands) -> None:
         commands,
         "inspect",
         "whether the similarity of your documents is any good",
-        "Look at the tree that documents live in: how deep, how wide, how uneven. With\n"
-        "labels or clicks also at whether documents that are close please the same\n"
-        "visitors, by what factor widths should be other than they are, and what that\n"
-        "means for the choice of a ranker.\n\n"
-        f"{SOURCES}\n{CLICKS}",
+        _ABOUT,
         "zoomrank inspect categories.txt",
         "zoomrank inspect pages.tsv --relevance STRel.txt --kind subtopics",
         "zoomrank inspect films.csv --relevance ratings.csv --kind ratings",
@@ -57,10 +63,7 @@ def run(options: argparse.Namespace) -> None:
         tree = topics[0].tree
         visitors = [known_rows(judgments[0], topic) for topic in topics]
     if log is not None and options.unknown == SKIP:
-        missing = len(log.unknown(tree.documents))
-        if missing:
-            seen = len(log.documents)
-            notes.append(f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped.")
+        notes += _skipped(log, tree)
     look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown)
     for note in notes:
         print(note)
@@ -69,6 +72,13 @@ def run(options: argparse.Namespace) -> None:
     if look.verdict is not None:
         print(look.verdict.words)
     print(f"Report: {page}")
+
+
+def _skipped(log: "ClickLog", tree: DocumentTree) -> list[str]:
+    missing, seen = len(log.unknown(tree.documents)), len(log.documents)
+    if not missing:
+        return []
+    return [f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped."]
 
 
 def _click_log(options: argparse.Namespace) -> "ClickLog | None":

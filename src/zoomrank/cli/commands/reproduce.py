@@ -18,19 +18,26 @@ from zoomrank.lab.paper import KIND
 from zoomrank.lab.paper.figures import FIGURES, INSTANCES, figures_named, settings_for
 from zoomrank.lab.recipes import SEED
 
+_ABOUT = "\n".join(
+    [
+        "Run the experiments behind the named figures, and write a report: figures,",
+        "numbers, and which of the paper's claims hold.",
+        "\nfigures:",
+        *(f"  {figure.name:<9} {figure.title}" for figure in FIGURES.values()),
+        "  paper     the five of the paper, which is what you get unless you name some",
+        "  beyond    the others",
+        "  all       every one",
+    ]
+)
+
 
 def add(commands: Commands) -> None:
     """Describe the command."""
-    figures = "\n".join(f"  {figure.name:<9} {figure.title}" for figure in FIGURES.values())
     parser = add_command(
         commands,
         "reproduce",
         "rerun the paper's evaluation and report on it",
-        "Run the experiments behind the named figures, and write a report: figures,\n"
-        f"numbers, and which of the paper's claims hold.\n\nfigures:\n{figures}\n"
-        "  paper     the five of the paper, which is what you get unless you name some\n"
-        "  beyond    the others\n"
-        "  all       every one",
+        _ABOUT,
         "zoomrank reproduce                                  # all of the paper",
         "zoomrank reproduce 1 --instances 3 --visits 50000   # a quick look at Figure 1",
         "zoomrank reproduce all --out results --resume       # go on, or add figures",

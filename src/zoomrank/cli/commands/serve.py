@@ -10,6 +10,16 @@ from pathlib import Path
 from zoomrank.cli.arguments import Commands, add_command
 from zoomrank.cli.extras import installing
 
+_ABOUT = f"""Serve rankings that learn from clicks. What was acknowledged is never lost.
+docs/service.md says how to send documents, ask for rankings and report clicks.
+
+keys:        a file with a role and a key on each line: “rank KEY”, “read KEY”
+             or “admin KEY”; without keys only this machine is served
+store:       where PostgreSQL is, if everything is to be kept there, which needs
+             {installing(["postgres"])}; the environment variable
+             ZOOMRANK_STORE can say it, too: then its password is in no list of
+             processes"""
+
 
 def add(commands: Commands) -> None:
     """Describe the command."""
@@ -17,14 +27,7 @@ def add(commands: Commands) -> None:
         commands,
         "serve",
         "a ranking service of your own, behind HTTP",
-        "Serve rankings that learn from clicks. What was acknowledged is never lost.\n"
-        "docs/service.md says how to send documents, ask for rankings and report clicks.\n\n"
-        "keys:        a file with a role and a key on each line: “rank KEY”, “read KEY”\n"
-        "             or “admin KEY”; without keys only this machine is served\n"
-        "store:       where PostgreSQL is, if everything is to be kept there, which needs\n"
-        f"             {installing(['postgres'])}; the environment variable\n"
-        "             ZOOMRANK_STORE can say it, too: then its password is in no list of\n"
-        "             processes",
+        _ABOUT,
         "zoomrank serve                                  # data in ./zoomrank-data",
         "zoomrank serve --data rankings --port 9000",
         "zoomrank serve --host 0.0.0.0 --keys keys.txt   # for others, too",
@@ -32,6 +35,12 @@ def add(commands: Commands) -> None:
         extras=("service",),
     )
     add_service(parser)
+    _add_keeping(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_keeping(parser: argparse.ArgumentParser) -> None:
+    """Add where everything is kept, and how much may be sent."""
     parser.add_argument(
         "--data",
         type=Path,
@@ -52,7 +61,6 @@ def add(commands: Commands) -> None:
         metavar="MB",
         help="largest collection that it takes (default: 256)",
     )
-    parser.set_defaults(run=run)
 
 
 def add_service(parser: argparse.ArgumentParser) -> None:

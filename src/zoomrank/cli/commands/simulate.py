@@ -40,11 +40,8 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("ranker", metavar="RANKER", help="who learns")
     parser.add_argument("users", metavar="USERS", help="who visits, and likes what")
-    set_help = "set a parameter of the {}; may be given several times"
-    for option, who in (("--set", "ranker"), ("--set-users", "users")):
-        parser.add_argument(
-            option, type=parameter, action="append", default=[], metavar="NAME=VALUE", help=set_help.format(who)
-        )
+    _add_set(parser, "--set", "ranker")
+    _add_set(parser, "--set-users", "users")
     add_depth(parser)
     add_slots(parser)
     add_visits(parser, 300_000)
@@ -55,6 +52,11 @@ def add(commands: Commands) -> None:
     add_out(parser, f"the rows, as Parquet files, which needs {installing(_WRITING)}", "nothing is written")
     add_seed(parser, SEED)
     parser.set_defaults(run=run)
+
+
+def _add_set(parser: argparse.ArgumentParser, option: str, whose: str) -> None:
+    about = f"set a parameter of the {whose}; may be given several times"
+    parser.add_argument(option, type=parameter, action="append", default=[], metavar="NAME=VALUE", help=about)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -19,20 +19,25 @@ from zoomrank.lab.studies import KIND
 from zoomrank.lab.studies.families import FAMILIES, taxonomy_family
 from zoomrank.lab.studies.questions import STUDIES
 
+_STUDY = "  {:<19} {}\n" + " " * 22 + "({} instances, seed {})"
+_ABOUT = "\n".join(
+    [
+        "Run ZoomRank and its competitors on many families of worlds, and report.",
+        "\nstudies:",
+        *(_STUDY.format(name, one.title, one.instances, one.seed) for name, one in STUDIES.items()),
+        "\nfamilies:",
+        *(f"  {family.name:<19} {family.title}" for family in FAMILIES),
+    ]
+)
+
 
 def add(commands: Commands) -> None:
     """Describe the command."""
-    studies = "\n".join(
-        f"  {name:<19} {study.title}\n{'':<21} ({study.instances} instances, seed {study.seed})"
-        for name, study in STUDIES.items()
-    )
-    families = "\n".join(f"  {family.name:<19} {family.title}" for family in FAMILIES)
     parser = add_command(
         commands,
         "study",
         "compare ZoomRank with its competitors",
-        "Run ZoomRank and its competitors on many families of worlds, and report.\n\n"
-        f"studies:\n{studies}\n\nfamilies:\n{families}",
+        _ABOUT,
         "zoomrank study efficiency",
         "zoomrank study efficiency --instances 4 --visits 5000   # a quick look",
         "zoomrank study efficiency --taxonomy categories.txt   # on yours, too",
