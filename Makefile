@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-# Many packages have left Python 3.10 behind: there pip chooses versions itself.
-PINNED = $(shell $(BIN)/python -c 'import sys; sys.version_info < (3, 11) or print("--constraint constraints.txt")')
-# Errors are shown; warnings are about somebody else's package index.
-INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $(PINNED)
+# Exact versions, except on Python 3.10, which many packages have left behind: there pip chooses. Errors are shown;
+# warnings would be about somebody else's package index.
+PINNED = import sys; sys.version_info < (3, 11) or print("--constraint constraints.txt")
+INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $$($(BIN)/python -c '$(PINNED)')
 
 .PHONY: demo test dist bench lint venv clean
 .DEFAULT_GOAL := demo
@@ -39,19 +39,20 @@ lint: venv
 
 venv: .venv/.ready   ## everything, also what tests need
 
-# The demo needs four packages; tests need a hundred. hatchling stays in .venv, so that nothing is built in isolation
-# with versions that nobody chose.
+# The demo needs four packages; tests need a hundred. hatchling stays in .venv, so that nothing is built with versions
+# that nobody chose. Packages are compiled to bytecode when somebody works here: the demo imports few of their modules.
 .venv/.ready-demo: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 10) or sys.exit("zoomrank needs Python 3.10 or newer; this is %d.%d. Try: make PYTHON=python3.12 ..." % v)'
-	@echo 'Installing NumPy, SciPy and Numba into .venv: about half a minute, once.'
+	@echo 'Installing NumPy, SciPy and Numba into .venv: half a minute, once.'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	@$(INSTALL) hatchling editables
-	@$(INSTALL) --no-build-isolation --editable .
+	@$(INSTALL) --no-compile hatchling editables
+	@$(INSTALL) --no-compile --no-build-isolation --editable .
 	@touch $@
 
 .venv/.ready: .venv/.ready-demo
 	@echo 'Installing everything that tests need into .venv: a few minutes, once.'
 	@$(INSTALL) --no-build-isolation --editable '.[dev]'
+	@$(BIN)/python -m compileall -q -q .venv/lib || true  # packages have files that are for other Pythons
 	@touch $@
 
 clean:

@@ -15,7 +15,7 @@ import numpy as np
 import zoomrank
 from bench import ground, learners, others, service
 from bench.measure import Row
-from zoomrank.lab.machine import machine
+from zoomrank.lab.reports.machine import machine
 
 SECTIONS = {
     "spaces": ground.spaces,

@@ -154,12 +154,11 @@ EVERYTHING = """
 import time
 start = time.perf_counter()
 import zoomrank as zr
+from zoomrank.rankers.registry import RANKERS
 tree = zr.DocumentTree.exponential(depth=6)
 users = zr.users.two_peaks(tree, seed=1)
-for make in (zr.ZoomRank, zr.RankUCB1, zr.RankGridUCB1, zr.RankGridEXP3, zr.RankZoom, zr.RankCorrZoom,
-             zr.RankContextZoom, zr.RankKLUCB, zr.CascadeKLUCB, zr.RankThompson, zr.RankRandom,
-             lambda tree, slots: zr.RankEXP3(tree, slots, horizon=100)):
-    ranker = make(tree, slots=3)
+for kind in RANKERS.values():
+    ranker = kind(tree, slots=3, **{"horizon": 100} if kind.bandit_kind.needs_horizon else {})
     ranker.learn(ranker.rank(), 1)
     zr.simulate(ranker, users, 10, seed=1)
 users.greedy(3)

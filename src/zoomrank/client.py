@@ -24,12 +24,25 @@ from zoomrank import wire
 from zoomrank.documents import Collection, Document
 from zoomrank.wire import Activity, CollectionInfo, FeedbackResult, Id, Node, PlacedDocument, QueryInfo, QueryRow
 
+__all__ = ["Client", "ClientError", "ShownRanking"]
+
 _LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
 
 
 class ClientError(ZoomrankError):
     """The service refused, or could not be reached: then the status is 0, and the code "unreachable" or "timeout".
 
+    Parameters
+    ----------
+    status
+        The HTTP status, or 0.
+    code
+        A word for programs.
+    message
+        A sentence for people.
+
+    Examples
+    --------
     >>> raise ClientError(410, "expired", "This impression has expired.")
     Traceback (most recent call last):
         ...
@@ -46,7 +59,22 @@ class ClientError(ZoomrankError):
 
 @dataclass(frozen=True)
 class ShownRanking:
-    """A ranking to show. Report what became of it with `Client.feedback(shown, clicked)`."""
+    """A ranking to show. Report what became of it with `Client.feedback(shown, clicked)`.
+
+    Attributes
+    ----------
+    impression
+        The name by which its feedback comes back.
+    query
+        What the visitor asked for.
+    documents
+        What to show, from the top.
+
+    Examples
+    --------
+    >>> ShownRanking("1", "owls", [Document("barn", title="Barn owls"), Document("snow")]).documents[0].title
+    'Barn owls'
+    """
 
     impression: str
     query: str
@@ -54,12 +82,53 @@ class ShownRanking:
 
     @property
     def ids(self) -> list[Id]:
-        """The documents' ids, from the top."""
+        """The documents' ids, from the top.
+
+        Returns
+        -------
+        list of int or str
+            What `Client.feedback` knows documents by.
+
+        Examples
+        --------
+        >>> ShownRanking("1", "owls", [Document("barn"), Document("snow")]).ids
+        ['barn', 'snow']
+        """
         return [document.id for document in self.documents]
 
 
 class Client:
-    """A service at a URL. Threads may share a client; anything else that `httpx.Client` takes is passed on to it."""
+    """A service at a URL. Threads may share a client.
+
+    Parameters
+    ----------
+    url
+        Where the service is, such as `http://127.0.0.1:8000`.
+    key
+        One that the service knows, with the role that is needed; none if it has no keys.
+    timeout
+        Seconds that a request may take.
+    retries
+        How often to try again, where that is safe, when the connection fails or the service says 503.
+    backoff
+        Seconds before the second attempt, about; twice as many before each further one.
+    **options
+        Anything else that `httpx.Client` takes.
+
+    Examples
+    --------
+    With a service that runs (see docs/service.md), `Client("http://127.0.0.1:8000")` is enough. Here one is made up.
+
+    >>> def respond(request):
+    ...     if request.url.path == "/v1/feedback":
+    ...         return httpx.Response(200, json={"status": "learned"})
+    ...     documents = [{"id": "barn", "title": "Barn owls", "url": ""}]
+    ...     return httpx.Response(200, json={"impression": "1", "query": "owls", "documents": documents})
+    >>> with Client("http://127.0.0.1:8000", transport=httpx.MockTransport(respond)) as client:
+    ...     shown = client.rank("birds", "owls")
+    ...     shown.ids, client.feedback(shown, clicked="barn")
+    (['barn'], 'learned')
+    """
 
     def __init__(
         self,
@@ -85,7 +154,12 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections.
+
+        Examples
+        --------
+        >>> client.close()  # doctest: +SKIP
+        """
         self._http.close()
 
     # Collections.
@@ -98,9 +172,29 @@ class Client:
         *,
         timeout: float = 600.0,
     ) -> CollectionInfo:
-        """Make a collection of documents that all have a `path`, a `vector` or a `text`, or of a `Collection`.
+        """Make a collection. Never repeated by itself: an attempt that seemed to fail may have made the collection.
 
-        Never repeated by itself: an attempt that seemed to fail may have made the collection.
+        Parameters
+        ----------
+        name
+            64 letters, digits, `.`, `_` and `-` at most.
+        documents
+            A `Collection`, or documents that all have a `path`, all a `vector` or all a `text`.
+        settings
+            What differs from the usual, such as `{"slots": 3}`: see docs/service.md.
+        timeout
+            Seconds that this may take.
+
+        Returns
+        -------
+        CollectionInfo
+            The collection in few words.
+
+        Examples
+        --------
+        >>> documents = [{"id": "barn", "text": "barn owl"}, {"id": "snow", "text": "snowy owl"}]
+        >>> client.create_collection("birds", documents, {"slots": 1})["documents"]  # doctest: +SKIP
+        2
         """
         chosen = dict(settings or {})
         if isinstance(documents, Collection):
@@ -119,15 +213,62 @@ class Client:
         return cast(CollectionInfo, made)
 
     def collections(self) -> list[CollectionInfo]:
-        """All collections."""
+        """List all collections.
+
+        Returns
+        -------
+        list of CollectionInfo
+            Each in few words.
+
+        Examples
+        --------
+        >>> [collection["name"] for collection in client.collections()]  # doctest: +SKIP
+        ['birds']
+        """
         return cast(list[CollectionInfo], self._get(wire.COLLECTIONS)["collections"])
 
     def collection(self, name: str) -> CollectionInfo:
-        """One collection."""
+        """Look a collection up.
+
+        Parameters
+        ----------
+        name
+            Its name.
+
+        Returns
+        -------
+        CollectionInfo
+            The collection in few words.
+
+        Examples
+        --------
+        >>> client.collection("birds")["documents"]  # doctest: +SKIP
+        2
+        """
         return cast(CollectionInfo, self._get(_path(wire.COLLECTION, name)))
 
     def documents(self, collection: str, offset: int = 0, limit: int = 100) -> list[PlacedDocument]:
-        """Some documents, in the order of the tree, so that neighbours are alike."""
+        """List documents, in the order of the tree, so that neighbours are alike.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        offset
+            How many to leave out at the beginning.
+        limit
+            How many to return at most.
+
+        Returns
+        -------
+        list of PlacedDocument
+            Each with its categories.
+
+        Examples
+        --------
+        >>> client.documents("birds", limit=10)[0]["path"]  # doctest: +SKIP
+        ['Owls']
+        """
         return cast(
             list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), offset=offset, limit=limit)["documents"]
         )
@@ -144,8 +285,29 @@ class Client:
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
+        Parameters
+        ----------
+        collection, query
+            What she asked for, and where; each query has a learner of its own.
+        slots
+            How many documents, if fewer than the collection's settings say.
+        eligible, excluded
+            Ids of the only documents that may be shown to her, and of those that may not.
+
+        Returns
+        -------
+        ShownRanking
+            Documents from the top, and the impression to send back with what became of them.
+
+        Notes
+        -----
         Tried again if there was no response. If the first attempt did arrive, its ranking was shown to nobody. Whether
         such an impression counts as a visitor who left, once its time is over, is for the collection's `no_feedback`.
+
+        Examples
+        --------
+        >>> client.rank("birds", "owls", slots=1).ids  # doctest: +SKIP
+        ['barn']
         """
         body: dict[str, Any] = {"query": query}
         if slots is not None:
@@ -159,15 +321,50 @@ class Client:
         return ShownRanking(shown["impression"], shown["query"], documents)
 
     def feedback(self, impression: ShownRanking | str, clicked: Id | None) -> str:
-        """Report the document that was clicked first, or None if none was: "learned", or "repeated" if it was known.
+        """Report what became of a ranking.
 
+        Parameters
+        ----------
+        impression
+            What `rank` returned, or its impression alone.
+        clicked
+            The id of the document that was clicked first; None if none was.
+
+        Returns
+        -------
+        str
+            "learned", or "repeated" if it was known.
+
+        Notes
+        -----
         Tried again if there was no response. An impression learns once: if the first attempt did arrive, the service
         knows the second for the same and says "repeated".
+
+        Examples
+        --------
+        >>> client.feedback(shown, clicked="barn")  # doctest: +SKIP
+        'learned'
         """
         return str(self._send("POST", wire.FEEDBACK, json=_report(impression, clicked))["status"])
 
     def feedback_batch(self, reports: Iterable[tuple[ShownRanking | str, Id | None]]) -> list[FeedbackResult]:
-        """Report many at once. Each is taken or refused by itself, so look at what became of each."""
+        """Report what became of many rankings at once. Each is taken or refused by itself.
+
+        Parameters
+        ----------
+        reports
+            Pairs of what `feedback` takes: an impression, and the id that was clicked first or None.
+
+        Returns
+        -------
+        list of FeedbackResult
+            What became of each report, in the same order: a status, or an error and a message.
+
+        Examples
+        --------
+        >>> client.feedback_batch([(shown, "barn"), (another, None)])[1]["status"]  # doctest: +SKIP
+        'learned'
+        """
         sent = [_report(impression, clicked) for impression, clicked in reports]
         results: list[FeedbackResult] = []
         for start in range(0, len(sent), wire.LARGEST_BATCH):
@@ -178,24 +375,112 @@ class Client:
     # What was learned.
 
     def queries(self, collection: str, offset: int = 0, limit: int = 50) -> list[QueryRow]:
-        """The queries of a collection, those with most impressions first."""
+        """List the queries of a collection, those with most impressions first.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        offset
+            How many to leave out at the beginning.
+        limit
+            How many to return at most.
+
+        Returns
+        -------
+        list of QueryRow
+            Each with its counts.
+
+        Examples
+        --------
+        >>> client.queries("birds")[0]["query"]  # doctest: +SKIP
+        'owls'
+        """
         return cast(list[QueryRow], self._get(_path(wire.QUERIES, collection), offset=offset, limit=limit)["queries"])
 
     def query(self, collection: str, query: str) -> QueryInfo:
-        """What became of a query's impressions, what the next visitor will see, and why. Changes nothing."""
+        """Look a query up: what became of its impressions, what the next visitor will see, and why. Changes nothing.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        query
+            What visitors ask for.
+
+        Returns
+        -------
+        QueryInfo
+            Counts, and a ranking with the reasons for it.
+
+        Examples
+        --------
+        >>> client.query("birds", "owls")["ranking"][0]["why"]  # doctest: +SKIP
+        """
         return cast(QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
 
     def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
-        """The tree as a query's learner sees it, parents before children, the most visited parts first."""
+        """Look at the tree as a query's learner sees it.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        query
+            What visitors ask for.
+        limit
+            How many parts to return at most, the most visited first.
+
+        Returns
+        -------
+        list of Node
+            Parents before children.
+
+        Examples
+        --------
+        >>> client.tree("birds", "owls")[0]["parent"] is None  # doctest: +SKIP
+        True
+        """
         return cast(list[Node], self._get(_path(wire.TREE, collection), query=query, limit=limit)["nodes"])
 
     def activity(self, collection: str | None = None, seconds: int = 3600, points: int = 120) -> Activity:
-        """What became of impressions over time, in one collection or in all."""
+        """Say what became of impressions over time, in one collection or in all.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection; all of them, if left out.
+        seconds
+            How far to look back.
+        points
+            Into how many steps the time is divided.
+
+        Returns
+        -------
+        Activity
+            Counts for each step.
+
+        Examples
+        --------
+        >>> sum(client.activity("birds", seconds=60)["impressions"])  # doctest: +SKIP
+        2
+        """
         path = wire.ACTIVITY if collection is None else _path(wire.COLLECTION_ACTIVITY, collection)
         return cast(Activity, self._get(path, seconds=seconds, points=points))
 
     def health(self) -> str:
-        """Say "ok" if the service responds."""
+        """Ask whether the service is there.
+
+        Returns
+        -------
+        str
+            "ok" if it responds.
+
+        Examples
+        --------
+        >>> client.health()  # doctest: +SKIP
+        'ok'
+        """
         return str(self._get(wire.HEALTH)["status"])
 
     # How it is sent.

@@ -43,7 +43,7 @@ _IMPORTS = re.compile(rb"^ *from zoomrank\.([a-z0-9_.]+) import", re.MULTILINE)
 def sources(*roots: str) -> dict[str, bytes]:
     """The sources that numbers come from: modules that have kernels and those named, and all that these import.
 
-    `roots` are files such as "lab/run.py".
+    `roots` are files such as "lab/one_run.py".
     """
     texts = {file.relative_to(_PACKAGE).as_posix(): file.read_bytes() for file in _PACKAGE.rglob("*.py")}
     wanted = {name for name, text in texts.items() if b"from zoomrank.compiled import" in text} | {*roots}

@@ -1,4 +1,4 @@
-"""The kinds of numbers that everything here is made of: arrays, seeds, whole numbers."""
+"""The kinds of numbers that everything here is made of: arrays, seeds, whole numbers, and numbers that tie."""
 
 from __future__ import annotations
 
@@ -19,3 +19,12 @@ def whole_number(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ParameterError(f"{name} must be a whole number, not {value!r}.") from None
+
+
+def rounded_for_ties(values: Array) -> Array:
+    """The values without their last digits: those that differ by errors of rounding alone are equal.
+
+    >>> rounded_for_ties(np.array([0.1 + 0.2, 0.3])).tolist()
+    [0.3, 0.3]
+    """
+    return np.asarray(np.round(values, 12))

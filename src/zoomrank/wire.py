@@ -11,7 +11,7 @@ from typing import Any
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict
-else:  # the service checks responses by them, which the older ones do not say enough for
+else:  # the service checks what it sends by these shapes, and those of older Pythons do not say enough for that
     from typing_extensions import TypedDict
 
 COLLECTIONS = "/v1/collections"

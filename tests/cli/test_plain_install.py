@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import distributions, requires
 from pathlib import Path
 
 import pytest
@@ -106,12 +106,17 @@ def test_every_import_is_accounted_for() -> None:
 
 def _packages_of(module: str) -> set[str]:
     """The packages that bring a module; where none is installed, the one that is called so."""
-    return {_normal(name) for name in _installed().get(module, [module])}
+    return {_normal(name) for name in _installed().get(module, {module})}
 
 
 @functools.cache
-def _installed() -> Mapping[str, list[str]]:
-    return packages_distributions()
+def _installed() -> Mapping[str, set[str]]:
+    """Which packages have files of a module; `packages_distributions` of Python 3.10 does not look at them."""
+    found: dict[str, set[str]] = {}
+    for package in distributions():
+        for file in package.files or ():
+            found.setdefault(file.parts[0].removesuffix(".py"), set()).add(package.name)
+    return found
 
 
 def _packages(extra: str) -> Iterator[str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from zoomrank.cli import main
+from zoomrank.lab.one_run import run
 from zoomrank.lab.paper.figures import FIGURES
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep
-from zoomrank.lab.run import run
 
 ZOOMRANK = (sys.executable, "-c", "import sys; from zoomrank.cli import main; sys.exit(main())")
 SLOW_ENOUGH = ("--visits", "150000", "--instances", "4")  # to be killed before the end

@@ -7,7 +7,7 @@ import pytest
 
 from tests.lab.tiny_world import made_up_results, made_up_rows
 from zoomrank.errors import ResultsError
-from zoomrank.lab.results import Results, estimate
+from zoomrank.lab.curves import Results, estimate
 
 
 def test_intervals_are_students() -> None:

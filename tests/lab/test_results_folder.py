@@ -13,8 +13,8 @@ import pytest
 from tests.lab.tiny_world import SMALL
 from zoomrank.errors import ResultsError
 from zoomrank.lab.code_version import this_version
+from zoomrank.lab.one_run import run
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep, from_parquet, to_parquet
-from zoomrank.lab.run import run
 
 ABOUT = about_sweep("paper", 2, None, 2013, figures=["1"])
 

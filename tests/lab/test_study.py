@@ -11,11 +11,11 @@ from zoomrank.cli import main
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.competitors import COMPETITORS, OURS
+from zoomrank.lab.curves import Results
 from zoomrank.lab.measures import MARKS, bootstrap, collected, lead_over_best, ratio_of_medians, settled
+from zoomrank.lab.one_run import RunRows, looks, run
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.results import Results
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep
-from zoomrank.lab.run import RunRows, looks, run
 from zoomrank.lab.studies.blind_search import blind_chances
 from zoomrank.lab.studies.families import FAMILIES, Family, taxonomy_family
 from zoomrank.lab.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment

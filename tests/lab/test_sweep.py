@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.lab.tiny_world import SMALL
+from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep
-from zoomrank.lab.run import RunRows
 from zoomrank.lab.runners import Finished, Local
 from zoomrank.lab.sweep import Forecast, sweep
 

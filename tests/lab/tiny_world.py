@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.curves import Results
+from zoomrank.lab.one_run import RunRows, looks
 from zoomrank.lab.recipes import Curve, Experiment, recipe
-from zoomrank.lab.results import Results
-from zoomrank.lab.run import RunRows, looks
 
 SMALL = Experiment(
     name="tiny",

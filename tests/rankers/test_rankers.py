@@ -365,7 +365,7 @@ def test_bad_input_leaves_the_state_alone() -> None:
 
 
 def test_bad_parameters() -> None:
-    with pytest.raises(HorizonError, match="say how many rounds"):
+    with pytest.raises(HorizonError, match="say how many visits"):
         zr.RankZoom(TREE, exploration="pessimistic")
     with pytest.raises(HorizonError, match="EXP3 has to know"):
         zr.RankEXP3(TREE)
@@ -385,8 +385,10 @@ def test_bad_parameters() -> None:
     for name, make in positive.items():
         with pytest.raises(ParameterError, match=name):
             make(TREE, **{name: 0.0})
-        with pytest.raises(ParameterError, match="no horizon already"):
+        with pytest.raises(TypeError, match="anytime"):
             make(TREE, anytime=True)
+        with pytest.raises(ParameterError, match="no horizon already"):
+            zr.bandits.Anytime(make.bandit_kind(TREE))
     with pytest.raises(ParameterError, match="borrow"):
         zr.ZoomRank(TREE, borrow=float("nan"))
     users = zr.users.two_peaks(TREE, seed=1)

@@ -1,12 +1,12 @@
 """One-slot learners. Each is usable alone; `zoomrank.rankers` makes rankings of them."""
 
 from zoomrank.bandits.anytime import Anytime
-from zoomrank.bandits.baselines import Fixed, Uniform
 from zoomrank.bandits.contextual_zooming import ContextualZooming
 from zoomrank.bandits.exp3 import EXP3
 from zoomrank.bandits.grid import Grid
 from zoomrank.bandits.interface import Bandit, Choice
 from zoomrank.bandits.kl_ucb import KLUCB
+from zoomrank.bandits.not_learning import Fixed, Uniform
 from zoomrank.bandits.path_zooming import PathZooming
 from zoomrank.bandits.thompson import TreeThompson
 from zoomrank.bandits.ucb1 import UCB1

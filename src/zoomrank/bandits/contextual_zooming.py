@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.bandits.contextual_search import PairScratch, fresh_pair_scratch, walk_context
 from zoomrank.bandits.exploration import Exploration, ExplorationParameters, follow_horizon
 from zoomrank.bandits.interface import Choice, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.context_paths import ContextScratch, largest_context
 from zoomrank.bandits.state.described_context import DescribedScratch, fresh_described
 from zoomrank.bandits.state.pair_tree import (
@@ -44,6 +43,7 @@ from zoomrank.bandits.state.zoom_tree import (
     with_larger_zoom_trees,
     zoom_trees_are_roomy,
 )
+from zoomrank.bandits.walks.contextual_walk import PairScratch, fresh_pair_scratch, walk_context
 from zoomrank.bandits.zooming import Zooming, ZoomParameters
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import ParameterError
@@ -123,11 +123,9 @@ class ContextualZooming(Zooming):
     Examples
     --------
     >>> bandit = ContextualZooming(DocumentTree.exponential(depth=3), scale=0.1, seed=0)
-    >>> for _ in range(300):
-    ...     choice = bandit.select(context=[5])
-    ...     bandit.update(choice, reward=int(choice.document == 0))
-    >>> bandit.select(context=[5]).document
-    0
+    >>> bandit.update(bandit.select(context=[5]), reward=1)
+    >>> bandit.select(context=[5]).context
+    (5,)
 
     References
     ----------

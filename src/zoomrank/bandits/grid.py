@@ -1,7 +1,7 @@
 """`Grid`: a bandit over ever finer parts of the tree (Kleinberg 2004).
 
 Phase i takes the subtrees of depth i as arms and runs a fresh bandit on them for (number of arms) · W^-2 counted
-rounds, where W is the width of those subtrees: ε^i in the ε-exponential metric with constant 1. The last phase,
+visits, where W is the width of those subtrees: ε^i in the ε-exponential metric with constant 1. The last phase,
 whose arms are the documents, lasts for ever. Where the tree is uneven, documents above depth i stay arms of their
 own, and W is the largest width.
 """
@@ -24,7 +24,7 @@ from zoomrank.bandits.exp3 import (
 )
 from zoomrank.bandits.exploration import ExplorationParameters, follow_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import Arms
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.ucb1 import UCB1, UCB1Counts, arm_bounds, best_arm, fresh_bounds, reward_arm
@@ -178,12 +178,9 @@ class Grid(Bandit):
 
     Examples
     --------
-    >>> bandit = Grid(UCB1(DocumentTree.exponential(depth=2)), seed=0)
-    >>> for _ in range(100):
-    ...     choice = bandit.select()
-    ...     bandit.update(choice, reward=int(choice.document == 3))
-    >>> bandit.select().document
-    3
+    >>> bandit = Grid(UCB1(DocumentTree.exponential(depth=3)), seed=0)
+    >>> [bandit.select().strategy for _ in range(3)]  # at first the whole tree is one arm
+    [0, 0, 0]
 
     References
     ----------

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.bandits.kernels import Feedback, is_roomy, select_alone, update_alone
+from zoomrank.bandits.registration import Feedback, is_roomy, select_alone, update_alone
 from zoomrank.bandits.state.context_paths import LARGEST_CONTEXT
 from zoomrank.bandits.state.tree_view import TreeView, view_of
 from zoomrank.errors import FeedbackError, ParameterError
@@ -77,12 +77,9 @@ class Bandit(ABC):
     Examples
     --------
     >>> from zoomrank.bandits import UCB1
-    >>> bandit = UCB1(DocumentTree.exponential(depth=2), seed=0)
-    >>> for _ in range(50):
-    ...     choice = bandit.select()
-    ...     bandit.update(choice, reward=int(choice.document == 3))
-    >>> bandit.select().document
-    3
+    >>> bandit = UCB1(DocumentTree.exponential(depth=3), seed=0)
+    >>> choice = bandit.select()
+    >>> bandit.update(choice, reward=1)
 
     References
     ----------
@@ -143,6 +140,13 @@ class Bandit(ABC):
         -------
         Choice
             The document to show, to be given back to `update`.
+
+        Examples
+        --------
+        >>> from zoomrank.bandits import Zooming
+        >>> bandit = Zooming(DocumentTree.exponential(depth=3), correlated=True, seed=0)
+        >>> bandit.select(context=[3, 5]).context
+        (3, 5)
         """
         above = tuple(context)
         if len(above) > LARGEST_CONTEXT:
@@ -160,6 +164,12 @@ class Bandit(ABC):
             What `select` returned, however long ago.
         reward : int
             1 for a click, 0 for none.
+
+        Examples
+        --------
+        >>> from zoomrank.bandits import Zooming
+        >>> bandit = Zooming(DocumentTree.exponential(depth=3), seed=0)
+        >>> bandit.update(bandit.select(), reward=1)
         """
         if reward not in (0, 1):
             raise FeedbackError(f"A reward is 0 or 1, not {reward!r}.")

@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
-from zoomrank.bandits.path_search import PathScratch, fresh_path_scratch, select_along_paths
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.context_paths import ContextScratch, fresh_context_scratch
 from zoomrank.bandits.state.path_bounds import PathBounds, fresh_bounds, more_bounds, rebound_all, rebound_path
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier, widest_of
-from zoomrank.bandits.visit_counting import VisitCounting, entries_fit, subtree_of_entry
+from zoomrank.bandits.walks.path_walk import PathScratch, fresh_path_scratch, select_along_paths
+from zoomrank.bandits.walks.visit_counting import VisitCounting, entries_fit, subtree_of_entry
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed, whole_number

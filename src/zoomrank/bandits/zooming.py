@@ -1,6 +1,6 @@
 """`Zooming`: Algorithm 3 of the paper, and the correlation rule that makes it the slot learner of RankCorrZoom.
 
-A set of active subtrees partitions the documents. Each round plays the one with the highest index, an upper
+A set of active subtrees partitions the documents. Each visit plays the one with the highest index, an upper
 confidence bound on the click probability of its documents; one that is known more precisely than it is wide is
 replaced by its children.
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from zoomrank.bandits.exploration import Exploration, ExplorationParameters, Exploring, follow_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.context_paths import (
     ContextScratch,
     correlation_cap,

@@ -5,9 +5,9 @@ share. Four applications use it and not each other: `paper`, `studies`, `evaluat
 nothing but the library; folders of results and reports need the extra `zoomrank[lab]`.
 """
 
+from zoomrank.lab.curves import Estimate, Results, estimate
+from zoomrank.lab.one_run import RunRows, run
 from zoomrank.lab.recipes import Curve, Experiment, Recipe, Setting, recipe
-from zoomrank.lab.results import Estimate, Results, estimate
-from zoomrank.lab.run import RunRows, run
 from zoomrank.lab.runners import Local, Ray
 from zoomrank.lab.simulator import Ranker, Trace, simulate
 

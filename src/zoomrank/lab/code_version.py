@@ -9,4 +9,4 @@ from zoomrank.compiled import source_hash
 @cache
 def this_version() -> str:
     """Rows of one version can stand beside each other."""
-    return f"{__version__}+{source_hash('lab/run.py')[:12]}"
+    return f"{__version__}+{source_hash('lab/one_run.py')[:12]}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.results import CurveRows, Estimate, Results
+from zoomrank.lab.curves import CurveRows, Estimate, Results
 from zoomrank.numbers import Array
 
 VISITS = 50_000  # of a run, where rankers are compared

@@ -22,14 +22,38 @@ SEED = 2013  # from which all instances are drawn unless said otherwise
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to make, by its name in the catalogue or as `module:Name`, and with which parameters."""
+    """What to make, and with which parameters; `recipe` writes one.
+
+    Attributes
+    ----------
+    name
+        A name in the catalogue, or `module:Name`.
+    parameters
+        Pairs of a name and a value, sorted.
+
+    Examples
+    --------
+    >>> print(Recipe("two-peaks", (("background", 0.1),)))
+    two-peaks(background=0.1)
+    """
 
     name: str
     parameters: tuple[tuple[str, Any], ...] = ()
 
     @property
     def given(self) -> dict[str, Any]:
-        """The parameters by name."""
+        """The parameters by name.
+
+        Returns
+        -------
+        dict
+            From names to values.
+
+        Examples
+        --------
+        >>> recipe("two-peaks", background=0.1).given
+        {'background': 0.1}
+        """
         return dict(self.parameters)
 
     def __str__(self) -> str:
@@ -47,6 +71,11 @@ def recipe(what: str | Callable[..., Any], **parameters: Any) -> Recipe:
     **parameters
         What it is made with; numbers, texts and tuples, so that they can be written down.
 
+    Returns
+    -------
+    Recipe
+        The name, and the parameters.
+
     Examples
     --------
     >>> print(recipe("RankContextZoom", scale=0.2))
@@ -59,7 +88,36 @@ def recipe(what: str | Callable[..., Any], **parameters: Any) -> Recipe:
 
 @dataclass(frozen=True)
 class Setting:
-    """One run: everything that its rows depend on."""
+    """One run: everything that its rows depend on. `Experiment.settings` makes them.
+
+    Attributes
+    ----------
+    experiment, curve
+        What the run belongs to.
+    instance
+        Which drawing of the world it is in.
+    tree, users, ranker
+        What to make.
+    slots
+        How many documents a ranking has.
+    visits
+        How many visitors come.
+    delay
+        How many visits late feedback comes.
+    belief
+        How the tree that the ranker is given differs from the one that visitors live in; None if it does not.
+    seed
+        Where the chance of all instances begins.
+
+    Examples
+    --------
+    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+    >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+    >>> setting = experiment.settings(instances=2)[0]
+    >>> setting.curve, setting.visits
+    ('ZoomRank', 200)
+    """
 
     experiment: str
     curve: str
@@ -69,22 +127,71 @@ class Setting:
     ranker: Recipe
     slots: int
     visits: int
-    delay: int  # feedback comes so many visits late
-    belief: Recipe | None  # how the tree that the ranker is given differs from the one that visitors live in
+    delay: int
+    belief: Recipe | None
     seed: int
 
     @property
     def id(self) -> str:
-        """A readable name."""
+        """A readable name.
+
+        Returns
+        -------
+        str
+            The experiment, the curve and the instance.
+
+        Examples
+        --------
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> experiment.settings(instances=1)[1].id
+        'small/random/0'
+        """
         return f"{self.experiment}/{self.curve}/{self.instance}"
 
     def to_json(self) -> str:
-        """Everything, always in the same words: two settings are the same if these are."""
+        """Write everything down, always in the same words: two settings are the same if these are.
+
+        Returns
+        -------
+        str
+            JSON, for `from_json`.
+
+        Examples
+        --------
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> setting = experiment.settings(instances=1)[0]
+        >>> Setting.from_json(setting.to_json()) == setting
+        True
+        """
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Setting:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text
+            JSON.
+
+        Returns
+        -------
+        Setting
+            The same as the one that was written.
+
+        Examples
+        --------
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> setting = experiment.settings(instances=1)[1]
+        >>> Setting.from_json(setting.to_json()).id
+        'small/random/0'
+        """
         fields = json.loads(text)
         for name in ("tree", "users", "ranker", "belief"):
             if fields[name] is not None:
@@ -95,7 +202,24 @@ class Setting:
 
 @dataclass(frozen=True)
 class Curve:
-    """A ranker under a name, and what is special about the circumstances it is put in."""
+    """A ranker under a name, and what is special about the circumstances it is put in.
+
+    Attributes
+    ----------
+    name
+        What it is called in reports.
+    ranker
+        What to make.
+    delay
+        How many visits late feedback comes.
+    belief
+        How the tree that the ranker is given differs from the one that visitors live in; None if it does not.
+
+    Examples
+    --------
+    >>> Curve("ZoomRank, late", recipe("ZoomRank"), delay=100).delay
+    100
+    """
 
     name: str
     ranker: Recipe
@@ -105,7 +229,31 @@ class Curve:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Rankers in the same world, with the same visitors."""
+    """Rankers in the same world, with the same visitors.
+
+    Attributes
+    ----------
+    name
+        What it is called in results.
+    title
+        What it is called in reports.
+    tree, users
+        The world: what to make.
+    slots
+        How many documents a ranking has.
+    visits
+        How many visitors come.
+    curves
+        The rankers.
+
+    Examples
+    --------
+    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+    >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+    >>> len(experiment.settings(instances=3))
+    6
+    """
 
     name: str
     title: str
@@ -135,6 +283,14 @@ class Experiment:
         -------
         list of Setting
             One per curve and instance.
+
+        Examples
+        --------
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> [setting.id for setting in experiment.settings(["random"], instances=2)]
+        ['small/random/0', 'small/random/1']
         """
         count = _at_least_one(instances, "instances")
         length = _at_least_one(self.visits if visits is None else visits, "visits")

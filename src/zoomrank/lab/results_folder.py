@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 from zoomrank.errors import ResultsError
 from zoomrank.files import is_unfinished, whole_file
 from zoomrank.lab.code_version import this_version
-from zoomrank.lab.machine import machine
+from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import RunRows
+from zoomrank.lab.reports.machine import machine
 
 FORMAT = 2
 _MANIFEST = "manifest.json"

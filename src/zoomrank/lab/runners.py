@@ -26,9 +26,9 @@ from typing import Any
 
 from zoomrank.errors import ParameterError, RunnerError
 from zoomrank.lab.code_version import this_version
-from zoomrank.lab.machine import cores
+from zoomrank.lab.one_run import RunRows, run
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import RunRows, run
+from zoomrank.lab.reports.machine import cores
 from zoomrank.numbers import whole_number
 
 TRIES = 3  # for one run whose worker dies
@@ -58,15 +58,47 @@ class Runner(ABC):
     @property
     @abstractmethod
     def workers(self) -> int:
-        """How many runs are carried out at a time."""
+        """How many runs are carried out at a time.
+
+        Returns
+        -------
+        int
+            At least one.
+        """
 
     @abstractmethod
     def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
-        """Carry out all of them, beginning with the first."""
+        """Carry out runs, beginning with the first.
+
+        Parameters
+        ----------
+        settings
+            The runs.
+
+        Yields
+        ------
+        Finished
+            Each run with its rows, in whatever order they end.
+        """
 
 
 class Local(Runner):
-    """Worker processes on this machine, one per core unless said otherwise; with one worker, no process but this."""
+    """Worker processes on this machine.
+
+    Parameters
+    ----------
+    workers
+        How many; one per core unless said otherwise. With one there is no process but this.
+
+    Examples
+    --------
+    >>> from zoomrank.lab import Curve, Experiment, recipe
+    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+    >>> curves = (Curve("random", recipe("RankRandom")),)
+    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+    >>> [finished.rows.setting.id for finished in Local(workers=1).finish(experiment.settings(instances=2))]
+    ['small/random/0', 'small/random/1']
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = cores() if workers is None else whole_number(workers, "workers")
@@ -148,7 +180,19 @@ def _watch(sentinel: int) -> None:
 
 
 class Ray(Runner):
-    """An existing Ray cluster; zoomrank must be installed on its nodes."""
+    """An existing Ray cluster; zoomrank must be installed on its nodes.
+
+    Parameters
+    ----------
+    address
+        Where it is, such as `head:6379`, or `auto`.
+
+    Examples
+    --------
+    >>> cluster = Ray("head:6379")  # doctest: +SKIP
+    >>> for finished in cluster.finish(settings):  # doctest: +SKIP
+    ...     print(finished.rows.setting.id)
+    """
 
     def __init__(self, address: str) -> None:
         self._ray = _connected(address)
@@ -193,7 +237,12 @@ class Ray(Runner):
         return finished
 
     def close(self) -> None:
-        """Leave the cluster, which goes on without us."""
+        """Leave the cluster, which goes on without us.
+
+        Examples
+        --------
+        >>> Ray("head:6379").close()  # doctest: +SKIP
+        """
         self._ray.shutdown()
 
 

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zoomrank.bandits.kernels import roomy
+from zoomrank.bandits.registration import roomy
 from zoomrank.compiled import Scalar, compiled
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
-from zoomrank.numbers import Array, whole_number
+from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.kernels import RankingArrays, empty_rankings, learn_row, rank_row
+from zoomrank.rankers.ranking_arrays import RankingArrays, empty_rankings, learn_row, rank_row
 from zoomrank.spaces import DocumentId
 from zoomrank.users import UserDistribution
 from zoomrank.users.first_click import first_click
@@ -29,32 +29,115 @@ WINDOWS = 60  # recorded unless said otherwise
 
 
 class Ranker(Protocol):
-    """Whatever can be simulated: `rank` returns a list of documents, or something whose `documents` they are."""
+    """Whatever can be simulated: the rankers of the library, and your own.
+
+    Examples
+    --------
+    >>> import zoomrank as zr
+    >>> class Stubborn:
+    ...     def rank(self):
+    ...         return [0, 1]
+    ...     def learn(self, ranking, click):
+    ...         pass
+    >>> users = zr.users.two_peaks(zr.DocumentTree.exponential(depth=4), seed=1)
+    >>> len(simulate(Stubborn(), users, visits=100, windows=4).shown)
+    4
+    """
 
     def rank(self) -> Any:
-        """Choose what to show to one visitor."""
+        """Choose what to show to one visitor.
+
+        Returns
+        -------
+        list of DocumentId, or a Ranking
+            The documents from the top, or something whose `documents` they are.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker: Ranker = zr.RankRandom(zr.DocumentTree.exponential(depth=4), slots=2, seed=1)
+        >>> len(ranker.rank().documents)
+        2
+        """
 
     def learn(self, ranking: Any, click: int | None) -> None:
-        """Take her feedback: the 0-based slot of the first click, or None."""
+        """Take her feedback.
+
+        Parameters
+        ----------
+        ranking
+            What `rank` returned.
+        click
+            The slot of her first click, counted from 0, or None.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker: Ranker = zr.RankRandom(zr.DocumentTree.exponential(depth=4), slots=2, seed=1)
+        >>> ranker.learn(ranker.rank(), click=0)
+        """
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened in a simulation, window by window."""
+    """What happened in a simulation, window by window.
 
-    visits: Array  # where each window ends
-    satisfied: Array  # visitors in it who clicked
-    clicks: Array  # on each slot, a row per window
-    shown: list[list[Any]]  # the last ranking of each window
+    Attributes
+    ----------
+    visits
+        How many visits there had been at the end of each window.
+    satisfied
+        How many visitors of each window clicked.
+    clicks
+        How many clicked on each slot, a row per window.
+    shown
+        The last ranking of each window.
+
+    Examples
+    --------
+    >>> import zoomrank as zr
+    >>> tree = zr.DocumentTree.exponential(depth=4)
+    >>> trace = simulate(zr.RankRandom(tree, slots=2, seed=1), zr.users.two_peaks(tree, seed=1), 100, seed=1, windows=2)
+    >>> trace.visits.tolist(), len(trace.shown[0])
+    ([50, 100], 2)
+    """
+
+    visits: Array
+    satisfied: Array
+    clicks: Array
+    shown: list[list[DocumentId]]
 
     @property
     def rate(self) -> float:
-        """The satisfied fraction of the whole run."""
+        """The share of all visitors who clicked.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> Trace(np.array([50, 100]), np.array([10, 30]), np.array([[8, 2], [20, 10]]), [["a", "b"]] * 2).rate
+        0.4
+        """
         return float(self.satisfied.sum() / self.visits[-1]) if len(self.visits) else float("nan")
 
     @property
     def rates(self) -> Array:
-        """The satisfied fraction of each window."""
+        """The share of visitors of each window who clicked.
+
+        Returns
+        -------
+        ndarray
+            From 0 to 1, one per window.
+
+        Examples
+        --------
+        >>> trace = Trace(np.array([50, 100]), np.array([10, 30]), np.array([[8, 2], [20, 10]]), [["a", "b"]] * 2)
+        >>> trace.rates.tolist()
+        [0.2, 0.6]
+        """
         return np.asarray(self.satisfied / np.diff(self.visits, prepend=0))
 
 
@@ -63,7 +146,7 @@ def simulate(
     users: UserDistribution,
     visits: int,
     *,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
     delay: int = 0,
     windows: Sequence[int] | int = WINDOWS,
 ) -> Trace:
@@ -88,6 +171,10 @@ def simulate(
     -------
     Trace
         Who clicked in each window, on which slot, and what was shown last.
+
+    References
+    ----------
+    Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2, the k-slot Lipschitz MAB problem; Section 6.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zoomrank.bandits import Bandit
-from zoomrank.rankers.kernels import RankingArrays
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.spaces import DocumentId
 
 

@@ -18,8 +18,8 @@ from zoomrank.errors import FeedbackError, ParameterError, SlotsError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
-from zoomrank.rankers.kernels import RankingArrays
 from zoomrank.rankers.ranking import Ranking, Rankings
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
@@ -98,6 +98,13 @@ class Ranked(SlotBandits):
         -------
         Rankings
             A sequence of `Ranking`s, to be given back to `learn_many` as one, or to `learn` one by one.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> rankings = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0).rank_many(10)
+        >>> len(rankings), len(rankings[0].documents)
+        (10, 2)
         """
         count = whole_number(count, "count")
         if count < 0:
@@ -116,6 +123,14 @@ class Ranked(SlotBandits):
             A ranking of this ranker that has not had its answer.
         click : int or None
             The slot of the first click, counted from 0 at the top, or None if there was none.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
+        >>> first, second = ranker.rank(), ranker.rank()
+        >>> ranker.learn(second, click=1)
+        >>> ranker.learn(first, click=None)
         """
         self._check_made(ranking.ranker, ranking.number, 1)
         self.answered.refuse_again(ranking.number)
@@ -161,6 +176,15 @@ class Ranked(SlotBandits):
         -------
         list of SlotExplanation
             One for each slot.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker = zr.RankCorrZoom(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
+        >>> ranking = ranker.rank()
+        >>> ranker.learn(ranking, click=0)
+        >>> [slot.plays for slot in ranker.explain(ranking)]
+        [0, 0]
         """
         self._check_made(ranking.ranker, ranking.number, 1)
         return self.explain_arrays(self._up_to_date(ranking.arrays, ranking.edition))
@@ -191,6 +215,15 @@ class Ranked(SlotBandits):
         ----------
         documents : iterable of DocumentId
             What to restore; documents that were not removed stay as they are.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=1), slots=1, seed=0)
+        >>> ranker.remove([0])
+        >>> ranker.restore([0])
+        >>> sorted({ranker.rank().documents[0] for _ in range(20)})
+        [0, 1]
         """
         if self.present is not None:
             chosen = self.present.chosen.copy()
@@ -235,6 +268,13 @@ class Ranked(SlotBandits):
         ----------
         path : str or path
             Where to; the file appears whole or not at all.
+
+        Examples
+        --------
+        >>> import tempfile, zoomrank as zr
+        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ranker.save(f"{folder}/ranker")
         """
         from zoomrank.rankers.ranker_file import save  # the file knows all rankers, so it cannot be imported above them
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from zoomrank.rankers.kernels import RankingArrays
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.spaces import DocumentId, DocumentIds
 
 
@@ -31,7 +31,7 @@ class Ranking:
     >>> import zoomrank as zr
     >>> ranking = zr.RankRandom(zr.DocumentTree.exponential(depth=3), slots=3, seed=0).rank()
     >>> ranking.documents, ranking.number
-    ([0, 6, 3], 0)
+    ([5, 0, 6], 0)
     """
 
     documents: list[DocumentId]

@@ -21,12 +21,12 @@ from typing import Any
 
 from zoomrank.bandits import Bandit
 from zoomrank.errors import ParameterError
-from zoomrank.rankers.arm_rankers import RankEXP3, RankGridEXP3, RankGridUCB1, RankUCB1
-from zoomrank.rankers.baselines import FixedRanking, RankRandom
-from zoomrank.rankers.competitors import CascadeKLUCB, RankKLUCB, RankThompson
+from zoomrank.rankers.named.arm_rankers import RankEXP3, RankGridEXP3, RankGridUCB1, RankUCB1
+from zoomrank.rankers.named.baseline_rankers import FixedRanking, RankRandom
+from zoomrank.rankers.named.other_rankers import CascadeKLUCB, RankKLUCB, RankThompson
+from zoomrank.rankers.named.zoom_rank import ZoomRank
+from zoomrank.rankers.named.zooming_rankers import RankContextZoom, RankCorrZoom, RankZoom
 from zoomrank.rankers.ranked import Ranked
-from zoomrank.rankers.zoom_rank import ZoomRank
-from zoomrank.rankers.zooming_rankers import RankContextZoom, RankCorrZoom, RankZoom
 from zoomrank.spaces import DocumentTree
 
 RANKERS: Mapping[str, type[Ranked]] = {

@@ -15,12 +15,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from zoomrank.bandits import Bandit
-from zoomrank.bandits.kernels import is_roomy
+from zoomrank.bandits.registration import is_roomy
 from zoomrank.dice import Dice
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation, explained
-from zoomrank.rankers.kernels import RankingArrays, empty_rankings, learn_rows, rank_rows
+from zoomrank.rankers.ranking_arrays import RankingArrays, empty_rankings, learn_rows, rank_rows
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
 SLOTS = 5  # of a ranker that was not told

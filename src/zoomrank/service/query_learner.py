@@ -20,8 +20,8 @@ import numpy as np
 
 from zoomrank.bandits import Bandit
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.kernels import RankingArrays
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, pack, unpack

@@ -12,7 +12,7 @@ from zoomrank.rankers.registry import WITHOUT_HORIZON, endless_bandit
 from zoomrank.spaces import DocumentTree
 
 LONGEST_NAME = 64
-NAME = rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{LONGEST_NAME - 1}}}"  # the pattern of a collection's
+NAME_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{LONGEST_NAME - 1}}}"  # of a collection
 LONGEST_QUERY = 512
 MOST_SLOTS = 50
 MOST_NAMED = 100_000  # documents that one request may name

@@ -37,7 +37,7 @@ def fresh_described(levels: int, documents: int) -> DescribedScratch:
 def describe_context(state: Any, shown: Array, above: Scalar) -> None:
     """Write down, level by level, which context node the documents above are in, and how wide it is.
 
-    One more document adds to what is known of those before it, and the slots of a round ask one after the other. So
+    One more document adds to what is known of those before it, and the slots of a ranking ask one after the other. So
     whatever is still true is kept.
     """
     size = np.uint64(above)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.kernels import Feedback
+from zoomrank.bandits.registration import Feedback
 from zoomrank.bandits.state.described_context import context_node, describe_context, width_around
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array

@@ -41,7 +41,7 @@ def widest_of(tree: DocumentTree) -> int:
 
 
 def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) -> VisitCounts:
-    """Nothing seen but that there is a root; room for a round, and more."""
+    """Nothing seen but that there is a root; room for a visit, and more."""
     widest = widest_of(tree)
     room = 1 + slots * widest + more
     node, up, child, fan, total, gains, last = (np.zeros(room, np.uint32) for _ in range(7))
@@ -52,7 +52,7 @@ def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) 
 
 
 def roomier(state: Any) -> int:
-    """How many entries to make room for: an eighth more, and enough for a round."""
+    """How many entries to make room for: an eighth more, and enough for a visit."""
     room, slots = state.plays.shape
     return int(room + max(room // 8, slots * state.widest))
 
@@ -103,7 +103,7 @@ def _tell_apart(state: Any, entry: Scalar) -> None:
 def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> Scalar:
     """Count a visit for all subtrees that hold the document; returns the entry of the smallest.
 
-    One visit tells the children of one node apart at most, so that the room that a round needs is known.
+    One visit tells the children of one node apart at most, so that the room that a ranking needs is known.
     """
     at, settled = np.uint64(0), False
     while True:

@@ -60,7 +60,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Simulate, draw and count."""
     from zoomrank.cli.chart import chart
-    from zoomrank.lab.results import Results, estimate
+    from zoomrank.lab.curves import Results, estimate
     from zoomrank.lab.runners import Local
 
     wanted = experiment(options)

@@ -15,7 +15,11 @@ from matplotlib.ticker import PercentFormatter
 from zoomrank.errors import ResultsError
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.competitors import OURS, PUBLISHED, RIVAL
-from zoomrank.lab.drawing import (
+from zoomrank.lab.curves import Results, estimate
+from zoomrank.lab.evaluation.given_rankings import CHANCE, DIVERSIFIED, GIVEN, POPULARITY, TRADEOFF
+from zoomrank.lab.evaluation.topic_shares import experiment_of, learning_curves, marks, shares, topics_in
+from zoomrank.lab.evaluation.topics import kept_world_of
+from zoomrank.lab.reports.drawing import (
     BLACK,
     BLUE,
     GREEN,
@@ -31,11 +35,7 @@ from zoomrank.lab.drawing import (
     WINE,
     save,
 )
-from zoomrank.lab.evaluation.given_rankings import CHANCE, DIVERSIFIED, GIVEN, POPULARITY, TRADEOFF
-from zoomrank.lab.evaluation.topic_shares import experiment_of, learning_curves, marks, shares, topics_in
-from zoomrank.lab.evaluation.topics import kept_world_of
-from zoomrank.lab.reporting import label, made_with, table, write_page
-from zoomrank.lab.results import Results, estimate
+from zoomrank.lab.reports.page_text import label, made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 
 _LEVEL = 0.005  # shares nearer than this are called level

@@ -17,7 +17,7 @@ import numpy as np
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.evaluation.topics import kept_users
 from zoomrank.lab.recipes import Recipe, recipe
-from zoomrank.numbers import Array
+from zoomrank.numbers import Array, rounded_for_ties
 from zoomrank.rankers import FixedRanking
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.ids import Positions
@@ -54,7 +54,7 @@ def diversified(
 def by_popularity(mean: Array, slots: int, rng: np.random.Generator) -> Positions:
     """The positions of the documents that are relevant to most visitors, the most popular first."""
     luck = rng.permutation(len(mean))
-    return np.lexsort((luck, -np.round(mean, 12)))[:slots]
+    return np.lexsort((luck, -rounded_for_ties(mean)))[:slots]
 
 
 def marginally_relevant(
@@ -72,7 +72,7 @@ def marginally_relevant(
     left = np.ones(len(mean), bool)
     chosen: list[int] = []
     for _ in range(slots):
-        score = np.where(left, np.round(tradeoff * popularity - (1 - tradeoff) * alike, 12), -np.inf)
+        score = np.where(left, rounded_for_ties(tradeoff * popularity - (1 - tradeoff) * alike), -np.inf)
         best = int(np.lexsort((luck, -score))[0])
         chosen.append(best)
         left[best] = False

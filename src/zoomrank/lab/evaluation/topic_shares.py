@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.curves import Results
 from zoomrank.lab.measures import MARKS, collected, collected_so_far
-from zoomrank.lab.results import Results
 from zoomrank.numbers import Array
 
 _PREFIX = "topic-"

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
-from zoomrank.lab.drawing import BLUE, RED, STYLE, WIDTH, save
 from zoomrank.lab.inspection.agreement import CLICKS, Verdict
 from zoomrank.lab.inspection.look import Inspection, Level
-from zoomrank.lab.reporting import table, write_page
+from zoomrank.lab.reports.drawing import BLUE, RED, STYLE, WIDTH, save
+from zoomrank.lab.reports.page_text import table, write_page
 
 LARGE = 20  # a covering dimension that only says that there is no structure
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zoomrank.lab.paper.comparisons import Above, Alike, Comparison, Continuous, Reaches, Settles
-from zoomrank.lab.reporting import label
+from zoomrank.lab.reports.page_text import label
 
 # Fractions of visitors over a run, unless said otherwise.
 INDISTINGUISHABLE = 0.02  # "the curves are indistinguishable": two millimetres in a figure as the paper prints it

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.curves import Estimate, Results, estimate
 from zoomrank.lab.paper.theory import Facts
-from zoomrank.lab.reporting import label
-from zoomrank.lab.results import Estimate, Results, estimate
+from zoomrank.lab.reports.page_text import label
 
 HOLDS, DIFFERS, CANNOT_TELL = "holds", "differs", "cannot tell"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from zoomrank.errors import ResultsError
 from zoomrank.lab import catalogue
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.curves import Results, estimate
 from zoomrank.lab.paper.claims import (
     BETTER,
     CLOSE,
@@ -29,8 +30,7 @@ from zoomrank.lab.paper.plots import draw
 from zoomrank.lab.paper.theory import Facts, facts, over_instances
 from zoomrank.lab.paper.theory_table import theory_table
 from zoomrank.lab.paper.verdicts import Finding, judge_all, tally
-from zoomrank.lab.reporting import label, made_with, table, write_page
-from zoomrank.lab.results import Results, estimate
+from zoomrank.lab.reports.page_text import label, made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 
 

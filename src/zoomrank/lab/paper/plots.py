@@ -13,12 +13,12 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, STYLE, WIDTH, WINE, save
+from zoomrank.lab.curves import Band, Estimate, Results, estimate
 from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.paper.figures import Figure, Panel
 from zoomrank.lab.paper.theory import WORST_CASE, Facts, guarantee
-from zoomrank.lab.reporting import label
-from zoomrank.lab.results import Band, Estimate, Results, estimate
+from zoomrank.lab.reports.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, STYLE, WIDTH, WINE, save
+from zoomrank.lab.reports.page_text import label
 
 _COLOUR = {
     "RankUCB1": PINK,

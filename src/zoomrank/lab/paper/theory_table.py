@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from zoomrank.lab.catalogue import world
+from zoomrank.lab.curves import Results
 from zoomrank.lab.paper.theory import Facts, guarantee, regret, vacuous_until
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.reporting import table
-from zoomrank.lab.results import Results
+from zoomrank.lab.reports.page_text import table
 
 _INTRODUCTION = (
     "The bounds of Sections 4 and 5 and of Appendix A with every hidden constant and logarithm taken as 1 (but the "

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zoomrank.lab.curves import Results
 from zoomrank.lab.paper.claims import CLAIMS, Claim
 from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS, HOLDS, Measured
 from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.paper.theory import Facts
-from zoomrank.lab.results import Results
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Drawing
 from zoomrank.errors import ResultsError
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED
-from zoomrank.lab.drawing import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
+from zoomrank.lab.curves import Results
 from zoomrank.lab.measures import (
     MARKS,
     SUSTAINED,
@@ -25,8 +25,8 @@ from zoomrank.lab.measures import (
     ratio_of_medians,
     settled,
 )
-from zoomrank.lab.reporting import table
-from zoomrank.lab.results import Results
+from zoomrank.lab.reports.drawing import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
+from zoomrank.lab.reports.page_text import table
 from zoomrank.lab.studies.blind_search import chance_to_miss
 from zoomrank.lab.studies.families import FAMILIES, Family
 from zoomrank.lab.studies.questions import ABLATED_INSTANCES, ABLATIONS

@@ -10,9 +10,9 @@ import numpy as np
 from zoomrank.errors import ResultsError
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.competitors import COMPETITORS, OURS
+from zoomrank.lab.curves import Results
 from zoomrank.lab.measures import MARKS, collected
-from zoomrank.lab.reporting import made_with, table, write_page
-from zoomrank.lab.results import Results
+from zoomrank.lab.reports.page_text import made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.studies.efficiency_report import efficiency_sections
 from zoomrank.lab.studies.families import FAMILIES, Family

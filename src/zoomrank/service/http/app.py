@@ -23,7 +23,7 @@ from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
 from zoomrank.service.http.routes.parameters import refusals
-from zoomrank.service.http.routes.ranking import add_ranking
+from zoomrank.service.http.routes.rank_and_feedback import add_ranking
 from zoomrank.service.refusals import ServiceError
 
 LARGEST_BODY = 256 * 2**20

@@ -31,7 +31,7 @@ class FastRoute(NamedTuple):
     def to(cls, endpoint: Endpoint, known: KnownPath) -> FastRoute:
         """The route of a path that takes JSON."""
         body: Any = known.body
-        return cls(known.about_a_collection, TypeAdapter(body), endpoint)
+        return cls(known.pattern, TypeAdapter(body), endpoint)
 
 
 class FastPath:

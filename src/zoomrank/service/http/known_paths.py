@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from zoomrank import wire
 from zoomrank.service.http import schema
-from zoomrank.service.settings import NAME
+from zoomrank.service.settings import NAME_PATTERN
 
 _PARAMETER = re.compile(r"{(\w+)}")
 
@@ -29,9 +29,9 @@ class KnownPath:
     body: type[BaseModel] | None = None  # the JSON that is posted to it
 
     @property
-    def about_a_collection(self) -> re.Pattern[str]:
-        """This path with the name of a collection that there may be."""
-        return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME})", self.path))
+    def pattern(self) -> re.Pattern[str]:
+        """This path, with a name that a collection may have where one is needed."""
+        return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME_PATTERN})", self.path))
 
 
 RANK = KnownPath(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.zoom_tree import zoom_tree
+from zoomrank.service.http.tree_outline import zoom_tree
 from zoomrank.service.query_learner import QueryCounts
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import STEP

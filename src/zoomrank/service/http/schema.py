@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints
 
 from zoomrank import wire
-from zoomrank.service.settings import LONGEST_NAME, LONGEST_QUERY, MOST_NAMED, MOST_SLOTS, NAME, Settings
+from zoomrank.service.settings import LONGEST_NAME, LONGEST_QUERY, MOST_NAMED, MOST_SLOTS, NAME_PATTERN, Settings
 
-CollectionName = Annotated[str, StringConstraints(pattern=f"^{NAME}$", max_length=LONGEST_NAME)]
+CollectionName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
 QueryText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$")]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 DocumentName = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | Annotated[str, StringConstraints(max_length=1000)]

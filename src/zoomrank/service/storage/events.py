@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.rankers.kernels import RankingArrays
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.storage.outcomes import Outcome
 
 _HEAD = struct.Struct("<BB")

@@ -29,7 +29,7 @@ class RankRandom(Ranked):
     --------
     >>> from zoomrank import DocumentTree
     >>> RankRandom(DocumentTree.exponential(depth=3), slots=3, seed=0).rank().documents
-    [0, 6, 3]
+    [5, 0, 6]
 
     References
     ----------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.kernels import Feedback, roomy, select, subtree, update_slot
+from zoomrank.bandits.registration import Feedback, roomy, select, subtree, update_slot
 from zoomrank.bandits.state.tree_view import draw_document
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.dice import rolled

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from zoomrank.errors import ResultsError
+from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.run import RunRows
 from zoomrank.lab.simulator import WINDOWS, window_ends
 from zoomrank.numbers import Array
 
@@ -21,7 +21,22 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over instances and its 95 % interval (Student's; without end if there is but one instance)."""
+    """A mean over instances and its 95 % interval; `estimate` makes one.
+
+    Attributes
+    ----------
+    mean
+        The mean.
+    low, high
+        The ends of the interval, which is Student's; infinite if there is but one instance.
+    instances
+        How many instances there are.
+
+    Examples
+    --------
+    >>> print(Estimate(0.2, low=0.1, high=0.3, instances=9))
+    0.200 [0.100, 0.300]
+    """
 
     mean: float
     low: float
@@ -34,7 +49,7 @@ class Estimate:
 
 
 def estimate(values: Array | Sequence[float]) -> Estimate:
-    """The mean of one number per instance, and its 95 % interval.
+    """Compute the mean of one number per instance, and its 95 % interval.
 
     Parameters
     ----------
@@ -147,7 +162,23 @@ def _band(visits: Array, values: Array) -> Band:
 
 
 class Results:
-    """All curves of a sweep, by experiment and name."""
+    """All curves of a sweep, by experiment and name.
+
+    Parameters
+    ----------
+    rows
+        What runs have given, in any order.
+
+    Examples
+    --------
+    >>> from zoomrank.lab import Curve, Experiment, recipe, run
+    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+    >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+    >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+    >>> results.curves("small"), results.curve("small", "random").instances
+    (['random'], (0, 1))
+    """
 
     def __init__(self, rows: Iterable[RunRows]) -> None:
         grouped: dict[tuple[str, str], list[RunRows]] = defaultdict(list)
@@ -166,33 +197,162 @@ class Results:
             )
 
     def has(self, experiment: str, *curves: str) -> bool:
-        """Whether there are rows of all these curves."""
+        """Say whether there are rows of all these curves.
+
+        Parameters
+        ----------
+        experiment
+            The name of the experiment.
+        *curves
+            The names of the curves.
+
+        Returns
+        -------
+        bool
+            True if all of them are there.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> results.has("small", "random"), results.has("small", "ZoomRank")
+        (True, False)
+        """
         return all((experiment, curve) in self._curves for curve in curves)
 
     def curves(self, experiment: str) -> list[str]:
-        """The names of the curves that have rows."""
+        """List the curves that have rows.
+
+        Parameters
+        ----------
+        experiment
+            The name of the experiment.
+
+        Returns
+        -------
+        list of str
+            Their names.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> results.curves("small")
+        ['random']
+        """
         return [curve for name, curve in self._curves if name == experiment]
 
     def experiments(self) -> list[str]:
-        """The experiments that have rows."""
+        """List the experiments that have rows.
+
+        Returns
+        -------
+        list of str
+            Their names.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> results.experiments()
+        ['small']
+        """
         return list(dict.fromkeys(name for name, _ in self._curves))
 
     def curve(self, experiment: str, curve: str) -> CurveRows:
-        """The rows of one curve."""
+        """Look a curve up.
+
+        Parameters
+        ----------
+        experiment
+            The name of the experiment.
+        curve
+            The name of the curve.
+
+        Returns
+        -------
+        CurveRows
+            All its instances, side by side.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> results.curve("small", "random").rate().shape  # one per instance
+        (2,)
+        """
         try:
             return self._curves[experiment, curve]
         except KeyError:
             raise ResultsError(f"There are no rows of {experiment}/{curve}.") from None
 
     def comparable(self, experiment: str, *curves: str) -> bool:
-        """Whether there is an instance of which all these curves have rows."""
+        """Say whether there is an instance of which all these curves have rows.
+
+        Parameters
+        ----------
+        experiment
+            The name of the experiment.
+        *curves
+            The names of the curves.
+
+        Returns
+        -------
+        bool
+            True if they can be compared.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> results.comparable("small", "random", "ZoomRank")
+        False
+        """
         return self.has(experiment, *curves) and bool(self._common(experiment, curves))
 
     def _common(self, experiment: str, curves: Sequence[str]) -> set[int]:
         return set.intersection(*(set(self.curve(experiment, curve).instances) for curve in curves))
 
     def together(self, experiment: str, *curves: str) -> list[CurveRows]:
-        """Several curves, reduced to the instances that all of them have: pairs can be compared then."""
+        """Look several curves up, reduced to the instances that all of them have: pairs can be compared then.
+
+        Parameters
+        ----------
+        experiment
+            The name of the experiment.
+        *curves
+            The names of the curves.
+
+        Returns
+        -------
+        list of CurveRows
+            One per curve, all with the same instances.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> [rows.instances for rows in results.together("small", "random")]
+        [(0, 1)]
+        """
         found = [self.curve(experiment, curve) for curve in curves]
         common = self._common(experiment, curves)
         if not common:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.kernels import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError

@@ -1,0 +1,1 @@
+"""What all reports of the lab share: text and pages, figures, the machine that made them."""

@@ -1,0 +1,1 @@
+"""Rankers by their names: ours, those of the paper, and others to compare with."""
