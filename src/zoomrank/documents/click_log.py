@@ -1,6 +1,6 @@
 """Click logs: what was shown for which query, in which order, and what was clicked first, if anything.
 
-Tables (see `reading`) may have them in either of two forms; `query` can be left out if there is but one.
+Tables (see `source_files`) may have them in either of two forms; `query` can be left out if there is but one.
 
 | a row is | columns |
 |---|---|
