@@ -70,7 +70,7 @@ def test_without_extras(command: str, tmp_path: Path) -> None:
     else:
         extras = ",".join(COMMANDS[command].get_default("extras"))
         assert done.returncode == 2
-        assert re.fullmatch(rf"zoomrank: `zoomrank {command}` needs [\w, ]+: pip install '(.*)'\n", done.stderr)
+        assert re.fullmatch(rf"zoomrank: `zoomrank {command}` needs [\w, …]+: pip install '(.*)'\n", done.stderr)
         assert f"'zoomrank[{extras}]'" in done.stderr
 
 

@@ -54,4 +54,5 @@ def require(command: str, extras: Iterable[str]) -> None:
     wanted = dict.fromkeys(module for extra in extras for module in MODULES[extra])
     missing = [module for module in wanted if find_spec(module) is None]
     if missing:
-        raise MissingExtraError(f"`zoomrank {command}` needs {', '.join(missing)}: {installing(extras)}")
+        few = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise MissingExtraError(f"`zoomrank {command}` needs {few}: {installing(extras)}")
