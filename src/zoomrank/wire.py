@@ -6,13 +6,9 @@ needs what the other needs.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-if sys.version_info >= (3, 12):
-    from typing import TypedDict
-else:  # the service checks what it sends by these shapes, and those of older Pythons do not say enough for that
-    from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # the service checks by these shapes: Python's own before 3.12 say too little
 
 COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"

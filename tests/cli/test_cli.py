@@ -60,7 +60,7 @@ def test_abbreviations_are_refused(arguments: list[str], capsys: pytest.CaptureF
 
 def test_what_a_command_does_not_know_it_says_itself(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main(["reproduce", "1", "--visits", "5"])
+        main(["reproduce", "1", "--rounds", "5"])
     assert stopped.value.code == 2
     said = capsys.readouterr().err
     assert said.startswith("usage: zoomrank reproduce")
@@ -105,4 +105,4 @@ def test_the_same_thing_has_the_same_name() -> None:
             for name in action.option_strings or [action.dest]:
                 meanings.setdefault(name, set()).add((action.metavar, action.type, action.nargs))
     assert {name: meaning for name, meaning in meanings.items() if len(meaning) > 1} == {}
-    assert not meanings.keys() & {"--visits", "--visitors", "--documents", "--folder", "--output"}
+    assert not meanings.keys() & {"--rounds", "--visitors", "--documents", "--folder", "--output"}

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from zoomrank.errors import MissingExtraError
 
 # Modules that zoomrank imports, by the extra that brings them. What an extra includes is written out, as pip does not.
-_CLIENT = ("httpx",)
+_CLIENT = ("httpx", "typing_extensions")
 _DOCUMENTS = ("pyarrow", "sklearn", "threadpoolctl")
 _LAB = ("PIL", "markdown_it", "matplotlib", "pyarrow", "rich")
 _SERVICE = (
