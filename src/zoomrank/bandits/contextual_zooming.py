@@ -6,7 +6,7 @@ all (document, context) pairs; one whose confidence radius is smaller than its w
 their children.
 
 Given a context, the pairs that hold it form a zoom tree over subtrees like that of plain zooming: `state/pair_tree.py`
-keeps them, `contextual_search.py` chooses among them.
+keeps them, `walks/contextual_walk.py` chooses among them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a one-slot learner is: the class that a person holds. What kernels see of it stands in `kernels.py`.
+"""What a one-slot learner is: the class that a person holds. What kernels see of it stands in `registration.py`.
 
 A *strategy* is what a learner chooses among: a document, a subtree, or a subtree in certain contexts.
 """

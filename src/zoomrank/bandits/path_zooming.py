@@ -19,8 +19,8 @@ Why it needs so few visits:
    s the share of its documents that this subtree has: what bad luck made look poor is looked at again as its siblings
    are visited more and more, and a small subtree is not in want of visits before it has had less than its share.
 
-`state/path_bounds.py` keeps bounds up to date, `path_search.py` chooses by them: a visit costs little, and ranking is a
-walk.
+`state/path_bounds.py` keeps bounds up to date, `walks/path_walk.py` chooses by them: a visit costs little, and ranking
+is a walk.
 """
 
 from __future__ import annotations

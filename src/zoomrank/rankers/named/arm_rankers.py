@@ -5,7 +5,7 @@ from __future__ import annotations
 from zoomrank.bandits import EXP3, UCB1, Bandit, Grid
 from zoomrank.bandits.exploration import Exploration
 from zoomrank.numbers import Seed
-from zoomrank.rankers.named.exploring import ExploringRanker, maybe_anytime
+from zoomrank.rankers.named.confidence_rankers import ExploringRanker, maybe_anytime
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentTree

@@ -6,7 +6,7 @@ from zoomrank.bandits import Bandit, ContextualZooming, Zooming
 from zoomrank.bandits.contextual_zooming import SCALE
 from zoomrank.bandits.exploration import Exploration
 from zoomrank.numbers import Seed
-from zoomrank.rankers.named.exploring import ExploringRanker, maybe_anytime
+from zoomrank.rankers.named.confidence_rankers import ExploringRanker, maybe_anytime
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentTree

@@ -18,7 +18,7 @@ from zoomrank.service.http.asgi import App
 from zoomrank.service.http.error_responses import malformed, refusal
 from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.http.routes.collections import add_collections
+from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
