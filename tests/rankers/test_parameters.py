@@ -34,6 +34,7 @@ def every_parameter_by_name(tree: zr.DocumentTree) -> list[zr.Ranked]:
             prior=1,
             correlated=False,
             patience=3,
+            exchange=False,
             seed=1,
             duplicates=True,
         ),

@@ -39,6 +39,11 @@ class Tree:
         theirs = set(self.path(self.leaves[y]))
         return self.width[next(node for node in self.path(self.leaves[x]) if node in theirs)]
 
+    def distance_in_steps(self, x: int, y: int) -> int:
+        """How many steps above x the smallest node is that holds both."""
+        theirs = set(self.path(self.leaves[y]))
+        return next(step for step, node in enumerate(self.path(self.leaves[x])) if node in theirs)
+
     def ancestor(self, document: int, depth: int) -> int:
         """The node above a document at this depth; the document itself if it lies higher."""
         path = self.path(self.leaves[document])[::-1]
@@ -247,7 +252,7 @@ class CascadeKLUCB:
 
 class Visits:
     """Counts of all slots along paths. A node's children are told apart at the first visit after a click, or after
-    `patience` visits; one visit tells the children of one node apart at most. The clicked document, or else the last
+    `patience` visits, or as many as it has documents if those are fewer; one visit tells the children of one node apart at most. The clicked document, or else the last
     one, is remembered until then, and its visit is the only one that a child inherits.
     """
 
@@ -279,7 +284,7 @@ class Visits:
         settled = False
         while True:
             u = path[-1]
-            ripe = self.gains(u) > 0 or self.total(u) >= self.patience
+            ripe = self.gains(u) > 0 or self.total(u) >= min(self.patience, len(self.tree.below(u)))
             if ripe and not settled and u not in self.apart and self.tree.children[u]:
                 self.apart.add(u)
                 settled = True
@@ -412,6 +417,7 @@ class Ranked:
         shown: list[int] = []
         picks: list[int] = []
         chances: list[float] = []
+        nodes: list[int] = []
         for learner in self.learners:
             node, chance = learner.select(shown, self.rng)
             document = self.tree.draw(node, [] if self.duplicates else shown, self.rng)
@@ -422,6 +428,9 @@ class Ranked:
             shown.append(document)
             picks.append(pick)
             chances.append(chance)
+            nodes.append(node)
+        if isinstance(self.learners[0], PathSlot) and not self.duplicates:
+            self.learners[0].paths.exchange(shown, picks, nodes)
         return shown, picks, chances
 
     def learn(self, shown: list[int], picks: list[int], chances: list[float], click: int) -> None:
@@ -437,21 +446,22 @@ class PathZooming(Visits):
         self,
         tree: Tree,
         slots: int,
-        confidence: float = 0.5,
+        confidence: float = 0.35,
         growth: float = 1.0,
         optimism: float = 0.125,
         borrow: float = 30.0,
-        prior: float = 2.0,
+        prior: float = 4.0,
         correlated: bool = True,
         patience: int = 1,
+        exchange: bool = True,
     ) -> None:
         super().__init__(tree, slots, patience)
-        self.prior = prior
+        self.prior, self.exchanging = prior, exchange
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
         nodes = range(len(tree.parent))
         self.known = {(u, i): math.inf for u in nodes for i in range(slots)}  # I(u), when last looked at
-        self.bound = dict(self.known)  # B(u)
+        self.mean = dict.fromkeys(self.known, -1.0)  # of a single document, when last looked at
         self.due = dict.fromkeys(nodes, 0)
 
     def evidence(self, u: int, i: int) -> tuple[float, float]:
@@ -472,45 +482,65 @@ class PathZooming(Visits):
             digits, doublings = digits // 16, doublings + 4
         return float(np.log(max(digits, 1))) + math.log(2) * doublings
 
-    def index(self, u: int, i: int) -> float:
+    def believed(self, u: int, i: int) -> tuple[float, float]:
+        """The evidence, and `prior` visits that went as the parent's did."""
         plays, clicks = self.evidence(u, i)
-        parent = self.tree.parent[u] if u else 0
-        around, gained = self.evidence(parent, i)
         if u != 0:
+            around, gained = self.evidence(self.tree.parent[u], i)
             plays += self.prior
             clicks += self.prior * gained / max(around, 1)
+        return plays, clicks
+
+    @staticmethod
+    def upper(mean: float, plays: float, c: float) -> float:
+        a = c / plays
+        return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a))
+
+    def index(self, u: int, i: int) -> float:
+        plays, clicks = self.believed(u, i)
         if plays < 1:
             return math.inf
+        parent = self.tree.parent[u] if u else 0
+        around, _ = self.evidence(parent, i)
         part = self.log(len(self.tree.below(parent))) - self.log(len(self.tree.below(u))) - math.log(2)
-        c = self.confidence * (1 + self.growth * max(0.0, self.log(around) - self.log(plays) - part))
-        mean, a = clicks / plays, c / plays
-        return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a)) + self.optimism * self.tree.width[u]
+        c = self.confidence * ((i + 1) / self.slots)
+        c *= 1 + self.growth * max(0.0, self.log(around) - self.log(plays) - part)
+        return self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u]
 
     def look_again(self, u: int) -> None:
         for i in range(self.slots):
             self.known[u, i] = float(np.float32(self.index(u, i)))
-
-    def rebound(self, u: int) -> None:
-        for i in range(self.slots):
-            below = max((self.bound[child, i] for child in self.children(u)), default=math.inf)
-            self.bound[u, i] = min(self.known[u, i], below)
+            plays, clicks = self.believed(u, i)
+            if not self.tree.children[u]:
+                self.mean[u, i] = float(np.float32(clicks / plays)) if plays >= 1 else -1.0
 
     def cap(self, u: int, above: list[int]) -> float:
         if not above or not self.correlated:
             return math.inf
         return max(min(self.tree.distance(x, y) for y in above) for x in self.tree.below(u))
 
+    def record(self, u: int, i: int, above: list[int]) -> float:
+        """The best mean, under the cap, of an eligible document that is told apart; -1 if there is none below."""
+        if self.children(u):
+            return max(self.record(child, i, above) for child in self.children(u))
+        return min(self.mean[u, i], self.cap(u, above)) if self.tree.eligible(u) else -1.0
+
     def value(self, u: int, i: int, above: list[int]) -> float:
-        """The best document below, by the worst of what it, its ancestors from u on and the correlation rule allow."""
+        """The best document below: by its record; or by the worst of what it, its ancestors from u on and the correlation
+        rule allow.
+        """
         if not self.tree.eligible(u):
             return -1.0
         below = [self.value(child, i, above) for child in self.children(u)]
-        return min(self.bound[u, i], max(below) if below else self.cap(u, above))
+        hope = min(self.known[u, i], max(below) if below else self.cap(u, above))
+        return max(self.record(u, i, above), hope)
 
     def select(self, i: int, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
         u = 0
         while self.children(u):
-            u = self.children(u)[one_of([self.value(child, i, above) for child in self.children(u)], rng)]
+            settled = self.record(u, i, above) == self.value(u, i, above)
+            by = self.record if settled else self.value
+            u = self.children(u)[one_of([by(child, i, above) for child in self.children(u)], rng)]
         return u, 1.0
 
     def update(self, i: int, pick: int, reward: int) -> None:
@@ -519,9 +549,25 @@ class PathZooming(Visits):
                 self.due[u] = self.total(u) + self.total(u) // 8 + 1
                 for child in self.children(u):
                     self.look_again(child)
-                    self.rebound(child)
                 self.look_again(u)
-            self.rebound(u)
+
+    def exchange(self, shown: list[int], picks: list[int], nodes: list[int]) -> None:
+        """A document that does well below one that is like it takes the other's place."""
+        for low in range(1, len(shown)) if self.exchanging else []:
+            near = [self.tree.distance_in_steps(shown[low], shown[slot]) for slot in range(low)]
+            high = near.index(min(near))
+            y, x = nodes[low], nodes[high]
+            own = [slot for slot in (low, high) if shown[slot] == picks[slot] and not self.tree.children[nodes[slot]]]
+            if own == [low, high] and self.n[y, low] >= 8:
+                p, q = self.mean[x, high], self.r[y, low] / self.n[y, low]
+                alike = self.tree.distance(shown[low], shown[high]) < p
+                open_yet = self.n[y, high] == 0 or (
+                    self.n[y, high] < self.n[y, low]
+                    and self.upper(self.r[y, high] / self.n[y, high], self.n[y, high], 1.0) > p
+                )
+                if alike and q * (1 - p) > 0.1 * p and open_yet:
+                    for row in (shown, picks, nodes):
+                        row[low], row[high] = row[high], row[low]
 
     def each(self) -> list[Learner]:
         """One face per slot."""

@@ -22,6 +22,7 @@ def rankers(tree: zr.DocumentTree) -> list[zr.Ranked]:
             prior=1.0,
             correlated=True,
             patience=None,
+            exchange=True,
             seed=1,
             duplicates=False,
         ),

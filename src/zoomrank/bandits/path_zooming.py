@@ -10,17 +10,21 @@ Why it needs so few visits:
    the chance of a click from above as KL-UCB does, in closed form. It shrinks like 1/n where nobody clicks; a
    confidence radius shrinks like 1/sqrt(n).
 4. *Every ancestor is a witness.* The index of a subtree is its bound and `optimism` times its width, and nothing below
-   a subtree is believed to be better than the subtree's own index. So the document found by walking down along the best
-   is the one whose worst witness is best.
-5. *The correlation rule* of RankCorrZoom, as it is.
+   a subtree is hoped to be better than the subtree's own index. So the document found by walking down along the best
+   is the one whose worst witness is best. What was seen needs no witness: the record of a single document, its mean,
+   counts in full.
+5. *The correlation rule* of RankCorrZoom, as it is, for records and hopes alike.
 6. *Children take after their parents.* A subtree starts as if it had had `prior` visits that went as those of its
    parent did. So an unseen child is tried soon where things go well, late where they do not.
-7. *Nothing is locked out for ever.* c is `confidence · (1 + growth · log(2sN / n))` with N the visits of the parent and
-   s the share of its documents that this subtree has: what bad luck made look poor is looked at again as its siblings
-   are visited more and more, and a small subtree is not in want of visits before it has had less than its share.
+7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · log(2sN / n))` in the i-th of k slots
+   (from 0), with N the visits of the parent and s the share of its documents that this subtree has: what bad luck made
+   look poor is looked at again as its siblings are visited more and more, and a small subtree is not in want of visits
+   before it has had less than its share. The factor (i + 1)/k is for exploring at the bottom, where that costs least.
+8. *Order is free.* A visitor is satisfied by a set of documents. So a document that does well below one that is like it
+   is tried in the other's place.
 
-`state/path_bounds.py` keeps bounds up to date, `walks/path_walk.py` chooses by them: a visit costs little, and ranking
-is a walk.
+`state/path_bounds.py` keeps records and bounds up to date, `walks/path_walk.py` chooses by them, `walks/exchange.py`
+exchanges documents: a visit costs little, and ranking is a walk.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from zoomrank.bandits.state.context_paths import ContextScratch, fresh_context_s
 from zoomrank.bandits.state.path_bounds import PathBounds, fresh_bounds, more_bounds, rebound_all, rebound_path
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier, widest_of
+from zoomrank.bandits.walks.exchange import exchange_alike
 from zoomrank.bandits.walks.path_walk import PathScratch, fresh_path_scratch, select_along_paths
 from zoomrank.bandits.walks.visit_counting import VisitCounting, entries_fit, subtree_of_entry
 from zoomrank.compiled import Scalar, flat
@@ -41,7 +46,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
 
-CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR = 0.5, 1.0, 0.125, 30.0, 2.0  # see docs/zoomrank.md
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR = 0.35, 1.0, 0.125, 30.0, 4.0  # see docs/zoomrank.md
 LONGEST_PATIENCE = 15  # visits without a click before a subtree's children are told apart, in a large collection
 
 
@@ -54,6 +59,7 @@ class PathParameters(NamedTuple):
     borrow: float
     prior: float
     correlated: bool
+    exchange: bool
 
 
 PathState = flat("PathState", TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, Clock)
@@ -63,7 +69,14 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
-register(PathState, select=select_along_paths, update=_update, subtree=subtree_of_entry, roomy=entries_fit)
+register(
+    PathState,
+    select=select_along_paths,
+    update=_update,
+    subtree=subtree_of_entry,
+    arrange=exchange_alike,
+    roomy=entries_fit,
+)
 
 
 class PathZooming(VisitCounting):
@@ -74,7 +87,8 @@ class PathZooming(VisitCounting):
     tree : DocumentTree
         Where the documents live; any tree will do.
     confidence : float
-        How wide bounds are: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0.
+        How wide bounds are: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. So much in the last slot; slot i of k,
+        from 0, has (i + 1)/k of it.
     growth : float
         How much wider they get for a subtree that is visited less than its siblings: c is multiplied by
         `1 + growth · log(2sN / n)`.
@@ -88,7 +102,10 @@ class PathZooming(VisitCounting):
         Whether bounds are capped by how far documents are from those shown above (the correlation rule).
     patience : int or None
         After how many visits without a click the children of a subtree are told apart (after a click, at once): the
-        more, the less memory. None: one for every thousand documents, from 1 to 15.
+        more, the less memory. None: one for every thousand documents, from 1 to 15. A subtree with fewer documents
+        waits for as many visits as it has.
+    exchange : bool
+        Whether a document that does well below one that is like it is tried in the other's slot.
     seed : int, numpy.random.Generator or None
         Where chance begins for a bandit that is used alone.
 
@@ -120,6 +137,7 @@ class PathZooming(VisitCounting):
         prior: float = PRIOR,
         correlated: bool = True,
         patience: int | None = None,
+        exchange: bool = True,
         seed: Seed = None,
     ) -> None:
         super().__init__(tree, seed)
@@ -134,7 +152,7 @@ class PathZooming(VisitCounting):
                 raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
         self.correlated = bool(correlated)
         confidence, growth, optimism, borrow, prior = map(float, numbers)
-        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, self.correlated)
+        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, self.correlated, bool(exchange))
         self._scratches: dict[int, tuple[Any, ...]] = {}
 
     @property
@@ -159,9 +177,10 @@ class PathZooming(VisitCounting):
         return self._scratches[slots]
 
     def carry_over(self, state: Any, grown: Any, origin: Array) -> None:
-        """The same bounds. Of new documents anything may be hoped: each is soon tried where its subtree is."""
+        """The same records and bounds. Of new documents anything may be hoped: they are soon tried where they are."""
         known = np.flatnonzero(origin >= 0)
-        grown.worth[known], grown.due[known] = state.worth[origin[known]], state.due[origin[known]]
+        for name in ("worth", "record", "due"):
+            getattr(grown, name)[known] = getattr(state, name)[origin[known]]
         rebound_all(grown)
 
     def larger(self, state: Any) -> Any:

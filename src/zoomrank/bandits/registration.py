@@ -1,4 +1,4 @@
-"""What kernels see of a one-slot learner: five pieces, of which every kind of state registers its own bodies.
+"""What kernels see of a one-slot learner: six pieces, of which every kind of state registers its own bodies.
 
 Kernels see every learner alike, and the ranker above them never asks which kind it holds. One state holds the learners
 of all slots of a ranker; `shown[:above]` are the documents above the slot, a context that context-free learners ignore.
@@ -8,6 +8,7 @@ of all slots of a ranker; `shown[:above]` are the documents above the slot, a co
 - `update(state, slot, feedback, shown, above)` credits the strategy that made the choice or, if that is no longer
   active, the one that now holds the document it picked;
 - `reset(state, slot, horizon)` makes the slot's learner a fresh one;
+- `arrange(state, shown, pick, strategy, chance)` may put the documents of a ranking, which is filled, in another order;
 - `roomy(state)` says whether the arrays have room for one more visit; Python makes room, kernels cannot.
 """
 
@@ -58,6 +59,7 @@ select, _on_select = _kernel("select")
 subtree, _on_subtree = _kernel("subtree")
 update, _on_update = _kernel("update")
 reset, _on_reset = _kernel("reset")
+arrange, _on_arrange = _kernel("arrange")
 roomy, _on_roomy = _kernel("roomy")
 
 
@@ -66,6 +68,10 @@ def _own_leaf(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
 
 
 def _goes_on(state: Any, slot: Scalar, horizon: Scalar) -> None:
+    pass
+
+
+def _as_it_is(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
     pass
 
 
@@ -80,16 +86,19 @@ def register(
     update: Callable[..., Any],
     subtree: Callable[..., Any] = _own_leaf,
     reset: Callable[..., Any] = _goes_on,
+    arrange: Callable[..., Any] = _as_it_is,
     roomy: Callable[..., Any] = _always,
 ) -> None:
     """Give a kind of state its bodies: plain functions, which are compiled into the kernels that call them.
 
-    Unless said otherwise a strategy is a document, nothing is ever made afresh, and there is always room.
+    Unless said otherwise a strategy is a document, nothing is ever made afresh, rankings stay as slots chose them, and
+    there is always room.
     """
     _on_select(state)(select)
     _on_update(state)(update)
     _on_subtree(state)(subtree)
     _on_reset(state)(reset)
+    _on_arrange(state)(arrange)
     _on_roomy(state)(roomy)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.registration import Feedback, roomy, select, subtree, update_slot
+from zoomrank.bandits.registration import Feedback, arrange, roomy, select, subtree, update_slot
 from zoomrank.bandits.state.tree_view import draw_document
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.dice import rolled
@@ -34,7 +34,7 @@ def empty_rankings(rows: int, slots: int) -> RankingArrays:
 
 @inlined
 def rank_row(state: Any, out: RankingArrays, row: Scalar, duplicates: Scalar, rng: np.random.Generator) -> None:
-    """Rank: choose slot by slot, from the top down."""
+    """Rank: choose slot by slot, from the top down; then learners may put what they chose in another order."""
     shown = out.shown[row]
     for slot in range(out.shown.shape[1]):
         strategy, chance = select(state, slot, shown, slot, rng)
@@ -52,6 +52,8 @@ def rank_row(state: Any, out: RankingArrays, row: Scalar, duplicates: Scalar, rn
         out.pick[row, slot] = pick
         out.strategy[row, slot] = strategy
         out.chance[row, slot] = chance
+    if not duplicates:  # a ranking of the paper stays as its slots chose it
+        arrange(state, shown, out.pick[row], out.strategy[row], out.chance[row])
 
 
 @inlined

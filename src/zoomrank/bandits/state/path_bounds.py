@@ -1,4 +1,7 @@
-"""What may be hoped for in each visited subtree: the bounds of path zooming, kept up to date along paths.
+"""What was seen of the documents of each visited subtree, and what may be hoped for there, kept up to date along paths.
+
+The record M(u) is the best mean of a single document below u, of which nobody has to be convinced by others; the bound
+B(u) = max(M(u), min(I(u), max B(child))) is at most what witnesses allow, and at least what was seen.
 
 After feedback only counts along the root paths of the examined documents change. Bounds are computed again where
 visits have grown by an eighth: at first at every visit, later rarely.
@@ -16,27 +19,31 @@ from zoomrank.numbers import Array
 
 TABLE = 4096  # logarithms that are looked up
 LOG_2 = float(np.log(2.0))
+NO_RECORD = -1.0  # of a subtree in which no single document is known: less than any mean
 
 
 class PathBounds(NamedTuple):
     """What may be hoped for, beside the counts of `VisitCounts`."""
 
     worth: Array  # [entry, slot]: I(u), as it was when it was last looked at
+    record: Array  # [entry, slot]: M(u), the best mean of a single document below it; NO_RECORD if there is none
     bound: Array  # [entry, slot]: B(u), what is at most to be expected of its best document
-    favourite: Array  # [entry, slot]: the child with the best bound; 0 if there are several
+    favourite: Array  # [entry, slot]: the child with the best record if u is settled, else the best bound; 0 if several
     due: Array  # [entry]: the visits at which its children's bounds are computed again
 
 
 def fresh_bounds(room: int, slots: int) -> PathBounds:
     """Anything may be hoped of what was never seen."""
     hopes = np.full((room, slots), np.inf, np.float32)
-    return PathBounds(hopes, hopes.copy(), np.zeros(hopes.shape, np.uint32), np.zeros(room, np.uint32))
+    record, favourite = np.full(hopes.shape, NO_RECORD, np.float32), np.zeros(hopes.shape, np.uint32)
+    return PathBounds(hopes, record, hopes.copy(), favourite, np.zeros(room, np.uint32))
 
 
 def more_bounds(state: Any, room: int) -> dict[str, Array]:
     """The same bounds with room for more entries, of which anything may be hoped."""
     hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
-    return hopes | {name: with_room(getattr(state, name), room) for name in ("favourite", "due")}
+    others = {name: with_room(getattr(state, name), room) for name in ("favourite", "due")}
+    return {**hopes, **others, "record": with_room(state.record, room, NO_RECORD)}
 
 
 def table_of_logarithms() -> Array:
@@ -81,44 +88,61 @@ def _documents(state: Any, node: Scalar) -> Scalar:
 
 
 @inlined
+def _boldness(state: Any, slot: Scalar) -> Scalar:
+    """The confidence of a slot: trying things costs the least where few visitors come by, at the bottom."""
+    return state.confidence * (np.float64(slot + 1) / np.float64(state.bound.shape[1]))
+
+
+@inlined
 def _look_again(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
-) -> None:
-    """Compute I(u), a bound and a share of the width, from the visits that count and those of its parent."""
+) -> Scalar:
+    """Compute I(u), a bound and a share of the width, from the visits that count and those of its parent, and the
+    record of a single document; says whether that is a new one.
+    """
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = evidence
     if at != 0:
         plays += state.prior
         clicks += state.prior * around[1] / max(around[0], 1.0)
-    bound = np.inf  # what only slots have shown that do not count is as good as unseen
+    bound, record = np.inf, NO_RECORD  # what only slots have shown that do not count is as good as unseen
     if plays >= 1.0:
         above = state.node[np.uint64(state.up[at])]
         part = (
             _logarithm(state, _documents(state, above)) - _logarithm(state, _documents(state, state.node[at])) - LOG_2
         )
         surplus = max(0.0, _logarithm(state, around[0]) - _logarithm(state, plays) - part)
-        bound = upper_bound(clicks / plays, plays, state.confidence * (1.0 + state.growth * surplus))
+        record = clicks / plays
+        bound = upper_bound(record, plays, _boldness(state, slot) * (1.0 + state.growth * surplus))
     state.worth[at, column] = bound + state.optimism * state.width[np.uint64(state.node[at])]
+    before = state.record[at, column]
+    if state.fan[at] == 0:
+        state.record[at, column] = record
+    return before != state.record[at, column]
 
 
 @inlined
 def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
-    """Compute B(u) of an entry from what is known of it and its children; says whether that was news."""
+    """Compute M(u) and B(u) of an entry from what is known of it and its children; says whether that was news."""
     at, column = np.uint64(entry), np.uint64(slot)
-    top, favourite = np.inf, np.uint64(0)
     first = np.uint64(state.child[at])
+    top, hopeful, record, proven = np.inf, first, state.record[at, column], first
     if first != 0:
-        top, favourite = state.bound[first, column], first
-        for step in range(np.uint64(1), np.uint64(state.fan[at])):
-            value = state.bound[first + step, column]
+        top, record = state.bound[first, column], state.record[first, column]
+        for child in range(first + np.uint64(1), first + np.uint64(state.fan[at])):
+            value, seen = state.bound[child, column], state.record[child, column]
             if value > top:
-                top, favourite = value, first + step
+                top, hopeful = value, child
             elif value == top:
-                favourite = np.uint64(0)
-        state.favourite[at, column] = favourite
-    value = min(state.worth[at, column], top)
-    changed = value != state.bound[at, column]
-    state.bound[at, column] = value
+                hopeful = np.uint64(0)
+            if seen > record:
+                record, proven = seen, child
+            elif seen == record:
+                proven = np.uint64(0)
+    value = max(record, min(state.worth[at, column], top))
+    state.favourite[at, column] = proven if record >= value else hopeful
+    changed = value != state.bound[at, column] or record != state.record[at, column]
+    state.bound[at, column], state.record[at, column] = value, record
     return changed
 
 
@@ -147,13 +171,14 @@ def rebound_path(state: Any, entry: Scalar) -> None:
         for slot in range(np.uint64(state.bound.shape[1])):
             at, waiting, going = np.uint64(entry), True, True
             while going:
+                news = False
                 if waiting and state.total[at] >= state.due[at]:
                     evidence = _evidence(state, at, slot)
                     _look_below(state, at, slot, evidence)
-                    _look_again(state, at, slot, evidence, _evidence(state, state.up[at], slot))
+                    news = _look_again(state, at, slot, evidence, _evidence(state, state.up[at], slot))
                 waiting = waiting and at != last
                 changed = _rebound(state, at, slot)
-                going = at != 0 and (waiting or changed)
+                going = at != 0 and (waiting or news or changed)
                 at = np.uint64(state.up[at])
         at, going = np.uint64(entry), True
         while going:
@@ -165,7 +190,7 @@ def rebound_path(state: Any, entry: Scalar) -> None:
 
 @compiled
 def rebound_all(state: Any) -> None:
-    """Compute every B(u) anew, children before parents."""
+    """Compute every M(u) and B(u) anew, children before parents."""
     for back in range(state.filled[0]):
         for slot in range(state.bound.shape[1]):
             _rebound(state, state.filled[0] - 1 - back, slot)

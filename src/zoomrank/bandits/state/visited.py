@@ -1,9 +1,10 @@
 """The part of a tree that was visited, counted along paths: a visit counts for all subtrees that hold the document.
 
 All slots share one such tree, each with counts of its own. The children of a node are told apart at the first visit
-after a click, or after `patience` visits without one: where nobody clicks there is little to tell. Then the child that
-holds the clicked document (or the last one) starts with that visit, the others with none. So memory follows what
-visitors liked, however large the collection is.
+after a click, or after `patience` visits without one: where nobody clicks there is little to tell. A subtree that has
+fewer documents than that waits for one visit each: who has seen all of them should not go on to mix them up. Then the
+child that holds the clicked document (or the last one) starts with that visit, the others with none. So memory follows
+what visitors liked, however large the collection is.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class VisitCounts(NamedTuple):
     last_slot: Array  # [entry]: where that was
     filled: Array  # entries in use
     widest: int  # the largest number of children of any node
-    patience: int  # visits without a click after which children are told apart
+    patience: int  # visits without a click after which children are told apart, if there are more documents than that
 
 
 def widest_of(tree: DocumentTree) -> int:
@@ -100,6 +101,13 @@ def _tell_apart(state: Any, entry: Scalar) -> None:
 
 
 @inlined
+def _patience_with(state: Any, node: Scalar) -> Scalar:
+    """After how many visits without a click the children of a node are told apart."""
+    documents = np.int64(state.end_document[node]) - np.int64(state.first_document[node])
+    return min(np.int64(state.patience), documents)
+
+
+@inlined
 def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> Scalar:
     """Count a visit for all subtrees that hold the document; returns the entry of the smallest.
 
@@ -107,7 +115,7 @@ def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> S
     """
     at, settled = np.uint64(0), False
     while True:
-        ripe = state.gains[at] > 0 or state.total[at] >= state.patience
+        ripe = state.gains[at] > 0 or state.total[at] >= _patience_with(state, state.node[at])
         if ripe and not settled and state.child[at] == 0 and state.fan[at] > 0:
             _tell_apart(state, at)
             settled = True

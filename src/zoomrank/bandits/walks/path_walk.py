@@ -1,8 +1,9 @@
-"""How path zooming chooses: a walk down along the best bound, under the cap of the documents above.
+"""How path zooming chooses: a walk down along the best, under the cap of the documents above.
 
-Off the root paths of the documents above, the cap is one number and the walk is free; entries on those paths are
-listed first, with what is to be expected of their best documents. If only some documents are eligible, a search finds
-what is to be expected of those.
+Where the best record below a subtree is as good as all that may be hoped for, the subtree is settled and the walk goes
+to the child with that record; elsewhere to the child with the best bound. Off the root paths of the documents above,
+the cap is one number and the walk is free; entries on those paths are listed first, with what is to be expected of
+their best documents. If only some documents are eligible, a search finds what is to be expected of those.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class PathScratch(NamedTuple):
     """The entries that hold documents of S, parents before children, beside the stack of `ContextScratch`; a table."""
 
     limit: Array  # what the witnesses above an entry allow; then what it is worth itself
-    best: Array  # the best capped bound among its children
+    best: Array  # the most that any of its children is worth
+    seen: Array  # the best capped record below it
     origin: Array  # the place of its parent in this list
     inside: Array  # the place of the first of its children that is in it
     search_entry: Array  # a stack of entries yet to be searched
@@ -32,25 +34,30 @@ class PathScratch(NamedTuple):
 
 def fresh_path_scratch(room: int) -> PathScratch:
     """Room for so many entries."""
-    limit, best, search_limit = np.zeros(room), np.zeros(room), np.zeros(room)
+    limit, best, seen, search_limit = (np.zeros(room) for _ in range(4))
     origin, inside, search_entry = (np.zeros(room, np.int64) for _ in range(3))
-    return PathScratch(limit, best, origin, inside, search_entry, search_limit, table_of_logarithms())
+    return PathScratch(limit, best, seen, origin, inside, search_entry, search_limit, table_of_logarithms())
 
 
 @separate
-def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar) -> Scalar:
-    """The best bound, capped by one number, of the eligible documents below an entry; if below the threshold, anything
-    below it.
+def _best_eligible(
+    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, records_only: Scalar
+) -> Scalar:
+    """The best record of the eligible documents below an entry, or the best of their records and bounds, capped by one
+    number; if below the threshold, anything below it.
 
-    A search that turns back where witnesses allow no more than was found already. It goes down along the favourites
-    first, so that it finds much of what there is at once.
+    A search that turns back where there is no better record and witnesses allow no more than was found already. It goes
+    down along the favourites first, so that it finds much of what there is at once.
     """
     found, column, size = -1.0, np.uint64(slot), np.uint64(1)
     state.search_entry[0], state.search_limit[0] = entry, cap
     while size > 0:
         size -= np.uint64(1)
         at = np.uint64(state.search_entry[size])
-        most = min(state.search_limit[size], state.bound[at, column])
+        most = min(cap, state.record[at, column])
+        limit = min(state.search_limit[size], state.worth[at, column])
+        if not records_only:
+            most = max(most, min(limit, state.bound[at, column]))
         if most < threshold or most <= found or size_of(state, state.node[at]) == 0:
             continue
         first = np.uint64(state.child[at])
@@ -61,29 +68,40 @@ def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, thresho
         for turn in range(2):
             for child in range(first, first + np.uint64(state.fan[at])):
                 if (child == favourite) == (turn == 1):
-                    state.search_entry[size], state.search_limit[size] = child, most
+                    state.search_entry[size], state.search_limit[size] = child, limit
                     size += np.uint64(1)
     return found
 
 
 @inlined
-def _hope(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar) -> Scalar:
-    """What may be hoped for below an entry that holds no document of S: exactly, unless it is below the threshold."""
-    value = min(state.bound[np.uint64(entry), np.uint64(slot)], cap)
+def _best_of(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, records_only: Scalar) -> Scalar:
+    """What an entry that holds no document of S is worth: its best record, or the best of records and hopes; exactly,
+    unless that is below the threshold.
+    """
+    at, column = np.uint64(entry), np.uint64(slot)
+    value = min(cap, state.record[at, column] if records_only else state.bound[at, column])
     if len(state.eligible) > 0 and value >= threshold:
-        value = _best_eligible(state, slot, entry, cap, threshold)
+        value = _best_eligible(state, slot, entry, cap, threshold, records_only)
     return value
 
 
 @inlined
 def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar) -> Scalar:
-    """Walk down as long as one child is better than all others and the cap does not matter."""
-    at, going = np.uint64(entry), True
+    """Walk down as long as one child is better than all others and the cap does not matter.
+
+    A record leads on to hopes where its holder is beside something unknown. If the holder may not be shown the record
+    does not count: where only some documents are eligible, the walk ends before that.
+    """
+    at, column, going, by_record = np.uint64(entry), np.uint64(slot), True, False
     while going:
-        favourite = np.uint64(state.favourite[at, np.uint64(slot)])
-        going = state.child[at] != 0 and favourite != 0 and state.bound[favourite, np.uint64(slot)] <= cap
+        favourite = np.uint64(state.favourite[at, column])
+        going = state.child[at] != 0 and favourite != 0
         if going:
-            at = favourite
+            settled = state.record[at, column] >= state.bound[at, column]
+            value = state.record[favourite, column] if settled else state.bound[favourite, column]
+            going = value <= cap and (settled or not by_record or len(state.eligible) == 0)
+            if going:
+                at, by_record = favourite, settled
     return at
 
 
@@ -91,7 +109,7 @@ def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar)
 def walk_freely(
     state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, rng: np.random.Generator
 ) -> Scalar:
-    """Walk down along the best bound, capped by one number, to an entry whose children are not told apart.
+    """Walk down along the best, capped by one number, to an entry whose children are not told apart.
 
     What is known to be below the entry spares the search for eligible documents everything that is worth less.
     """
@@ -101,13 +119,26 @@ def walk_freely(
         if len(state.eligible) == 0 or (state.child[ahead] == 0 and size_of(state, state.node[ahead]) > 0):
             at = ahead
         if state.child[at] != 0:
-            first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
-            for step in range(fan):
-                state.value[step] = _hope(state, slot, first + step, cap, max(top, known))
-                top = max(top, state.value[step])
-            known = top
-            at = first + one_of_the_best(state.value, fan, top, rng)
+            known = _value_children(state, slot, at, cap, known)
+            at = np.uint64(state.child[at]) + one_of_the_best(state.value, state.fan[at], known, rng)
     return np.int64(at)
+
+
+@inlined
+def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar) -> Scalar:
+    """Value the children of an entry: by their records if the entry is settled, else by all that may be hoped for."""
+    at = np.uint64(entry)
+    first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
+    for step in range(fan):
+        state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False)
+        top = max(top, state.value[step])
+    hope = min(top, state.worth[at, np.uint64(slot)])
+    record = _best_of(state, slot, at, cap, hope, True)
+    if record >= hope:
+        for step in range(fan):
+            state.value[step] = _best_of(state, slot, first + step, cap, record, True)
+        top = record
+    return top
 
 
 @inlined
@@ -115,44 +146,56 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
     """List the entries that hold documents of S, and compute what is to be expected of their best documents under the
     cap; returns how many there are. Those that cannot hold the best of all are worth -1.
 
-    Witnesses count on the way down, too: nothing below an entry is worth more than its own bound.
+    On its way down a walk comes to entries that are worth more and more. So what is worth less than has been found is
+    out of its way.
     """
     column, size, place = np.uint64(slot), np.uint64(1), np.uint64(0)
     found = -1.0
     state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = 0, 0, (1 << above) - 1
-    state.limit[0] = state.bound[0, column]
+    state.limit[0] = state.worth[0, column]
     while place < size:
         at = np.uint64(state.stack_entry[place])
         node, first = np.uint64(state.node[at]), np.uint64(state.child[at])
         width, limit = state.width[node], state.limit[place]
-        best = -1.0
+        best, seen = -1.0, -1.0
         state.inside[place] = size
-        if min(limit, width) >= found and (len(state.eligible) == 0 or size_of(state, node) > 0):
+        if min(state.bound[at, column], width) >= found and (len(state.eligible) == 0 or size_of(state, node) > 0):
             level, mask = state.stack_depth[place], state.stack_mask[place]
             if first == 0:
                 best = farthest_from(state, node, level, mask)
+                seen = min(best, state.record[at, column])
             else:
                 share_out(state, state.below, node, level, mask)
                 for step in range(np.uint64(state.fan[at])):
                     if state.below[step] == 0:
-                        best = max(best, _hope(state, slot, first + step, width, max(best, found)))
+                        best = max(best, _best_of(state, slot, first + step, width, max(best, found), False))
+                        seen = max(seen, _best_of(state, slot, first + step, width, max(seen, found), True))
                     else:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
                         state.stack_mask[size] = state.below[step]
-                        state.limit[size] = min(limit, state.bound[first + step, column])
+                        state.limit[size] = min(limit, state.worth[first + step, column])
                         state.origin[size] = place
                         size += np.uint64(1)
-            found = max(found, min(limit, best))
-        state.best[place] = best
+            found = max(found, seen, min(limit, best))
+        state.best[place], state.seen[place] = best, seen
         place += np.uint64(1)
-    for back in range(np.uint64(1), size):
-        place = size - back
-        value = min(state.bound[np.uint64(state.stack_entry[place]), column], state.best[place])
-        above_it = np.uint64(state.origin[place])
-        state.limit[place] = value
-        state.best[above_it] = max(state.best[above_it], value)
+    _carry_up(state, slot, size)
     return size
+
+
+@inlined
+def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
+    """Compute what the listed entries are worth, children before parents."""
+    column = np.uint64(slot)
+    for back in range(np.uint64(1), size + np.uint64(1)):
+        place = size - back
+        hope = min(state.worth[np.uint64(state.stack_entry[place]), column], state.best[place])
+        state.limit[place] = max(state.seen[place], hope)
+        if place > 0:
+            above_it = np.uint64(state.origin[place])
+            state.best[above_it] = max(state.best[above_it], state.limit[place])
+            state.seen[above_it] = max(state.seen[above_it], state.seen[place])
 
 
 def select_along_paths(
@@ -167,15 +210,16 @@ def select_along_paths(
         while on_path and state.child[at] != 0:
             first, fan, listed = np.uint64(state.child[at]), np.uint64(state.fan[at]), np.uint64(state.inside[place])
             cap = state.width[np.uint64(state.node[at])]
+            settled = state.seen[place] >= state.limit[place]
+            known = state.seen[place] if settled else state.best[place]
             for step in range(fan):
                 if listed < size and np.uint64(state.stack_entry[listed]) == first + step:
-                    state.value[step] = state.limit[listed]
+                    state.value[step] = state.seen[listed] if settled else state.limit[listed]
                     state.below[step] = listed
                     listed += np.uint64(1)
                 else:
-                    state.value[step] = _hope(state, slot, first + step, cap, state.best[place])
+                    state.value[step] = _best_of(state, slot, first + step, cap, known, settled)
                     state.below[step] = 0
-            known = state.best[place]
             chosen = one_of_the_best(state.value, fan, known, rng)
             at = first + chosen
             place = np.uint64(state.below[chosen])

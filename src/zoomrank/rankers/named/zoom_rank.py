@@ -20,7 +20,8 @@ class ZoomRank(Ranked):
     slots : int
         How many documents a ranking has, from 1 to 60.
     confidence : float
-        How wide bounds on the chance of a click are; above 0. Less is bolder.
+        How wide bounds on the chance of a click are, in the last slot; above 0. Less is bolder. Slots above have their
+        share of it: a visit to the top is too dear for trying things.
     growth : float
         How much wider they get for a subtree that is visited less than its siblings. 0 or more; 0 may lock out for ever
         what bad luck made look poor.
@@ -34,7 +35,11 @@ class ZoomRank(Ranked):
         Whether bounds are capped by how far documents are from those shown above (the correlation rule).
     patience : int or None
         After how many visits without a click the children of a subtree are told apart (after a click, at once): the
-        more, the less memory. None: one for every thousand documents, from 1 to 15.
+        more, the less memory. None: one for every thousand documents, from 1 to 15. A subtree with fewer documents
+        waits for as many visits as it has.
+    exchange : bool
+        Whether a document that does well below one that is like it is tried in the other's slot. With `duplicates`
+        rankings stay as slots chose them.
     seed : int, numpy.random.Generator or None
         Where chance begins: the same seed, the same rankings.
     duplicates : bool
@@ -70,6 +75,7 @@ class ZoomRank(Ranked):
         prior: float = PRIOR,
         correlated: bool = True,
         patience: int | None = None,
+        exchange: bool = True,
         seed: Seed = None,
         duplicates: bool = False,
     ) -> None:
@@ -82,5 +88,6 @@ class ZoomRank(Ranked):
             prior=prior,
             correlated=correlated,
             patience=patience,
+            exchange=exchange,
         )
         super().__init__(bandit, slots, seed=seed, duplicates=duplicates)

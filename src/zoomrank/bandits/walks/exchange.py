@@ -1,0 +1,73 @@
+"""Exchange: try a document of a ranking in a higher slot, where a document like it stands. That costs no click.
+
+Whether a visitor is satisfied depends on which documents she is shown, not on their order: so the order is free to
+learn with. A document that was chosen for a low slot, below one that is like it, is only ever seen by visitors who had
+skipped that one. What it would be worth to everybody, the low slot cannot find out. If it goes on being clicked there,
+it may be the better of the two. Then they change places, until its own record in the high slot says that it is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits.state.path_bounds import upper_bound
+from zoomrank.compiled import Scalar, inlined
+from zoomrank.numbers import Array
+
+FAMILIAR = 8  # visits in its own slot before a document is tried elsewhere: fewer say nothing of what it earns there
+NOTEWORTHY = 0.1  # the share of the upper document's clicks that it has to add to them: less is not worth a trial
+TRIAL = 1.0  # the c of its bound in the high slot: wider than while choosing, since a trial costs nothing
+
+
+@inlined
+def _nearest_above(state: Any, shown: Array, low: Scalar) -> tuple[Scalar, Scalar]:
+    """The highest slot whose document is nearest to that of a slot below, and the smallest node that holds both."""
+    node, found = np.uint64(state.leaf[np.uint64(shown[low])]), np.int64(-1)
+    while found < 0 and node != 0:
+        node = np.uint64(state.parent[node])
+        for slot in range(np.int64(low)):
+            if found < 0 and state.first_document[node] <= shown[slot] < state.end_document[node]:
+                found = slot
+    return found, node
+
+
+@inlined
+def _may_be_better(state: Any, document: Scalar, low: Scalar, high: Scalar, record: Scalar) -> Scalar:
+    """Whether a document adds enough in its slot, and may yet have a better record in the slot above."""
+    here, there = np.float64(state.plays[document, low]), np.float64(state.plays[document, high])
+    added = np.float64(state.clicks[document, low]) / here
+    promising = added * (1.0 - record) > NOTEWORTHY * record
+    if promising and there > 0.0:
+        mean = np.float64(state.clicks[document, high]) / there
+        promising = there < here and upper_bound(mean, there, TRIAL) > record
+    return promising
+
+
+@inlined
+def _swap(values: Array, one: Scalar, other: Scalar) -> None:
+    kept = values[one]
+    values[one] = values[other]
+    values[other] = kept
+
+
+def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
+    """Exchange documents that are alike, slot by slot from the top down: the body of `arrange`.
+
+    Both learn where they then stand. Entries that hold several documents stay, and so do documents that fill in.
+    """
+    if state.exchange:
+        for low in range(np.uint64(1), np.uint64(len(shown))):
+            lower = np.uint64(strategy[low])
+            if shown[low] == pick[low] and state.fan[lower] == 0 and state.plays[lower, low] >= FAMILIAR:
+                found, node = _nearest_above(state, shown, low)
+                high = np.uint64(found)
+                upper = np.uint64(strategy[high])
+                if shown[high] == pick[high] and state.fan[upper] == 0:
+                    record = np.float64(state.record[upper, high])
+                    if state.width[node] < record and _may_be_better(state, lower, low, high, record):
+                        _swap(shown, low, high)
+                        _swap(pick, low, high)
+                        _swap(strategy, low, high)
+                        _swap(chance, low, high)
