@@ -57,6 +57,8 @@ SHARED: dict[str, Shared] = {  # learners whose slots are one, and their paramet
     ),
     "PathZooming uncorrelated": (PathZooming, paths, {"correlated": False}),
     "PathZooming patient": (PathZooming, paths, {"patience": 15}),
+    "PathZooming without exchange": (PathZooming, paths, {"exchange": False}),
+    "PathZooming sure": (PathZooming, paths, {"confidence": 0.02, "growth": 0.1, "optimism": 0.0}),
     "Cascade": (partial(KLUCB, shared=True), cascade, {"exploration": 1.0}),
     "Cascade C=0.1": (partial(KLUCB, shared=True), cascade, {"exploration": 0.1}),
     "TreeThompson": (TreeThompson, thompson, {}),
@@ -155,6 +157,37 @@ def test_same_choices_as_the_literal_twin(name: str, duplicates: bool) -> None:
             click = next((slot for slot in range(slots) if relevant[shown[slot]]), None)
             slow.learn(shown, picks, chances, slots if click is None else click)
             fast.learn(ranking, click)
+
+
+LIKENESS = {  # trees in which documents are near enough to each other to change places
+    "binary": DocumentTree.exponential(depth=4, branching=2, epsilon=0.5),
+    "wide": DocumentTree.exponential(depth=2, branching=5, epsilon=0.3),
+    "uneven": DocumentTree.from_parents([-1, 0, 0, 0, 1, 1, 1, 2, 2, 5, 5, 5, 5, 8, 8, 14, 14, 14], epsilon=0.5),
+}
+
+
+@pytest.mark.parametrize("shape", LIKENESS)
+def test_same_exchanges_as_the_literal_twin(shape: str) -> None:
+    """For thousands of visits to a world with one good corner; some visitors may see some documents only."""
+    tree, slots = LIKENESS[shape], 4
+    plain = twin_tree(tree)
+    paths = reference.PathZooming(plain, slots)
+    slow, fast = reference.Ranked(plain, paths.each(), False, 3), Ranked(PathZooming(tree), slots, seed=3)
+    rng = np.random.default_rng(11)
+    mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)
+    for _ in range(2000):
+        restricted = rng.random() < 0.2
+        away = rng.choice(len(tree), size=int(rng.integers(len(tree) - slots)) if restricted else 0, replace=False)
+        plain.ineligible = set(away.tolist())
+        shown, picks, chances = slow.rank()
+        ranking = fast.rank(tree.documents.at(np.delete(np.arange(len(tree)), away)) if restricted else None)
+        assert ranking.arrays.shown[0].tolist() == shown
+        assert ranking.arrays.pick[0].tolist() == picks
+        relevant = rng.random(len(tree)) < mean
+        click = next((slot for slot in range(slots) if relevant[shown[slot]]), slots)
+        slow.learn(shown, picks, chances, click)
+        fast.learn(ranking, None if click == slots else click)
+    assert paths.exchanges > 20
 
 
 @pytest.mark.parametrize("name", [*LEARNERS, *SHARED])

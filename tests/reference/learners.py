@@ -252,8 +252,9 @@ class CascadeKLUCB:
 
 class Visits:
     """Counts of all slots along paths. A node's children are told apart at the first visit after a click, or after
-    `patience` visits, or as many as it has documents if those are fewer; one visit tells the children of one node apart at most. The clicked document, or else the last
-    one, is remembered until then, and its visit is the only one that a child inherits.
+    `patience` visits, or as many as it has documents if those are fewer; one visit tells the children of one node apart
+    at most. The clicked document, or else the last one, is remembered until then, and its visit is the only one that a
+    child inherits.
     """
 
     def __init__(self, tree: Tree, slots: int, patience: int) -> None:
@@ -457,6 +458,7 @@ class PathZooming(Visits):
     ) -> None:
         super().__init__(tree, slots, patience)
         self.prior, self.exchanging = prior, exchange
+        self.exchanges = 0
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
         nodes = range(len(tree.parent))
@@ -526,9 +528,7 @@ class PathZooming(Visits):
         return min(self.mean[u, i], self.cap(u, above)) if self.tree.eligible(u) else -1.0
 
     def value(self, u: int, i: int, above: list[int]) -> float:
-        """The best document below: by its record; or by the worst of what it, its ancestors from u on and the correlation
-        rule allow.
-        """
+        """The best document below: by its record, or the worst of what it, its ancestors from u on, the cap allow."""
         if not self.tree.eligible(u):
             return -1.0
         below = [self.value(child, i, above) for child in self.children(u)]
@@ -566,6 +566,7 @@ class PathZooming(Visits):
                     and self.upper(self.r[y, high] / self.n[y, high], self.n[y, high], 1.0) > p
                 )
                 if alike and q * (1 - p) > 0.1 * p and open_yet:
+                    self.exchanges += 1
                     for row in (shown, picks, nodes):
                         row[low], row[high] = row[high], row[low]
 

@@ -152,7 +152,7 @@ def _ablations(results: Results, families: Sequence[Family]) -> str:
         rows.append((curve, *cells))
     return (
         f"Means over families, of the first {ABLATED_INSTANCES} instances. Without one ingredient (`no-…`), and with "
-        "one alone (`only-…`): bare is nothing but counting along paths, the bound, and witnesses.\n\n"
+        "one alone (`only-…`): bare is nothing but counting along paths, the bound, records, and witnesses.\n\n"
         + table(("ranker", *(f"by {mark:,}" for mark in MARKS)), rows)
     )
 

@@ -17,13 +17,14 @@ from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recip
 from zoomrank.lab.studies.families import FAMILIES, Family
 
 # ZoomRank without one of its ingredients; and a bare one, which counts along paths and believes witnesses, with one.
-_BARE = {"borrow": 0.0, "growth": 0.0, "optimism": 0.0, "prior": 0.0, "correlated": False}
+_BARE = {"borrow": 0.0, "growth": 0.0, "optimism": 0.0, "prior": 0.0, "correlated": False, "exchange": False}
 _ALONE = {
     "lending": "borrow",
     "growth": "growth",
     "optimism": "optimism",
     "prior": "prior",
     "correlation": "correlated",
+    "exchange": "exchange",
 }
 ABLATIONS: Mapping[str, Recipe] = {
     **{f"no-{name}": recipe("ZoomRank", **{key: _BARE[key]}) for name, key in _ALONE.items()},
