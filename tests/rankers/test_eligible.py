@@ -113,7 +113,8 @@ def _known(ranker: zr.Ranked) -> dict[Any, Any]:
         below = tuple(x for x in ranker.tree.below(int(state.node[entry])) if x in TREE.documents)
         if below and state.total[entry] > 0:
             counts = state.plays[entry].tolist(), state.clicks[entry].tolist(), int(state.gains[entry])
-            known.setdefault(below, counts)
+            records = state.record[entry].tolist() if isinstance(ranker, zr.ZoomRank) else None
+            known.setdefault(below, (*counts, records))
     return known
 
 

@@ -1,7 +1,9 @@
 """The front door of every ranker, and what must hold whatever it is asked."""
 
+import hashlib
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from zoomrank.errors import (
     SlotsError,
     UnknownDocumentError,
 )
+from zoomrank.rankers.ranker_file import from_bytes
 
 TREE = zr.DocumentTree.exponential(depth=6, branching=2)
 MAKERS: dict[str, Any] = {
@@ -345,6 +348,41 @@ def test_foreign_and_damaged_files(tmp_path: Path) -> None:
         with pytest.raises(FileFormatError, match=says):
             zr.load(path)
     assert os.listdir(tmp_path) == ["ranker"]
+
+
+def _rewritten(content: bytes, setting: str | None, array: str | None) -> bytes:
+    """What an earlier ZoomRank would have written: without a setting, without an array."""
+    length = int.from_bytes(content[12:20], "little")
+    header, body = json.loads(content[20 : 20 + length]), zlib.decompress(content[20 + length : -32])
+    header["bandit"].pop(setting, None)
+    parts, at = [], 0
+    for name, dtype, shape in header["arrays"]:
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        parts += [body[at : at + size]] if name != array else []
+        at += size
+    header["arrays"] = [each for each in header["arrays"] if each[0] != array]
+    text = json.dumps(header).encode()
+    whole = content[:12] + len(text).to_bytes(8, "little") + text + zlib.compress(b"".join(parts))
+    return whole + hashlib.sha256(whole).digest()
+
+
+def test_files_of_an_earlier_learner_are_refused_in_words(tmp_path: Path) -> None:
+    ranker = zr.ZoomRank(TREE, slots=3, seed=1)
+    zr.simulate(ranker, zr.users.two_peaks(TREE, seed=1), 100, seed=1)
+    ranker.save(tmp_path / "ranker")
+    good = (tmp_path / "ranker").read_bytes()
+    assert from_bytes(_rewritten(good, None, None), ranker.bandit).rank().documents == ranker.rank().documents
+    for setting, array, says in (
+        ("exchange", "record", "differ in exchange"),
+        (None, "record", "differ in record"),
+        ("exchange", None, "differ in exchange"),
+    ):
+        old = _rewritten(good, setting, array)
+        (tmp_path / "ranker").write_bytes(old)
+        with pytest.raises(FileFormatError, match=says):
+            zr.load(tmp_path / "ranker")
+        with pytest.raises(FileFormatError, match=says):
+            from_bytes(old, ranker.bandit)
 
 
 def test_bad_input_leaves_the_state_alone() -> None:

@@ -189,7 +189,7 @@ class PathZooming(VisitCounting):
         return super().larger(state)._replace(**bounds)
 
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
-        """The bound."""
+        """The record or the bound, whichever is better."""
         plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
-        bound = float(state.bound[entry, slot])
+        bound = max(float(state.record[entry, slot]), float(state.bound[entry, slot]))
         return bound - (clicks / plays if plays else 0.0), bound

@@ -20,7 +20,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ MAGIC = b"zoomrank"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQ")
 _BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
+_OTHER_AGE = "This ranker was saved by another version of zoomrank, whose {} learned otherwise"
 _EFFORT = 1  # of compression: most of what there is to gain, in a tenth of the time
 
 
@@ -106,6 +107,8 @@ def from_bytes(content: bytes, bandit: Bandit) -> Ranked:
     """The ranker that was turned into bytes, with a bandit that many rankers share."""
     header, body = _read(content, "a ranker")
     _tree(header["tree"], bandit.tree)
+    if header["bandit"]["class"] == type(bandit).__name__:
+        _check_age(type(bandit).__name__, header["bandit"], _specification(bandit))
     if header["bandit"] != _specification(bandit):
         raise FileFormatError(f"This ranker has another learner: {header['bandit']}.")
     return _restored(header, body, bandit)
@@ -129,6 +132,7 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
         ranker.remove(bandit.tree.documents.at(header["removed"]))
     ranker.moves = [arrays.pop(f"move {edition}") for edition in range(header["editions"])]
     ranker.answered = Answered(arrays.pop("answered").tobytes())
+    _check_age(type(bandit).__name__, arrays, ranker.learned)
     ranker.state = ranker.state._replace(**arrays)
     return ranker
 
@@ -178,5 +182,18 @@ def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
     settings = dict(specification)
     kind = _known(_BANDITS, settings.pop("class"))
     inner = settings.pop("bandit", None)
-    made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))
+    try:
+        made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))
+    except TypeError as error:  # a setting that this learner does not take
+        raise FileFormatError(f"{_OTHER_AGE.format(kind.__name__)} ({error}).") from error
+    _check_age(kind.__name__, specification, _specification(made))
     return made
+
+
+def _check_age(learner: str, there: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse what a learner of the same name wrote that was another: what it knew would be misread."""
+    strange = sorted(set(there) ^ set(wanted))
+    if strange:
+        raise FileFormatError(
+            f"{_OTHER_AGE.format(learner)}: the two differ in {', '.join(strange)}. Let a new one learn."
+        )

@@ -1,7 +1,7 @@
 """What was seen of the documents of each visited subtree, and what may be hoped for there, kept up to date along paths.
 
-The record M(u) is the best mean of a single document below u, of which nobody has to be convinced by others; the bound
-B(u) = max(M(u), min(I(u), max B(child))) is at most what witnesses allow, and at least what was seen.
+The record M(u) is the best mean of a single document below u: what was seen. The bound H(u) = min(I(u), max H(child))
+is what witnesses allow to hope for. A subtree is worth the better of the two, and settled if that is its record.
 
 After feedback only counts along the root paths of the examined documents change. Bounds are computed again where
 visits have grown by an eighth: at first at every visit, later rarely.
@@ -27,7 +27,7 @@ class PathBounds(NamedTuple):
 
     worth: Array  # [entry, slot]: I(u), as it was when it was last looked at
     record: Array  # [entry, slot]: M(u), the best mean of a single document below it; NO_RECORD if there is none
-    bound: Array  # [entry, slot]: B(u), what is at most to be expected of its best document
+    bound: Array  # [entry, slot]: H(u), what may be hoped of its best document
     favourite: Array  # [entry, slot]: the child with the best record if u is settled, else the best bound; 0 if several
     due: Array  # [entry]: the visits at which its children's bounds are computed again
 
@@ -123,7 +123,7 @@ def _look_again(
 
 @inlined
 def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
-    """Compute M(u) and B(u) of an entry from what is known of it and its children; says whether that was news."""
+    """Compute M(u) and H(u) of an entry from what is known of it and its children; says whether that was news."""
     at, column = np.uint64(entry), np.uint64(slot)
     first = np.uint64(state.child[at])
     top, hopeful, record, proven = np.inf, first, state.record[at, column], first
@@ -139,7 +139,7 @@ def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
                 record, proven = seen, child
             elif seen == record:
                 proven = np.uint64(0)
-    value = max(record, min(state.worth[at, column], top))
+    value = min(state.worth[at, column], top)
     state.favourite[at, column] = proven if record >= value else hopeful
     changed = value != state.bound[at, column] or record != state.record[at, column]
     state.bound[at, column], state.record[at, column] = value, record
@@ -158,8 +158,8 @@ def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, S
 
 @inlined
 def rebound_path(state: Any, entry: Scalar) -> None:
-    """Compute B(u) anew from an entry up to the root: of those, and the children of those, whose visits have grown by
-    an eighth since that was last done, and of whatever is above a change.
+    """Compute M(u) and H(u) anew from an entry up to the root: where visits have grown by an eighth since that was last
+    done, for the children there, and for whatever is above a change.
     """
     at, last, some, going = np.uint64(entry), np.uint64(0), False, True
     while going:
@@ -190,7 +190,7 @@ def rebound_path(state: Any, entry: Scalar) -> None:
 
 @compiled
 def rebound_all(state: Any) -> None:
-    """Compute every M(u) and B(u) anew, children before parents."""
+    """Compute every M(u) and H(u) anew, children before parents."""
     for back in range(state.filled[0]):
         for slot in range(state.bound.shape[1]):
             _rebound(state, state.filled[0] - 1 - back, slot)

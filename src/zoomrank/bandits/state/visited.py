@@ -101,10 +101,11 @@ def _tell_apart(state: Any, entry: Scalar) -> None:
 
 
 @inlined
-def _patience_with(state: Any, node: Scalar) -> Scalar:
-    """After how many visits without a click the children of a node are told apart."""
-    documents = np.int64(state.end_document[node]) - np.int64(state.first_document[node])
-    return min(np.int64(state.patience), documents)
+def _is_ripe(state: Any, entry: Scalar) -> Scalar:
+    """Whether it is time to tell the children of an entry apart."""
+    visits, node = state.total[entry], np.uint64(state.node[entry])
+    documents = state.end_document[node] - state.first_document[node]
+    return state.gains[entry] > 0 or visits >= state.patience or visits >= documents
 
 
 @inlined
@@ -115,8 +116,7 @@ def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> S
     """
     at, settled = np.uint64(0), False
     while True:
-        ripe = state.gains[at] > 0 or state.total[at] >= _patience_with(state, state.node[at])
-        if ripe and not settled and state.child[at] == 0 and state.fan[at] > 0:
+        if not settled and state.child[at] == 0 and state.fan[at] > 0 and _is_ripe(state, at):
             _tell_apart(state, at)
             settled = True
         _count(state, at, slot, reward)

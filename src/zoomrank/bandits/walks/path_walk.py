@@ -22,8 +22,8 @@ from zoomrank.numbers import Array
 class PathScratch(NamedTuple):
     """The entries that hold documents of S, parents before children, beside the stack of `ContextScratch`; a table."""
 
-    limit: Array  # what the witnesses above an entry allow; then what it is worth itself
-    best: Array  # the most that any of its children is worth
+    limit: Array  # what the witnesses above an entry allow; then what may be hoped for below it
+    best: Array  # the best capped bound among its children
     seen: Array  # the best capped record below it
     origin: Array  # the place of its parent in this list
     inside: Array  # the place of the first of its children that is in it
@@ -40,24 +40,19 @@ def fresh_path_scratch(room: int) -> PathScratch:
 
 
 @separate
-def _best_eligible(
-    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, records_only: Scalar
-) -> Scalar:
-    """The best record of the eligible documents below an entry, or the best of their records and bounds, capped by one
-    number; if below the threshold, anything below it.
+def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
+    """The best record of the eligible documents below an entry, or else the best bound, capped by one number; if below
+    the threshold, anything below it.
 
-    A search that turns back where there is no better record and witnesses allow no more than was found already. It goes
-    down along the favourites first, so that it finds much of what there is at once.
+    A search that turns back where records or witnesses allow no more than was found already. It goes down along the
+    favourites first, so that it finds much of what there is at once.
     """
     found, column, size = -1.0, np.uint64(slot), np.uint64(1)
     state.search_entry[0], state.search_limit[0] = entry, cap
     while size > 0:
         size -= np.uint64(1)
         at = np.uint64(state.search_entry[size])
-        most = min(cap, state.record[at, column])
-        limit = min(state.search_limit[size], state.worth[at, column])
-        if not records_only:
-            most = max(most, min(limit, state.bound[at, column]))
+        most = min(state.search_limit[size], state.record[at, column] if seen else state.bound[at, column])
         if most < threshold or most <= found or size_of(state, state.node[at]) == 0:
             continue
         first = np.uint64(state.child[at])
@@ -68,20 +63,20 @@ def _best_eligible(
         for turn in range(2):
             for child in range(first, first + np.uint64(state.fan[at])):
                 if (child == favourite) == (turn == 1):
-                    state.search_entry[size], state.search_limit[size] = child, limit
+                    state.search_entry[size], state.search_limit[size] = child, most
                     size += np.uint64(1)
     return found
 
 
 @inlined
-def _best_of(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, records_only: Scalar) -> Scalar:
-    """What an entry that holds no document of S is worth: its best record, or the best of records and hopes; exactly,
-    unless that is below the threshold.
+def _best_of(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
+    """What was seen below an entry that holds no document of S, or else what may be hoped for there: exactly, unless it
+    is below the threshold.
     """
     at, column = np.uint64(entry), np.uint64(slot)
-    value = min(cap, state.record[at, column] if records_only else state.bound[at, column])
+    value = min(cap, state.record[at, column] if seen else state.bound[at, column])
     if len(state.eligible) > 0 and value >= threshold:
-        value = _best_eligible(state, slot, entry, cap, threshold, records_only)
+        value = _best_eligible(state, slot, entry, cap, threshold, seen)
     return value
 
 
@@ -89,8 +84,8 @@ def _best_of(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Sc
 def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar) -> Scalar:
     """Walk down as long as one child is better than all others and the cap does not matter.
 
-    A record leads on to hopes where its holder is beside something unknown. If the holder may not be shown the record
-    does not count: where only some documents are eligible, the walk ends before that.
+    A record may lead to a subtree that is not settled, and there to another document than its own. If its own may not
+    be shown, it should not have led there: where only some documents are eligible, the walk ends before that.
     """
     at, column, going, by_record = np.uint64(entry), np.uint64(slot), True, False
     while going:
@@ -106,12 +101,32 @@ def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar)
 
 
 @inlined
+def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar) -> Scalar:
+    """Value the children of an entry by their records if the entry is settled, else by their bounds; returns the best.
+
+    The entry is known to be worth so much: less is no help, and need not be known exactly.
+    """
+    at = np.uint64(entry)
+    first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
+    for step in range(fan):
+        state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False)
+        top = max(top, state.value[step])
+    hope = min(top, state.worth[at, np.uint64(slot)])
+    record = _best_of(state, slot, at, cap, hope, True)
+    if record >= hope:
+        top = record
+        for step in range(fan):
+            state.value[step] = _best_of(state, slot, first + step, cap, record, True)
+    return top
+
+
+@inlined
 def walk_freely(
     state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, rng: np.random.Generator
 ) -> Scalar:
     """Walk down along the best, capped by one number, to an entry whose children are not told apart.
 
-    What is known to be below the entry spares the search for eligible documents everything that is worth less.
+    What the entry is known to be worth spares the search for eligible documents everything that is worth less.
     """
     at = np.uint64(entry)
     while state.child[at] != 0:
@@ -125,26 +140,46 @@ def walk_freely(
 
 
 @inlined
-def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar) -> Scalar:
-    """Value the children of an entry: by their records if the entry is settled, else by all that may be hoped for."""
-    at = np.uint64(entry)
-    first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
-    for step in range(fan):
-        state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False)
-        top = max(top, state.value[step])
-    hope = min(top, state.worth[at, np.uint64(slot)])
-    record = _best_of(state, slot, at, cap, hope, True)
-    if record >= hope:
-        for step in range(fan):
-            state.value[step] = _best_of(state, slot, first + step, cap, record, True)
-        top = record
-    return top
+def _has_record_aside(
+    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar
+) -> Scalar:
+    """Whether there may be so good a record below an entry off the path of the only document of S that is there."""
+    at, column, row, level = np.uint64(entry), np.uint64(slot), np.uint64(0), np.uint64(depth)
+    while (mask >> np.int64(row)) != 1:
+        row += np.uint64(1)
+    node, found, going = np.uint64(state.node[at]), False, True
+    while going:
+        first = np.uint64(state.child[at])
+        going = first != 0 and state.width[node] >= threshold
+        if going:
+            level += np.uint64(1)
+            inner = np.uint64(state.path[row, level])
+            on_path = first + inner - np.uint64(state.child_start[node])
+            for child in range(first, first + np.uint64(state.fan[at])):
+                found = found or (child != on_path and state.record[child, column] >= threshold)
+            at, node, going = on_path, inner, not found
+    return found
+
+
+@inlined
+def _is_in_the_way(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, found: Scalar) -> Scalar:
+    """Whether an entry on a path may be worth as much as has been found: by what may be hoped for, or by a record; not
+    by that of a document of S, which leads nowhere.
+    """
+    at, column = np.uint64(entry), np.uint64(slot)
+    node = np.uint64(state.node[at])
+    may = False
+    if state.width[node] >= found and (len(state.eligible) == 0 or size_of(state, node) > 0):
+        may = state.bound[at, column] >= found
+        if not may and state.record[at, column] >= found:
+            may = mask & (mask - 1) != 0 or _has_record_aside(state, slot, entry, depth, mask, found)
+    return may
 
 
 @inlined
 def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
-    """List the entries that hold documents of S, and compute what is to be expected of their best documents under the
-    cap; returns how many there are. Those that cannot hold the best of all are worth -1.
+    """List the entries that hold documents of S, and compute what was seen and may be hoped for there under the cap;
+    returns how many there are. Of those that cannot hold the best of all, nothing is known to be there.
 
     On its way down a walk comes to entries that are worth more and more. So what is worth less than has been found is
     out of its way.
@@ -152,15 +187,15 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
     column, size, place = np.uint64(slot), np.uint64(1), np.uint64(0)
     found = -1.0
     state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = 0, 0, (1 << above) - 1
-    state.limit[0] = state.worth[0, column]
+    state.limit[0] = state.bound[0, column]
     while place < size:
         at = np.uint64(state.stack_entry[place])
-        node, first = np.uint64(state.node[at]), np.uint64(state.child[at])
-        width, limit = state.width[node], state.limit[place]
+        level, mask = state.stack_depth[place], state.stack_mask[place]
         best, seen = -1.0, -1.0
         state.inside[place] = size
-        if min(state.bound[at, column], width) >= found and (len(state.eligible) == 0 or size_of(state, node) > 0):
-            level, mask = state.stack_depth[place], state.stack_mask[place]
+        if _is_in_the_way(state, slot, at, level, mask, found):
+            node, first, limit = np.uint64(state.node[at]), np.uint64(state.child[at]), state.limit[place]
+            width = state.width[node]
             if first == 0:
                 best = farthest_from(state, node, level, mask)
                 seen = min(best, state.record[at, column])
@@ -174,7 +209,7 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
                         state.stack_mask[size] = state.below[step]
-                        state.limit[size] = min(limit, state.worth[first + step, column])
+                        state.limit[size] = min(limit, state.bound[first + step, column])
                         state.origin[size] = place
                         size += np.uint64(1)
             found = max(found, seen, min(limit, best))
@@ -186,15 +221,15 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
 
 @inlined
 def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
-    """Compute what the listed entries are worth, children before parents."""
+    """Compute what was seen and may be hoped for in the listed entries, children before parents."""
     column = np.uint64(slot)
     for back in range(np.uint64(1), size + np.uint64(1)):
         place = size - back
-        hope = min(state.worth[np.uint64(state.stack_entry[place]), column], state.best[place])
-        state.limit[place] = max(state.seen[place], hope)
+        hope = min(state.bound[np.uint64(state.stack_entry[place]), column], state.best[place])
+        state.limit[place] = hope
         if place > 0:
             above_it = np.uint64(state.origin[place])
-            state.best[above_it] = max(state.best[above_it], state.limit[place])
+            state.best[above_it] = max(state.best[above_it], hope)
             state.seen[above_it] = max(state.seen[above_it], state.seen[place])
 
 
