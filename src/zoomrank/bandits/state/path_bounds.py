@@ -129,14 +129,14 @@ def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
     top, hopeful, record, proven = np.inf, first, state.record[at, column], first
     if first != 0:
         top, record = state.bound[first, column], state.record[first, column]
-        for child in range(first + np.uint64(1), first + np.uint64(state.fan[at])):
-            value, seen = state.bound[child, column], state.record[child, column]
+        for step in range(np.uint64(1), np.uint64(state.fan[at])):
+            value, seen = state.bound[first + step, column], state.record[first + step, column]
             if value > top:
-                top, hopeful = value, child
+                top, hopeful = value, first + step
             elif value == top:
                 hopeful = np.uint64(0)
             if seen > record:
-                record, proven = seen, child
+                record, proven = seen, first + step
             elif seen == record:
                 proven = np.uint64(0)
     value = min(state.worth[at, column], top)

@@ -23,14 +23,23 @@ TRIAL = 1.0  # the c of its bound in the high slot: wider than while choosing, s
 
 @inlined
 def _nearest_above(state: Any, shown: Array, low: Scalar) -> tuple[Scalar, Scalar]:
-    """The highest slot whose document is nearest to that of a slot below, and the smallest node that holds both."""
-    node, found = np.uint64(state.leaf[np.uint64(shown[low])]), np.int64(-1)
-    while found < 0 and node != 0:
+    """The highest slot whose document is nearest to that of a slot below, and the smallest node that holds both.
+
+    Documents below a node are neighbours: the nearest is one of the two next to it, or with those below the same node.
+    """
+    document, left, right = shown[low], np.int64(-1), np.int64(len(state.leaf))
+    for slot in range(low):
+        if shown[slot] < document:
+            left = max(left, shown[slot])
+        else:
+            right = min(right, shown[slot])
+    node = np.uint64(state.parent[np.uint64(state.leaf[np.uint64(document)])])
+    while node != 0 and left < state.first_document[node] and right >= state.end_document[node]:
         node = np.uint64(state.parent[node])
-        for slot in range(np.int64(low)):
-            if found < 0 and state.first_document[node] <= shown[slot] < state.end_document[node]:
-                found = slot
-    return found, node
+    high = np.uint64(0)
+    while shown[high] < state.first_document[node] or shown[high] >= state.end_document[node]:
+        high += np.uint64(1)
+    return high, node
 
 
 @inlined
@@ -60,9 +69,9 @@ def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chanc
     if state.exchange:
         for low in range(np.uint64(1), np.uint64(len(shown))):
             lower = np.uint64(strategy[low])
-            if shown[low] == pick[low] and state.fan[lower] == 0 and state.plays[lower, low] >= FAMILIAR:
-                found, node = _nearest_above(state, shown, low)
-                high = np.uint64(found)
+            known = state.plays[lower, low] >= FAMILIAR and state.clicks[lower, low] > 0
+            if known and shown[low] == pick[low] and state.fan[lower] == 0:
+                high, node = _nearest_above(state, shown, low)
                 upper = np.uint64(strategy[high])
                 if shown[high] == pick[high] and state.fan[upper] == 0:
                     record = np.float64(state.record[upper, high])

@@ -27,6 +27,7 @@ class PathScratch(NamedTuple):
     seen: Array  # the best capped record below it
     origin: Array  # the place of its parent in this list
     inside: Array  # the place of the first of its children that is in it
+    reach: Array  # how deep a walk may come that comes to its parent
     search_entry: Array  # a stack of entries yet to be searched
     search_limit: Array  # and what those above them allow
     logarithm: Array  # of 1, 2, 3, …
@@ -35,8 +36,8 @@ class PathScratch(NamedTuple):
 def fresh_path_scratch(room: int) -> PathScratch:
     """Room for so many entries."""
     limit, best, seen, search_limit = (np.zeros(room) for _ in range(4))
-    origin, inside, search_entry = (np.zeros(room, np.int64) for _ in range(3))
-    return PathScratch(limit, best, seen, origin, inside, search_entry, search_limit, table_of_logarithms())
+    origin, inside, reach, search_entry = (np.zeros(room, np.int64) for _ in range(4))
+    return PathScratch(limit, best, seen, origin, inside, reach, search_entry, search_limit, table_of_logarithms())
 
 
 @separate
@@ -140,40 +141,46 @@ def walk_freely(
 
 
 @inlined
-def _has_record_aside(
-    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar
-) -> Scalar:
-    """Whether there may be so good a record below an entry off the path of the only document of S that is there."""
-    at, column, row, level = np.uint64(entry), np.uint64(slot), np.uint64(0), np.uint64(depth)
+def _depth_of_record(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
+    """How deep down the path of the only document of S below an entry so good a record is beside it; -1: nowhere."""
+    at, column, row, level = np.uint64(entry), np.uint64(slot), np.uint64(0), np.int64(depth)
     while (mask >> np.int64(row)) != 1:
         row += np.uint64(1)
-    node, found, going = np.uint64(state.node[at]), False, True
+    node, found = np.uint64(state.node[at]), np.int64(-1)
+    going: Scalar = True
     while going:
         first = np.uint64(state.child[at])
         going = first != 0 and state.width[node] >= threshold
         if going:
-            level += np.uint64(1)
-            inner = np.uint64(state.path[row, level])
+            inner = np.uint64(state.path[row, np.uint64(level + 1)])
             on_path = first + inner - np.uint64(state.child_start[node])
             for child in range(first, first + np.uint64(state.fan[at])):
-                found = found or (child != on_path and state.record[child, column] >= threshold)
-            at, node, going = on_path, inner, not found
+                if child != on_path and state.record[child, column] >= threshold:
+                    found = level
+            at, node, level, going = on_path, inner, level + 1, found < 0
     return found
 
 
 @inlined
-def _is_in_the_way(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, found: Scalar) -> Scalar:
-    """Whether an entry on a path may be worth as much as has been found: by what may be hoped for, or by a record; not
-    by that of a document of S, which leads nowhere.
+def _reach(
+    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, found: Scalar, known: Scalar
+) -> Scalar:
+    """Down to which depth a walk may come that has come to this entry on a path; less than its own if it has no reason
+    to come here: nothing to hope for that is as good as what was found, nor a record, but for those of S, which lead
+    nowhere. It is known already how far a record leads that is below the parent.
     """
     at, column = np.uint64(entry), np.uint64(slot)
-    node = np.uint64(state.node[at])
-    may = False
+    node, reach = np.uint64(state.node[at]), np.int64(-1)
     if state.width[node] >= found and (len(state.eligible) == 0 or size_of(state, node) > 0):
-        may = state.bound[at, column] >= found
-        if not may and state.record[at, column] >= found:
-            may = mask & (mask - 1) != 0 or _has_record_aside(state, slot, entry, depth, mask, found)
-    return may
+        reach = max(np.int64(known), np.int64(-1))
+        hopeful = state.bound[at, column] >= found
+        if not hopeful and reach < depth and state.record[at, column] >= found:
+            hopeful = mask & (mask - 1) != 0  # several of S: rare, and sorted out further down
+            if not hopeful:
+                reach = _depth_of_record(state, slot, entry, depth, mask, found)
+        if hopeful:
+            reach = max(reach, np.int64(depth))
+    return reach
 
 
 @inlined
@@ -187,13 +194,14 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
     column, size, place = np.uint64(slot), np.uint64(1), np.uint64(0)
     found = -1.0
     state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = 0, 0, (1 << above) - 1
-    state.limit[0] = state.bound[0, column]
+    state.limit[0], state.reach[0] = state.bound[0, column], -1
     while place < size:
         at = np.uint64(state.stack_entry[place])
         level, mask = state.stack_depth[place], state.stack_mask[place]
         best, seen = -1.0, -1.0
         state.inside[place] = size
-        if _is_in_the_way(state, slot, at, level, mask, found):
+        reach = _reach(state, slot, at, level, mask, found, state.reach[place])
+        if reach >= level:
             node, first, limit = np.uint64(state.node[at]), np.uint64(state.child[at]), state.limit[place]
             width = state.width[node]
             if first == 0:
@@ -210,7 +218,7 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
                         state.stack_depth[size] = level + 1
                         state.stack_mask[size] = state.below[step]
                         state.limit[size] = min(limit, state.bound[first + step, column])
-                        state.origin[size] = place
+                        state.origin[size], state.reach[size] = place, reach
                         size += np.uint64(1)
             found = max(found, seen, min(limit, best))
         state.best[place], state.seen[place] = best, seen
