@@ -10,8 +10,8 @@ import numpy as np
 
 from zoomrank.documents.collection import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
-from zoomrank.lab.evaluation.topics import Topic
 from zoomrank.lab.inspection.agreement import LEAST_SCALE, suggested_scale
+from zoomrank.lab.kept_worlds import Topic
 from zoomrank.spaces import DocumentIds, DocumentTree
 from zoomrank.users.judgment_files import READERS, THRESHOLD, read_ratings
 from zoomrank.users.judgments import REFUSE, SKIP, Judgments

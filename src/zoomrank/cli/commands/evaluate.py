@@ -30,7 +30,7 @@ from zoomrank.cli.inputs import (
 from zoomrank.lab.catalogue import RANKERS
 from zoomrank.lab.competitors import COMPETITORS
 from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, INSTANCES
-from zoomrank.lab.evaluation.topics import Topic
+from zoomrank.lab.kept_worlds import Topic
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED
 
