@@ -61,6 +61,13 @@ def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
 
 
+def relevance_words(options: argparse.Namespace) -> list[str]:
+    """What `add_relevance` was told, to be said again; folders are left out, being one's own."""
+    words = ["--relevance", options.relevance.name, "--kind", options.kind, "--unknown", options.unknown]
+    words += [] if options.threshold is None else ["--threshold", f"{options.threshold:g}"]
+    return words + (["--topics", *options.topics] if options.topics else [])
+
+
 def read_judgments(options: argparse.Namespace) -> tuple[Judgments, list[str]]:
     """The judgments, and the topics that are wanted."""
     if options.kind == "ratings":

@@ -22,8 +22,8 @@ def intents(
     tree: DocumentTree,
     *,
     count: int = 40,
-    sizes: Sequence[int] = (4, 80),
-    liked: Sequence[float] = (0.2, 0.9),
+    sizes: tuple[int, int] = (4, 80),
+    liked: tuple[float, float] = (0.2, 0.9),
     strays: int = 5,
     stray_chance: float = 0.5,
     kinds: int = 20,
@@ -40,9 +40,9 @@ def intents(
         The documents.
     count : int
         How many intents there are. They are about different categories, as long as there are enough of these.
-    sizes : pair of int
+    sizes : tuple of int
         The fewest and the most documents that a category may have.
-    liked : pair of float
+    liked : tuple of float
         Each document of a category is relevant to a visitor with a chance of its own, uniform between these.
     strays : int
         How many documents from elsewhere are relevant to some visitors of an intent.
@@ -119,7 +119,7 @@ def needles(
     tree: DocumentTree,
     *,
     count: int = 8,
-    values: Sequence[float] = (0.05, 0.08),
+    values: tuple[float, float] = (0.05, 0.08),
     background: float = 0.004,
     seed: Seed = None,
 ) -> Independent:
@@ -131,7 +131,7 @@ def needles(
         The documents.
     count : int
         How many documents are liked, anywhere in the tree.
-    values : pair of float
+    values : tuple of float
         The mean relevance of each of these is uniform between these.
     background : float
         The mean relevance of all others.
@@ -158,7 +158,7 @@ def needles(
     return Independent(tree, mean)
 
 
-def _categories(tree: DocumentTree, sizes: Sequence[int]) -> Array:
+def _categories(tree: DocumentTree, sizes: tuple[int, int]) -> Array:
     """The nodes with so many documents."""
     fewest, most = sizes
     shape = tree.shape
