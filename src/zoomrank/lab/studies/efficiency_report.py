@@ -160,14 +160,14 @@ def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
     columns = 4
     lines = -(-len(families) // columns)
     with mpl.rc_context(STYLE):
-        drawing = Drawing(figsize=(9.5, 1.9 * lines + 0.3), layout="constrained")
+        drawing = Drawing(figsize=(8.0, 1.65 * lines + 0.7), layout="constrained")
         grid = drawing.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         handles = {}
         for axes, family in zip(grid.flat, families, strict=False):
             for colour, curve in zip(_COLOURS, COMPETITORS, strict=True):
                 mine, greedy = results.together(_name(family), curve, GREEDY)
-                share, thick = collected_so_far(mine, greedy), 1.6 if curve == OURS else 1.0
-                (handles[curve],) = axes.plot(mine.visits, share, color=colour, linewidth=thick)
+                look = {"linewidth": 1.6, "zorder": 3} if curve == OURS else {"linewidth": 1.0}  # ours over the others
+                (handles[curve],) = axes.plot(mine.visits, collected_so_far(mine, greedy), color=colour, **look)
             axes.set_title(textwrap.fill(family.title, 30), loc="left", fontsize=7)
             axes.set_xscale("log")
             axes.set_xlim(left=100)
@@ -176,5 +176,5 @@ def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
             axes.set_visible(False)
         drawing.supxlabel("visits", fontsize=8)
         drawing.supylabel("clicks so far, as a share of greedy's", fontsize=8)
-        drawing.legend(list(handles.values()), list(handles), loc="outside right upper")
+        drawing.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=5)
         save(drawing, folder, "efficiency")
