@@ -47,7 +47,7 @@ _ABOUT = "\n".join(
         _FAMILY.format("taxonomy-intents", "intents on it (--taxonomy)"),
         _FAMILY.format("judged-topics", "the documents judged for a topic (--judged)"),
         _FAMILY.format("judged-all", "all documents that are there (--judged)"),
-        "  Instance i of the judged ones is about topic i; after the last comes the first.",
+        "  instance i of the judged ones is about topic i; after the last, the first",
         f"\n{SOURCES}",
     ]
 )
