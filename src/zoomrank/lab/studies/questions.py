@@ -108,8 +108,9 @@ def _long(name: str, title: str, tree: Recipe, users: Recipe, slots: int = 2) ->
 _SMALL_TREE = recipe("exponential", depth=7)
 _SMALL = ("two peaks, 128 documents, one network", _SMALL_TREE, recipe("two-peaks"))
 CONVERGENCE = (  # the small worlds of the paper, and shorter and longer rankings in the first of them
+    _long("small-1", *_SMALL, 1),
     _long("small", *_SMALL),
-    *(_long(f"small-{slots}", *_SMALL, slots) for slots in (1, 5, 10)),
+    *(_long(f"small-{slots}", *_SMALL, slots) for slots in (5, 10)),
     _long(
         "small-mixture",
         "two peaks, 128 documents, each visitor belongs to a peak",

@@ -46,7 +46,8 @@ def _notes(folder: ResultsFolder) -> Iterable[str]:
         yield "## Judged documents"
         yield (
             f"Of {judged['documents']} there are {len(judged['topics'])} topics; instances take turns on them. Which "
-            "documents are relevant to which kind of visitor was judged by people; clicks are simulated from that."
+            "documents are relevant to which kind of visitor was judged by people; clicks are simulated from that. "
+            "Topics cannot be drawn anew: tuning and the comparison meet the same first ones, with other visitors."
             + "".join(f" {note}" for note in judged["notes"])
         )
 
