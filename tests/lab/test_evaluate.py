@@ -18,7 +18,7 @@ from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
 from zoomrank.lab.evaluation.given_rankings import GIVEN, by_popularity, marginally_relevant
 from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, evaluate, settings
 from zoomrank.lab.evaluation.topic_shares import learning_curves, marks, shares, topics_in
-from zoomrank.lab.evaluation.topics import Topic, kept_world
+from zoomrank.lab.kept_worlds import Topic, kept_world
 from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep

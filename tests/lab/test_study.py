@@ -11,13 +11,22 @@ from zoomrank.cli import main
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.competitors import COMPETITORS, OURS
-from zoomrank.lab.curves import Results
+from zoomrank.lab.curves import Estimate, Results
+from zoomrank.lab.kept_worlds import kept_world
 from zoomrank.lab.measures import MARKS, bootstrap, collected, lead_over_best, ratio_of_medians, settled
 from zoomrank.lab.one_run import RunRows, looks, run
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.studies import families, questions, study_report
 from zoomrank.lab.studies.blind_search import blind_chances
-from zoomrank.lab.studies.families import FAMILIES, Family, taxonomy_family
+from zoomrank.lab.studies.families import (
+    FAMILIES,
+    Family,
+    judged_family,
+    taxonomy_family,
+    taxonomy_intents_family,
+)
+from zoomrank.lab.studies.leads import Lead, summary
 from zoomrank.lab.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
 from zoomrank.lab.studies.study_report import write_study_report
 from zoomrank.users import CopiedRelevance, Independent
@@ -53,7 +62,8 @@ def test_every_setting_survives_being_written_down() -> None:
 
 
 @pytest.mark.parametrize(
-    "family", [family for family in FAMILIES if family.name in ("uneven", "hundred", "twins", "decoy")]
+    "family",
+    [f for f in FAMILIES if f.name in ("uneven", "hundred", "twins", "decoy", "scattered", "three-slots", "ten-slots")],
 )
 def test_families_can_be_run(family: Family) -> None:
     curves = ["ZoomRank", "RankRandom", GREEDY]
@@ -116,6 +126,99 @@ def test_the_report_says_where_zoomrank_is_behind(tmp_path: Path) -> None:
     assert "RankUCB1-tuned | -0.333" in text
     assert "3 of 3 never" in text
     assert "no-lending" in text
+    assert "| all | 3 | 0 | 0 | 3 | 3 | -0.333 | 0 |\n| life-like | 3 | 0 | 0 | 3 | 3 | -0.333 | 0 |" in text
+
+
+def test_the_summary_counts_comparisons() -> None:
+    smooth, lifelike = (dataclasses.replace(HUNDRED, lifelike=like) for like in (False, True))
+    made = [
+        (smooth, 0.2, 0.1, 0.3),  # ahead
+        (smooth, 0.1, -0.1, 0.3),  # level
+        (lifelike, -0.1, -0.2, -0.03),  # behind, and it matters
+        (lifelike, -0.02, -0.03, -0.01),  # behind
+        (lifelike, -0.08, -0.2, 0.0),  # level
+    ]
+    leads = [Lead(family, 1_000, "other", Estimate(mean, low, high, 9)) for family, mean, low, high in made]
+    text = summary(leads)
+    heads = "| comparisons | ahead | level | behind | wholly below -0.02 | mean lead | mean lead above 0 |"
+    assert heads in text
+    assert "| all | 5 | 1 | 2 | 2 | 1 | 0.020 | 2 |" in text
+    assert "| smooth | 2 | 1 | 1 | 0 | 0 | 0.150 | 2 |" in text
+    assert "| life-like | 3 | 0 | 1 | 2 | 1 | -0.067 | 0 |" in text
+    assert "Life-like are: 100 documents." in text
+
+
+def test_families_say_how_many_instances_and_slots_they_have() -> None:
+    runs = STUDIES["efficiency"].settings(3, None, 5)
+    for family in FAMILIES:
+        mine = [run for run in runs if (run.experiment, run.curve) == (f"efficiency-{family.name}", OURS)]
+        assert [run.instance for run in mine] == list(range(6 if family.name in ("rare-clicks", "needles") else 3))
+        assert {run.slots for run in mine} == {family.slots}
+        assert family.slots == 5 or f", {family.slots} slot" in family.title
+    assert [family.slots for family in FAMILIES if family.slots != 5] == [1, 3, 10]
+    long = {run.experiment: run.slots for run in STUDIES["convergence"].settings(1, None, 5)}
+    assert [long[f"convergence-small{k}"] for k in ("", "-1", "-5", "-10")] == [2, 1, 5, 10]
+
+
+def test_instances_of_judged_families_take_turns_on_topics() -> None:
+    family = judged_family("judged-all", "all", ["worlds/1.npz", "worlds/2.npz"])
+    runs = STUDIES["tuning"].settings(5, None, 5, [family])
+    files = {(run.instance, run.tree.given["file"], run.users.given["file"]) for run in runs}
+    assert sorted(files) == [(i, f"worlds/{1 + i % 2}.npz", f"worlds/{1 + i % 2}.npz") for i in range(5)]
+
+
+@pytest.fixture
+def small_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The beginning of a command that tunes two rankers on 100 documents and on files of one's own, all of it small."""
+    few = [COMPETITORS[OURS], COMPETITORS["RankRandom"]]
+    monkeypatch.setattr(questions, "CANDIDATES", {str(ranker): ranker for ranker in few})
+    monkeypatch.setattr(study_report, "CANDIDATES", questions.CANDIDATES)
+    monkeypatch.setattr(families, "FAMILIES", (HUNDRED,))
+    monkeypatch.chdir(tmp_path)
+    numbers = [(topic, document) for topic in (1, 2) for document in range(10)]
+    pages = [f"{10 * topic + document}\tTopic {topic} > {document % 3}" for topic, document in numbers]
+    labels = [f"{topic}.{document % 4}\t{10 * topic + document}" for topic, document in numbers]
+    Path("pages.tsv").write_text("\n".join(["id\tpath", *pages]))
+    Path("labels.txt").write_text("\n".join(["subTopicID\tdocID", *labels]))
+    Path("tree.txt").write_text("".join(f"Animals > {i % 7} > {i}\n" for i in range(60)))
+    own = ["--taxonomy", "tree.txt", "--judged", "pages.tsv", "--relevance", "labels.txt", "--kind", "subtopics"]
+    return ["study", "tuning", "--visits", "100", "--workers", "1", *own]
+
+
+def test_a_study_of_judged_documents(small_tuning: list[str], tmp_path: Path) -> None:
+    assert main([*small_tuning, "--instances", "2", "--out", "out"]) == 0
+    text = Path("out/report.md").read_text()
+    own = "--taxonomy tree.txt --judged pages.tsv --relevance labels.txt --kind subtopics"
+    assert f"`zoomrank study tuning --instances 2 --seed 1 --visits 100 {own}" in text
+    assert "in tree.txt; pages.tsv, documents judged for a topic; pages.tsv, all documents." in text
+    assert "there are 2 topics" in text
+    settings = [rows.setting for rows in ResultsFolder("out").rows()]
+    assert len(settings) == 5 * 2 * 3
+    assert str(tmp_path) not in "".join(setting.to_json() for setting in settings)
+    judged = [setting for setting in settings if "judged" in setting.experiment]
+    assert len(judged) == 2 * 2 * 3
+    for setting in judged:
+        tree, users = kept_world(f"out/{setting.tree.given['file']}")
+        liked = {name for name, mean in zip(tree.documents, users.mean(), strict=True) if mean > 0}
+        assert liked == {str(10 * (1 + setting.instance) + document) for document in range(10)}  # topic i
+        assert len(tree) == (20 if setting.experiment == "tuning-judged-all" else 10)
+
+
+def test_a_study_goes_on_wherever_its_folder_is(small_tuning: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*small_tuning, "--instances", "2", "--out", "first"]) == 0
+    text = Path("first/report.md").read_text()
+    Path("elsewhere").mkdir()
+    Path("first").rename("elsewhere/second")
+    assert main(["report", "elsewhere/second"]) == 0
+    assert Path("elsewhere/second/report.md").read_text() == text
+    stamps = {file: file.stat().st_mtime_ns for file in Path("elsewhere/second/rows").rglob("*.parquet")}
+    assert main([*small_tuning, "--instances", "3", "--out", "elsewhere/second", "--resume"]) == 0
+    assert {file: file.stat().st_mtime_ns for file in stamps} == stamps
+    greedy = Results(ResultsFolder("elsewhere/second").rows()).curve("tuning-judged-topics", GREEDY)
+    assert greedy.settings[2].tree == greedy.settings[0].tree != greedy.settings[1].tree
+    Path("tree.txt").write_text("Animals > Owls\n")
+    assert main([*small_tuning, "--instances", "3", "--out", "elsewhere/second", "--resume"]) == 2
+    assert "other data for --taxonomy" in capsys.readouterr().err
 
 
 def test_a_folder_stays_with_its_study(tmp_path: Path) -> None:
@@ -143,6 +246,8 @@ def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
         assert main(["report", str(folder.path)]) == 0
         assert (folder.path / "report.md").read_text() == text
         assert ("| used |" in text) == (name == "tuning")
+        assert ("The families: 100 documents." in text) == (name == "tuning")
+        assert ("| the three documents of Section 5.1 | 2 | 1.0000 |" in text) == (name == "convergence")
 
 
 def test_a_blind_search_misses_what_is_small() -> None:
@@ -168,12 +273,17 @@ def test_a_blind_search_misses_what_is_small() -> None:
 def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "categories.txt"
     file.write_text("# ours\n\n1 : Animals\n" + "".join(f"{i} : Animals > {i % 7} > {i}\n" for i in range(2, 60)))
-    family = taxonomy_family(str(file))
-    runs = experiment(family).settings(["ZoomRank", GREEDY], instances=1, visits=500)
-    mine, greedy = (rows.expected[-1] for rows in map(run, runs))
-    assert 0 < mine <= greedy + 1e-9
-    assert main(["study", "tuning", "--taxonomy", str(file), "--out", str(tmp_path / "no")]) == 2
+    for family in (taxonomy_family(str(file)), taxonomy_intents_family(str(file))):
+        runs = experiment(family).settings(["ZoomRank", GREEDY], instances=1, visits=500)
+        mine, greedy = (rows.expected[-1] for rows in map(run, runs))
+        assert 0 < mine <= greedy + 1e-9
+    assert main(["study", "convergence", "--taxonomy", str(file), "--out", str(tmp_path / "no")]) == 2
     assert "no other" in capsys.readouterr().err
+    assert main(["study", "tuning", "--taxonomy", str(tmp_path / "none"), "--out", str(tmp_path / "no")]) == 2
+    assert "none cannot be read" in capsys.readouterr().err
+    assert main(["study", "tuning", "--judged", str(file), "--out", str(tmp_path / "no")]) == 2
+    assert "need both" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
     missing = experiment(taxonomy_family("nowhere.txt")).settings([GREEDY], instances=1)
     with pytest.raises(TaxonomyError, match=r"nowhere.txt cannot be read"):
         run(missing[0])

@@ -10,8 +10,8 @@ import numpy as np
 
 from zoomrank.documents.collection import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
-from zoomrank.lab.evaluation.topics import Topic
 from zoomrank.lab.inspection.agreement import LEAST_SCALE, suggested_scale
+from zoomrank.lab.kept_worlds import Topic
 from zoomrank.spaces import DocumentIds, DocumentTree
 from zoomrank.users.judgment_files import READERS, THRESHOLD, read_ratings
 from zoomrank.users.judgments import REFUSE, SKIP, Judgments
@@ -59,6 +59,13 @@ def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
         default=REFUSE,
         help=f"what to do with a file that names documents which are not there (default: {REFUSE})",
     )
+
+
+def relevance_words(options: argparse.Namespace) -> list[str]:
+    """What `add_relevance` was told, to be said again; folders are left out, being one's own."""
+    words = ["--relevance", options.relevance.name, "--kind", options.kind, "--unknown", options.unknown]
+    words += [] if options.threshold is None else ["--threshold", f"{options.threshold:g}"]
+    return words + (["--topics", *options.topics] if options.topics else [])
 
 
 def read_judgments(options: argparse.Namespace) -> tuple[Judgments, list[str]]:

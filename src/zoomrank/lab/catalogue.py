@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,10 @@ from zoomrank.users import (
     UserDistribution,
     chinese_restaurant,
     decoy,
+    intents,
+    needles,
     random_peaks,
+    scattered,
     three_documents,
     twins,
     two_peaks,
@@ -71,6 +74,15 @@ def _hundred() -> DocumentTree:
     return DocumentTree.exponential(depth=2, branching=10, epsilon=0.6)
 
 
+def _regular(branching: Sequence[int]) -> DocumentTree:
+    """As many children a node as its level says: (20, 10, 10) are 20 categories of 10 categories of 10 documents."""
+    parents, level = [-1], [0]
+    for fan in branching:
+        parents += [node for node in level for _ in range(fan)]
+        level = list(range(len(parents) - len(level) * fan, len(parents)))
+    return DocumentTree.from_parents(parents)
+
+
 def _taxonomy(file: str) -> DocumentTree:
     """The tree of a taxonomy file, such as one with a path "Animals > Birds" in each line."""
     from zoomrank.documents import Collection  # rarely needed, and the only need of it here
@@ -85,6 +97,7 @@ TREES: Mapping[str, Make] = {
     "exponential": DocumentTree.exponential,
     "uneven": _uneven,
     "hundred": _hundred,
+    "regular": _regular,
     "taxonomy": _taxonomy,
     "three-documents": lambda: three_documents()[0],
 }
@@ -94,6 +107,9 @@ USERS: Mapping[str, Make] = {
     "peaks": random_peaks,
     "decoy": decoy,
     "twins": twins,
+    "intents": intents,
+    "scattered": scattered,
+    "needles": needles,
     "three-documents": _three_documents,
 }
 BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}

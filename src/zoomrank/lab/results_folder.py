@@ -31,6 +31,7 @@ from zoomrank.lab.reports.machine import machine
 FORMAT = 2
 _MANIFEST = "manifest.json"
 _FIXED = ("kind", "study", "slots", "visits", "seed")  # of what was asked for: a folder stays with it
+_MORE = ("taxonomy", "judged")  # which files of one's own there are worlds of; they may come later
 _SCHEMA = pa.schema(
     [
         ("experiment", pa.dictionary(pa.int32(), pa.string())),
@@ -104,8 +105,15 @@ class ResultsFolder:
                     f"{path} was begun with {name} = {manifest.get(name)}, not {about.get(name)}. Ask for the same, or "
                     "name another folder. Nothing was changed."
                 )
+        for name in _MORE:
+            if manifest.get(name) and about.get(name) and manifest[name] != about[name]:
+                raise ResultsError(
+                    f"{path} has rows of other data for --{name}. Ask for the same, or name another folder. "
+                    "Nothing was changed."
+                )
         if "figures" in about:
             manifest["figures"] = list(dict.fromkeys([*manifest["figures"], *about["figures"]]))
+        manifest |= {name: about[name] for name in _MORE if about.get(name)}
         manifest["instances"] = max(manifest["instances"], about["instances"])
         _write_manifest(path, manifest)
         return folder

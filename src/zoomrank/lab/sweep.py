@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
+from zoomrank.lab.kept_worlds import located
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.runners import Finished, Runner
@@ -64,8 +66,10 @@ def sweep(settings: Sequence[Setting], folder: ResultsFolder, runner: Runner, wa
     forecast = Forecast(missing, runner.workers)
     if watcher:
         watcher.begin(len(settings), len(settings) - len(missing), runner.workers)
-    for finished in runner.finish(missing):
-        folder.add(finished.rows, finished.seconds)
+    wanted = {setting.id: setting for setting in missing}
+    for finished in runner.finish([located(setting, folder.path) for setting in missing]):
+        # Kept under the setting that was asked for: rows do not depend on where the folder is.
+        folder.add(replace(finished.rows, setting=wanted[finished.rows.setting.id]), finished.seconds)
         left = forecast.after(finished)
         if watcher:
             watcher.ended(finished, left)

@@ -4,6 +4,7 @@ from zoomrank.users.best_rankings import BestRanking
 from zoomrank.users.continuity_checks import CheckResult, CheckSampling, check_continuity, check_correlation
 from zoomrank.users.distribution import UserDistribution
 from zoomrank.users.expressiveness import ExpressivenessBound
+from zoomrank.users.lifelike_worlds import intents, needles, scattered
 from zoomrank.users.models.copied_relevance import CopiedRelevance
 from zoomrank.users.models.independent import Independent
 from zoomrank.users.models.metric_network import MetricNetwork
@@ -42,9 +43,12 @@ __all__ = [
     "chinese_restaurant",
     "choose_peaks",
     "decoy",
+    "intents",
+    "needles",
     "peaks",
     "peaks_mean",
     "random_peaks",
+    "scattered",
     "seat_customers",
     "three_documents",
     "twins",

@@ -23,6 +23,7 @@ from zoomrank.cli.inputs import (
     add_relevance,
     read_collection,
     read_judgments,
+    relevance_words,
     rescaled,
     scale,
     topics_of,
@@ -30,7 +31,7 @@ from zoomrank.cli.inputs import (
 from zoomrank.lab.catalogue import RANKERS
 from zoomrank.lab.competitors import COMPETITORS
 from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, INSTANCES
-from zoomrank.lab.evaluation.topics import Topic
+from zoomrank.lab.kept_worlds import Topic
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED
 
@@ -135,11 +136,9 @@ def _read(options: argparse.Namespace) -> tuple[list[Topic], list[str]]:
 
 def _command(options: argparse.Namespace) -> str:
     """What was asked for, to be asked for again; folders are left out, being one's own."""
-    words = ["zoomrank", "evaluate", options.documents.name, "--relevance", options.relevance.name]
-    words += ["--kind", options.kind, "--candidates", options.candidates, "--unknown", options.unknown]
-    words += [] if options.threshold is None else ["--threshold", f"{options.threshold:g}"]
+    words = ["zoomrank", "evaluate", options.documents.name, *relevance_words(options)]
+    words += ["--candidates", options.candidates]
     words += [] if options.scale == DEFAULT else ["--scale", options.scale]
-    words += ["--topics", *options.topics] if options.topics else []
     words += ["--rankers", *options.rankers, "--slots", options.slots, "--visits", options.visits]
     words += ["--instances", options.instances, "--seed", options.seed]
     return shlex.join(map(str, words))

@@ -2,7 +2,10 @@
 
 import argparse
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from zoomrank.cli.arguments import (
     Commands,
@@ -14,19 +17,38 @@ from zoomrank.cli.arguments import (
     add_sweep,
     add_visits,
 )
+from zoomrank.cli.extras import installing, require
+from zoomrank.cli.inputs import SOURCES, add_relevance, read_collection, read_judgments, relevance_words, topics_of
 from zoomrank.errors import ParameterError
+from zoomrank.lab.kept_worlds import (
+    Topic,
+    file_of,
+    file_of_taxonomy,
+    keep,
+    keep_taxonomy,
+    read_taxonomy,
+    require_slots,
+)
 from zoomrank.lab.studies import KIND
-from zoomrank.lab.studies.families import FAMILIES, taxonomy_family
+from zoomrank.lab.studies.families import FAMILIES, SLOTS, families_of
 from zoomrank.lab.studies.questions import STUDIES
 
 _STUDY = "  {:<19} {}\n" + " " * 22 + "({} instances, seed {})"
+_FAMILY = "  {:<19} {}"
 _ABOUT = "\n".join(
     [
         "Run ZoomRank and its competitors on many families of worlds, and report.",
         "\nstudies:",
         *(_STUDY.format(name, one.title, one.instances, one.seed) for name, one in STUDIES.items()),
-        "\nfamilies:",
-        *(f"  {family.name:<19} {family.title}" for family in FAMILIES),
+        "\nfamilies (those with * take twice as many instances, which differ much):",
+        *(_FAMILY.format(family.name + "*" * family.needles, family.title) for family in FAMILIES),
+        "\nfamilies of your own, for efficiency and tuning:",
+        _FAMILY.format("taxonomy", "peaks on your taxonomy (--taxonomy)"),
+        _FAMILY.format("taxonomy-intents", "intents on it (--taxonomy)"),
+        _FAMILY.format("judged-topics", "the documents judged for a topic (--judged)"),
+        _FAMILY.format("judged-all", "all documents that are there (--judged)"),
+        "  instance i of the judged ones is about topic i; after the last, the first",
+        f"\n{SOURCES}",
     ]
 )
 
@@ -41,12 +63,24 @@ def add(commands: Commands) -> None:
         "zoomrank study efficiency",
         "zoomrank study efficiency --instances 4 --visits 5000   # a quick look",
         "zoomrank study efficiency --taxonomy categories.txt   # on yours, too",
+        "zoomrank study tuning --judged pages.tsv --relevance qrels.txt",
         extras=("lab",),
     )
     parser.add_argument("study", choices=list(STUDIES), metavar="STUDY", help="efficiency, tuning or convergence")
     parser.add_argument(
-        "--taxonomy", metavar="FILE", help='one more family: a file with a path such as "Animals > Birds" in each line'
+        "--taxonomy",
+        type=Path,
+        metavar="FILE",
+        help='two more families: a file with a path such as "Animals > Birds" in each line',
     )
+    parser.add_argument(
+        "--judged",
+        type=Path,
+        metavar="FILE",
+        help="two more families: documents, in any of the forms above, with --relevance; "
+        f"needs {installing(['documents', 'lab'])}",
+    )
+    add_relevance(parser, required=False)
     add_visits(parser, None)
     add_instances(parser, None, "each family")
     add_out(parser, "the report", "named like the study")
@@ -59,25 +93,84 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Carry out what is missing, then report."""
     from zoomrank.cli.progress import SweepProgress, duration
-    from zoomrank.lab.results_folder import about_sweep
+    from zoomrank.lab.results_folder import ResultsFolder, about_sweep
     from zoomrank.lab.runners import runner_named
     from zoomrank.lab.studies.study_report import write_study_report
-    from zoomrank.lab.sweep import swept
+    from zoomrank.lab.sweep import sweep
 
     start = time.monotonic()
     study = STUDIES[options.study]
     options.instances = study.instances if options.instances is None else options.instances
     options.seed = study.seed if options.seed is None else options.seed
     options.out = options.out or Path(options.study)
-    families = list(FAMILIES)
-    if options.taxonomy is not None:
-        if options.study != "efficiency":
-            raise ParameterError("A taxonomy is one more family of the study called efficiency, and of no other.")
-        families.append(taxonomy_family(options.taxonomy))
-    runs = study.settings(options.instances, options.visits, options.seed, families)
+    own = _own_files(options)
+    about = about_sweep(KIND, options.instances, options.visits, options.seed, study=options.study, **own.about)
+    runs = study.settings(options.instances, options.visits, options.seed, families_of(about))
     runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
-    about = about_sweep(KIND, options.instances, options.visits, options.seed, study=options.study)
+    folder = ResultsFolder.begin(options.out, about, resume=options.resume)
+    for write in own.writes:
+        write(folder.path)
     with SweepProgress() as progress:
-        folder = swept(runs, options.out, about, runner, resume=options.resume, watcher=progress)
-    page = write_study_report(folder, families)
+        sweep(runs, folder, runner, progress)
+    page = write_study_report(folder)
     print(f"{len(runs)} runs in {duration(time.monotonic() - start)}.\nReport: {page}")
+
+
+@dataclass
+class _OwnFiles:
+    """Worlds of one's own: what the manifest says of them, and how their files are written to a folder of results."""
+
+    about: dict[str, Any] = field(default_factory=dict)
+    writes: list[Callable[[Path], None]] = field(default_factory=list)
+
+
+def _own_files(options: argparse.Namespace) -> _OwnFiles:
+    own = _OwnFiles()
+    if (options.judged is None) != (options.relevance is None):
+        raise ParameterError("Judged documents need both --judged, the documents, and --relevance, who likes them.")
+    if options.study == "convergence" and (options.taxonomy or options.judged):
+        raise ParameterError(
+            "A taxonomy and judged documents are families of the studies called efficiency and tuning, and of no other."
+        )
+    if options.taxonomy is not None:
+        _add_taxonomy(own, options.taxonomy)
+    if options.judged is not None:
+        _add_judged(own, options)
+    return own
+
+
+def _add_taxonomy(own: _OwnFiles, path: Path) -> None:
+    taxonomy = read_taxonomy(path)
+    file = file_of_taxonomy(taxonomy)
+    own.about["taxonomy"] = file
+    own.writes.append(lambda folder: keep_taxonomy(taxonomy, folder / file))
+
+
+def _add_judged(own: _OwnFiles, options: argparse.Namespace) -> None:
+    require("study --judged", ("documents", "lab"))
+    judgments, wanted = read_judgments(options)  # before the long work of placing documents
+    collection = read_collection(options.judged)
+    near, notes = topics_of(collection, judgments, wanted, "topic", options.unknown)
+    everything, _ = topics_of(collection, judgments, wanted, "all", options.unknown)
+    for topic in near:
+        require_slots(topic, SLOTS)
+    for note in notes:
+        print(note)
+    own.about["judged"] = {
+        "documents": options.judged.name,
+        "options": ["--judged", options.judged.name, *relevance_words(options)],
+        "topics": _files(near),
+        "all": _files(everything),
+        "notes": notes,
+    }
+    own.writes.append(lambda folder: _keep_all([*near, *everything], folder))
+
+
+def _files(topics: list[Topic]) -> list[str]:
+    """Where topics are kept, as seen from the folder of results."""
+    return [file_of(topic, "").as_posix() for topic in topics]
+
+
+def _keep_all(topics: list[Topic], folder: Path) -> None:
+    for topic in topics:
+        keep(topic, file_of(topic, folder))

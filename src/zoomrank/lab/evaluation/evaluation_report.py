@@ -18,7 +18,7 @@ from zoomrank.lab.competitors import OURS, PUBLISHED, RIVAL
 from zoomrank.lab.curves import Results, estimate
 from zoomrank.lab.evaluation.given_rankings import CHANCE, DIVERSIFIED, GIVEN, POPULARITY, TRADEOFF
 from zoomrank.lab.evaluation.topic_shares import experiment_of, learning_curves, marks, shares, topics_in
-from zoomrank.lab.evaluation.topics import kept_world_of
+from zoomrank.lab.kept_worlds import kept_world_of
 from zoomrank.lab.reports.drawing import (
     BLACK,
     BLUE,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.evaluation.topics import kept_users
+from zoomrank.lab.kept_worlds import kept_users
 from zoomrank.lab.recipes import Recipe, recipe
 from zoomrank.numbers import Array, rounded_for_ties
 from zoomrank.rankers import FixedRanking

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoomrank.errors import CatalogueError, ParameterError, SlotsError
+from zoomrank.errors import CatalogueError, ParameterError
 from zoomrank.lab.catalogue import RANKERS
 from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED, RIVAL
 from zoomrank.lab.evaluation import KIND
 from zoomrank.lab.evaluation.given_rankings import GIVEN, given_rankings
 from zoomrank.lab.evaluation.topic_shares import experiment_of
-from zoomrank.lab.evaluation.topics import Topic, file_of, keep, kept_tree, kept_users
+from zoomrank.lab.kept_worlds import Topic, file_of, keep, kept_tree, kept_users, require_slots
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.runners import Local
@@ -99,11 +99,7 @@ def settings(
     learning = {name.replace(":", "."): _ranker(name) for name in rankers if name not in GIVEN}
     runs = []
     for topic in topics:
-        if slots > len(topic.tree):
-            raise SlotsError(
-                f"The topic {topic.name!r} has {len(topic.tree)} candidate documents, too few for {slots} slots: "
-                "leave it out, or ask for fewer slots."
-            )
+        require_slots(topic, slots)
         # Topics are independent of each other only if their visitors come from streams of their own.
         own = seed + zlib.crc32(topic.name.encode())
         experiment = _experiment(topic, str(file_of(topic, path)), learning, slots, visits)

@@ -21,14 +21,14 @@ from zoomrank.lab.measures import (
     bootstrap,
     collected,
     collected_so_far,
-    lead_over_best,
     ratio_of_medians,
     settled,
 )
 from zoomrank.lab.reports.drawing import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.reports.page_text import table
 from zoomrank.lab.studies.blind_search import chance_to_miss
-from zoomrank.lab.studies.families import FAMILIES, Family
+from zoomrank.lab.studies.families import SLOTS, Family
+from zoomrank.lab.studies.leads import leads, leads_table, summary
 from zoomrank.lab.studies.questions import ABLATED_INSTANCES, ABLATIONS
 from zoomrank.numbers import Array
 
@@ -42,25 +42,35 @@ def efficiency_sections(folder: Path, command: str, results: Results, families: 
     if not there:
         raise ResultsError(f"{folder} has no family in which all competitors have run: nothing to report yet.")
     _draw(there, results, folder / "figures")
-    taxonomy = "" if there[-1] in FAMILIES else " --taxonomy FILE"
     yield "# How many impressions rankers need"
     yield (
-        f"Made by `{command}{taxonomy}`. Clicks are simulated, and counted as shares of what the greedy "
+        f"Made by `{command}`. Clicks are simulated, and counted as shares of what the greedy "
         "optimum, with full information, collects in as many visits. All rankers of an instance meet the same "
         "visitors. Intervals are 95 %, by resampling instances. Parameters are the same in all families and were "
-        "chosen on other instances by `zoomrank study tuning`."
+        "chosen on other instances by `zoomrank study tuning`. Rankings have "
+        f"{SLOTS} slots unless a family says otherwise.{_twice(there)}"
     )
     yield "![Clicks as a share of greedy's, by family](figures/figure-efficiency.png)"
     yield f"## Clicks collected by {', '.join(f'{mark:,}' for mark in MARKS)} visits"
     yield _shares(results, there)
     yield "## ZoomRank against the best of the others, in pairs"
-    yield _leads(results, there)
+    found = leads(results, there)
+    yield leads_table(found)
+    yield summary(found)
     yield f"## Visits until the ranking shown is worth {SUSTAINED:.0%} of greedy for good"
     yield _settling(results, there)
     yield "## The worst instance, and what can be found at all"
     yield _worst(results, [family for family in there if family.perfect])
     yield "## With and without its ingredients"
     yield _ablations(results, there)
+
+
+def _twice(families: Sequence[Family]) -> str:
+    """Which families have more instances than others."""
+    needles = [family.title for family in families if family.needles]
+    if not needles:
+        return ""
+    return f" Families whose instances differ so much that they take twice as many: {'; '.join(needles)}."
 
 
 def _name(family: Family) -> str:
@@ -76,17 +86,6 @@ def _shares(results: Results, families: Sequence[Family]) -> str:
             worst = float((mine.rate(0.8) / greedy.expected[:, 0]).min())
             rows.append((family.title if curve == OURS else "", curve, *shares, f"{worst:.2f}"))
     return table(("family", "ranker", *(f"by {mark:,}" for mark in MARKS), "worst instance, last fifth"), rows)
-
-
-def _leads(results: Results, families: Sequence[Family]) -> str:
-    others = [curve for curve in COMPETITORS if curve != OURS]
-    rows = []
-    for family in families:
-        for mark in MARKS:
-            name, lead = lead_over_best(results, _name(family), OURS, others, mark)
-            verdict = "ahead" if lead.low > 0 else "**behind**" if lead.high < 0 else "level"
-            rows.append((family.title if mark == MARKS[0] else "", f"{mark:,}", name, str(lead), verdict))
-    return table(("family", "by visit", "best of the others", "lead of ZoomRank", ""), rows)
 
 
 def _settling(results: Results, families: Sequence[Family]) -> str:
@@ -161,14 +160,14 @@ def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
     columns = 4
     lines = -(-len(families) // columns)
     with mpl.rc_context(STYLE):
-        drawing = Drawing(figsize=(9.5, 1.9 * lines + 0.3), layout="constrained")
+        drawing = Drawing(figsize=(8.0, 1.65 * lines + 0.7), layout="constrained")
         grid = drawing.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         handles = {}
         for axes, family in zip(grid.flat, families, strict=False):
             for colour, curve in zip(_COLOURS, COMPETITORS, strict=True):
                 mine, greedy = results.together(_name(family), curve, GREEDY)
-                share, thick = collected_so_far(mine, greedy), 1.6 if curve == OURS else 1.0
-                (handles[curve],) = axes.plot(mine.visits, share, color=colour, linewidth=thick)
+                look = {"linewidth": 1.6, "zorder": 3} if curve == OURS else {"linewidth": 1.0}  # ours over the others
+                (handles[curve],) = axes.plot(mine.visits, collected_so_far(mine, greedy), color=colour, **look)
             axes.set_title(textwrap.fill(family.title, 30), loc="left", fontsize=7)
             axes.set_xscale("log")
             axes.set_xlim(left=100)
@@ -177,5 +176,5 @@ def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
             axes.set_visible(False)
         drawing.supxlabel("visits", fontsize=8)
         drawing.supylabel("clicks so far, as a share of greedy's", fontsize=8)
-        drawing.legend(list(handles.values()), list(handles), loc="outside right upper")
+        drawing.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=5)
         save(drawing, folder, "efficiency")

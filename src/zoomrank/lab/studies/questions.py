@@ -8,7 +8,7 @@ Convergence: whether ZoomRank gets to greedy in the long run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.competitors import COMPETITORS, OURS
@@ -36,6 +36,7 @@ ABLATIONS: Mapping[str, Recipe] = {
     },
 }
 ABLATED_INSTANCES = 10  # means over all families need no more
+EFFICIENCY_SEED = 4242  # instances of another, 2013, were looked at while ZoomRank was made
 
 # What each ranker is tried with; those of COMPETITORS are the best of these.
 TUNING_SEED = 1
@@ -70,39 +71,47 @@ def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visit
         title=family.title,
         tree=family.tree,
         users=family.users,
-        slots=5,
+        slots=family.slots,
         visits=visits,
         curves=(*curves, _GREEDILY),
     )
 
 
+def _runs(one: Experiment, family: Family, instances: int, visits: int | None, seed: int) -> list[Setting]:
+    """The runs of an experiment, each in the world that its family has for the instance."""
+    runs = one.settings(instances=family.instances(instances), visits=visits, seed=seed)
+    worlds = (family.world(run.instance) for run in runs)
+    return [replace(run, tree=tree, users=users) for run, (tree, users) in zip(runs, worlds, strict=True)]
+
+
 def _efficiency(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
-    runs = [
-        run for family in families for run in experiment(family).settings(instances=instances, visits=visits, seed=seed)
-    ]
+    runs = [run for family in families for run in _runs(experiment(family), family, instances, visits, seed)]
     return [run for run in runs if run.curve not in ABLATIONS or run.instance < ABLATED_INSTANCES]
 
 
 def _tuning(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
-    tried = (_experiment("tuning", family, CANDIDATES, VISITS) for family in families)
-    return [run for one in tried for run in one.settings(instances=instances, visits=visits, seed=seed)]
+    tried = ((_experiment("tuning", family, CANDIDATES, VISITS), family) for family in families)
+    return [run for one, family in tried for run in _runs(one, family, instances, visits, seed)]
 
 
-def _long(name: str, title: str, tree: Recipe, users: Recipe) -> Experiment:
+def _long(name: str, title: str, tree: Recipe, users: Recipe, slots: int = 2) -> Experiment:
     return Experiment(
         name=f"convergence-{name}",
         title=title,
         tree=tree,
         users=users,
-        slots=2,
+        slots=slots,
         visits=3_000_000,
         curves=(Curve(OURS, COMPETITORS[OURS]), _GREEDILY),
     )
 
 
 _SMALL_TREE = recipe("exponential", depth=7)
-CONVERGENCE = (  # the small worlds of the paper
-    _long("small", "two peaks, 128 documents, one network", _SMALL_TREE, recipe("two-peaks")),
+_SMALL = ("two peaks, 128 documents, one network", _SMALL_TREE, recipe("two-peaks"))
+CONVERGENCE = (  # the small worlds of the paper, and shorter and longer rankings in the first of them
+    _long("small-1", *_SMALL, 1),
+    _long("small", *_SMALL),
+    *(_long(f"small-{slots}", *_SMALL, slots) for slots in (5, 10)),
     _long(
         "small-mixture",
         "two peaks, 128 documents, each visitor belongs to a peak",
@@ -139,7 +148,7 @@ class Study:
 
 
 STUDIES: Mapping[str, Study] = {
-    "efficiency": Study("how many impressions ZoomRank and its competitors need", 30, SEED, _efficiency),
+    "efficiency": Study("how many impressions ZoomRank and its competitors need", 30, EFFICIENCY_SEED, _efficiency),
     "tuning": Study("which parameters are best over all families", 4, TUNING_SEED, _tuning),
     "convergence": Study("whether ZoomRank gets to greedy in 3 million visits", 4, SEED, _convergence),
 }

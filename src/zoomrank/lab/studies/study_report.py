@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -15,22 +16,40 @@ from zoomrank.lab.measures import MARKS, collected
 from zoomrank.lab.reports.page_text import made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.studies.efficiency_report import efficiency_sections
-from zoomrank.lab.studies.families import FAMILIES, Family
+from zoomrank.lab.studies.families import Family, families_of
 from zoomrank.lab.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
 
 
-def write_study_report(folder: ResultsFolder, families: Sequence[Family] = FAMILIES) -> Path:
+def write_study_report(folder: ResultsFolder) -> Path:
     """Draw and write everything; returns where the page is."""
     study = folder.manifest["study"]
     sections = {"efficiency": efficiency_sections, "tuning": _tuning, "convergence": _convergence}[study]
-    paragraphs = sections(folder.path, _command(folder), Results(folder.rows()), families)
-    made = ("## Made with", made_with(folder))
+    paragraphs = sections(folder.path, _command(folder), Results(folder.rows()), families_of(folder.manifest))
+    made = (*_notes(folder), "## Made with", made_with(folder))
     return write_page(folder.path, f"zoomrank: {STUDIES[study].title}", (*paragraphs, *made))
 
 
 def _command(folder: ResultsFolder) -> str:
+    """What was asked for, to be asked for again; folders are left out, being one's own."""
     manifest = folder.manifest
-    return f"zoomrank study {manifest['study']} --instances {manifest['instances']} --seed {manifest['seed']}"
+    words = ["zoomrank", "study", manifest["study"], "--instances", manifest["instances"], "--seed", manifest["seed"]]
+    words += ["--visits", manifest["visits"]] if manifest["visits"] else []
+    words += ["--taxonomy", PurePath(manifest["taxonomy"]).name] if manifest.get("taxonomy") else []
+    words += manifest["judged"]["options"] if manifest.get("judged") else []
+    return shlex.join(map(str, words))
+
+
+def _notes(folder: ResultsFolder) -> Iterable[str]:
+    """What a reader has to know about judged documents."""
+    if folder.manifest.get("judged"):
+        judged = folder.manifest["judged"]
+        yield "## Judged documents"
+        yield (
+            f"Of {judged['documents']} there are {len(judged['topics'])} topics; instances take turns on them. Which "
+            "documents are relevant to which kind of visitor was judged by people; clicks are simulated from that. "
+            "Topics cannot be drawn anew: tuning and the comparison meet the same first ones, with other visitors."
+            + "".join(f" {note}" for note in judged["notes"])
+        )
 
 
 def _tuning(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:
@@ -52,6 +71,7 @@ def _tuning(folder: Path, command: str, results: Results, families: Sequence[Fam
         f"{len(there)} families. The instances are not those of the comparison. A ranker is used with the parameters "
         "whose mean over all three marks is highest; ZoomRank with its defaults, which were chosen before."
     )
+    yield f"The families: {'; '.join(family.title for family in there)}."
     yield table(("candidate", *(f"by {mark:,}" for mark in MARKS), "mean", ""), rows)
 
 
@@ -64,9 +84,9 @@ def _convergence(folder: Path, command: str, results: Results, families: Sequenc
                 mine.rate(start, end) / greedy.expected[:, 0] for start, end in ((0, 0.01), (0.01, 0.1), (0.9, 1))
             )
             shown = mine.expected[:, -1] / greedy.expected[:, 0]
-            rows.append((one.title, *(f"{share.mean():.4f}" for share in shares), f"{shown.min():.4f}"))
+            rows.append((one.title, str(one.slots), *(f"{share.mean():.4f}" for share in shares), f"{shown.min():.4f}"))
     if not rows:
         raise ResultsError(f"{folder} has no rows of this study: nothing to report yet.")
     yield "# Whether ZoomRank gets to greedy in the long run"
     yield f"Made by `{command}`. Shares of greedy's satisfied visitors."
-    yield table(("experiment", "first 1 %", "to 10 %", "last tenth", "last ranking, worst instance"), rows)
+    yield table(("experiment", "slots", "first 1 %", "to 10 %", "last tenth", "last ranking, worst instance"), rows)

@@ -1,26 +1,27 @@
-"""The worlds of an evaluation, one per topic, and how they are kept: as files beside the rows.
+"""Worlds that come from files of one's own, and how they are kept: as files beside the rows.
 
-A topic is a tree of candidate documents and a table of who finds which of them relevant. A setting names its world's
-file, which has a fingerprint of its content in its name, so runs can be carried out by any process, and rows of other
-data are never taken for these.
+A topic is a tree of candidate documents and a table of who finds which of them relevant; a taxonomy is kept as it came.
+The file of a world has a fingerprint of its content in its name, so rows of other data are never taken for these. A
+setting may name it as seen from the folder of results, `worlds/…`, wherever that is; `located` says where it is now, so
+that runs can be carried out by any process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
-from zoomrank.errors import ParameterError, ResultsError
+from zoomrank.errors import ParameterError, ResultsError, SlotsError, TaxonomyError
 from zoomrank.files import whole_file
-from zoomrank.lab.recipes import Setting
+from zoomrank.lab.recipes import Recipe, Setting
 from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree
 from zoomrank.spaces.trees.shape import shape_from_breadth_first
 from zoomrank.users import RelevanceTable
@@ -35,6 +36,31 @@ class Topic:
     name: str
     tree: DocumentTree
     users: RelevanceTable
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """A file with a path such as "Animals > Birds" in each line, as it was read."""
+
+    name: str
+    content: bytes
+
+
+def read_taxonomy(path: Path) -> Taxonomy:
+    """Read a taxonomy, to be kept."""
+    try:
+        return Taxonomy(path.name, path.read_bytes())
+    except OSError as error:
+        raise TaxonomyError(f"The taxonomy {path} cannot be read: {error}.") from error
+
+
+def require_slots(topic: Topic, slots: int) -> None:
+    """Refuse a topic that has fewer candidates than a ranking has slots."""
+    if slots > len(topic.tree):
+        raise SlotsError(
+            f"The topic {topic.name!r} has {len(topic.tree)} candidate documents, too few for {slots} slots: "
+            "leave it out, or ask for fewer slots."
+        )
 
 
 def keep(topic: Topic, path: Path) -> None:
@@ -54,6 +80,21 @@ def keep(topic: Topic, path: Path) -> None:
             columns=state.relevant,
             weights=topic.users.weights,
         )
+
+
+def keep_taxonomy(taxonomy: Taxonomy, path: Path) -> None:
+    """Write the file of a taxonomy, unless it is there."""
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        file.write(taxonomy.content)
+
+
+def file_of_taxonomy(taxonomy: Taxonomy) -> str:
+    """Where a taxonomy is kept, as seen from the folder of results; it has its own name in a folder of its own."""
+    digest = hashlib.sha256(taxonomy.content).hexdigest()[:12]
+    return str(PurePosixPath(_WORLDS, digest, taxonomy.name))
 
 
 def file_of(topic: Topic, folder: str | Path) -> Path:
@@ -83,7 +124,7 @@ def kept_world(file: str) -> tuple[DocumentTree, RelevanceTable]:
             tree = DocumentTree(shape, kept["width"], DocumentIds(len(ids), ids))
             starts, columns, weights = kept["starts"], kept["columns"], kept["weights"]
     except (OSError, KeyError, ValueError) as error:
-        raise ResultsError(f"The world {file} cannot be read: {error}. Evaluate again in another folder.") from error
+        raise ResultsError(f"The world {file} cannot be read: {error}. Run it again in another folder.") from error
     rows = [tree.documents.at(columns[start:end]) for start, end in pairwise(starts)]
     return tree, RelevanceTable(tree, rows, weights)
 
@@ -101,3 +142,16 @@ def kept_users(tree: DocumentTree, seed: Any = None, *, file: str) -> RelevanceT
 def kept_world_of(setting: Setting, folder: Path) -> tuple[DocumentTree, RelevanceTable]:
     """The world of a run, from the folder that the rows are in now."""
     return kept_world(str(folder / _WORLDS / Path(setting.tree.given["file"]).name))
+
+
+def located(setting: Setting, folder: Path) -> Setting:
+    """The same run for whoever carries it out: the files of its world are named by where the folder is now."""
+    return replace(setting, tree=_located(setting.tree, folder), users=_located(setting.users, folder))
+
+
+def _located(what: Recipe, folder: Path) -> Recipe:
+    file = what.given.get("file")
+    if not isinstance(file, str) or not file.startswith(f"{_WORLDS}/"):
+        return what
+    there = str(folder.resolve() / file)
+    return replace(what, parameters=tuple((name, there if name == "file" else v) for name, v in what.parameters))
