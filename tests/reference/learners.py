@@ -447,23 +447,25 @@ class PathZooming(Visits):
         self,
         tree: Tree,
         slots: int,
-        confidence: float = 0.35,
+        confidence: float = 0.25,
         growth: float = 1.0,
         optimism: float = 0.125,
         borrow: float = 30.0,
         prior: float = 4.0,
+        margin: float = 0.1,
         correlated: bool = True,
         patience: int = 1,
         exchange: bool = True,
     ) -> None:
         super().__init__(tree, slots, patience)
-        self.prior, self.exchanging = prior, exchange
+        self.prior, self.margin, self.exchanging = prior, margin, exchange
         self.exchanges = 0
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
         nodes = range(len(tree.parent))
         self.known = {(u, i): math.inf for u in nodes for i in range(slots)}  # I(u), when last looked at
         self.mean = dict.fromkeys(self.known, -1.0)  # of a single document, when last looked at
+        self.want = dict.fromkeys(self.known, 0.0)  # of visits, as passed down to the children
         self.due = dict.fromkeys(nodes, 0)
 
     def evidence(self, u: int, i: int) -> tuple[float, float]:
@@ -498,23 +500,43 @@ class PathZooming(Visits):
         a = c / plays
         return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a))
 
+    def in_want(self, u: int, i: int) -> float:
+        """How much it is in want of visits, by itself and with its parent."""
+        plays, _ = self.believed(u, i)
+        if plays < 1:
+            return 0.0
+        parent = self.tree.parent[u] if u else 0
+        around, _ = self.evidence(parent, i)
+        part = self.log(len(self.tree.below(parent))) - self.log(len(self.tree.below(u))) - math.log(2)
+        shared = max(0.0, self.want[parent, i] - math.log(2)) if u else 0.0
+        return max(0.0, self.log(around) - self.log(plays) - part + shared)
+
     def index(self, u: int, i: int) -> float:
         plays, clicks = self.believed(u, i)
         if plays < 1:
             return math.inf
-        parent = self.tree.parent[u] if u else 0
-        around, _ = self.evidence(parent, i)
-        part = self.log(len(self.tree.below(parent))) - self.log(len(self.tree.below(u))) - math.log(2)
-        c = self.confidence * ((i + 1) / self.slots)
-        c *= 1 + self.growth * max(0.0, self.log(around) - self.log(plays) - part)
-        return self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u]
+        c = self.confidence * ((i + 1) / self.slots) * (1 + self.growth * self.in_want(u, i))
+        return (1 - self.margin) * (self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u])
 
-    def look_again(self, u: int) -> None:
-        for i in range(self.slots):
-            self.known[u, i] = float(np.float32(self.index(u, i)))
-            plays, clicks = self.believed(u, i)
-            if not self.tree.children[u]:
-                self.mean[u, i] = float(np.float32(clicks / plays)) if plays >= 1 else -1.0
+    def look_again(self, u: int, i: int) -> None:
+        self.known[u, i] = float(np.float32(self.index(u, i)))
+        plays, clicks = self.believed(u, i)
+        if not self.tree.children[u]:
+            self.mean[u, i] = float(np.float32(clicks / plays)) if plays >= 1 else -1.0
+
+    def pass_down(self, u: int, i: int) -> None:
+        """All within a subtree share its want."""
+        self.want[u, i] = float(np.float32(self.in_want(u, i)))
+        for child in self.children(u):
+            self.look_again(child, i)
+            self.pass_down(child, i)
+
+    def look_below(self, u: int, i: int) -> None:
+        for child in self.children(u):
+            self.look_again(child, i)
+            want, passed = self.in_want(child, i), self.want[child, i]
+            if abs(want - passed) >= 1 and max(want, passed) > math.log(2):
+                self.pass_down(child, i)
 
     def cap(self, u: int, above: list[int]) -> float:
         if not above or not self.correlated:
@@ -547,9 +569,10 @@ class PathZooming(Visits):
         for u in self.visit(i, pick, reward):  # from the smallest up
             if self.total(u) >= self.due[u]:
                 self.due[u] = self.total(u) + self.total(u) // 8 + 1
-                for child in self.children(u):
-                    self.look_again(child)
-                self.look_again(u)
+                for slot in range(self.slots):
+                    self.look_again(u, slot)
+                    self.want[u, slot] = float(np.float32(self.in_want(u, slot)))
+                    self.look_below(u, slot)
 
     def exchange(self, shown: list[int], picks: list[int], nodes: list[int]) -> None:
         """A document that does well below one that is like it takes the other's place."""
@@ -565,7 +588,7 @@ class PathZooming(Visits):
                     self.n[y, high] < self.n[y, low]
                     and self.upper(self.r[y, high] / self.n[y, high], self.n[y, high], 1.0) > p
                 )
-                if alike and q * (1 - p) > 0.1 * p and open_yet:
+                if alike and q * (1 - p) > self.margin * p and open_yet:
                     self.exchanges += 1
                     for row in (shown, picks, nodes):
                         row[low], row[high] = row[high], row[low]

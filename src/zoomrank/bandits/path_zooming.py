@@ -16,11 +16,14 @@ Why it needs so few visits:
 5. *The correlation rule* of RankCorrZoom, as it is, for records and hopes alike.
 6. *Children take after their parents.* A subtree starts as if it had had `prior` visits that went as those of its
    parent did. So an unseen child is tried soon where things go well, late where they do not.
-7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · log(2sN / n))` in the i-th of k slots
-   (from 0), with N the visits of the parent and s the share of its documents that this subtree has: what bad luck made
-   look poor is looked at again as its siblings are visited more and more, and a small subtree is not in want of visits
-   before it has had less than its share. The factor (i + 1)/k is for exploring at the bottom, where that costs least.
-8. *Order is free.* A visitor is satisfied by a set of documents. So a document that does well below one that is like it
+7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · want)` in the i-th of k slots (from
+   0). A subtree is in want of `log(2sN / n)` visits, with N those of its parent and s the share of its documents that
+   this subtree has; so what bad luck made look poor is looked at again as its siblings are visited more and more. All
+   within a subtree share its want beyond `log 2`. The factor (i + 1)/k is for exploring at the bottom, where that costs
+   least.
+8. *A hope must be worth a trial.* What may be hoped for counts less a `margin`: among documents that are as good as
+   each other, a slot stays with the one that it has, and slots below learn what to add to that.
+9. *Order is free.* A visitor is satisfied by a set of documents. So a document that does well below one that is like it
    is tried in the other's place.
 
 `state/path_bounds.py` keeps records and bounds up to date, `walks/path_walk.py` chooses by them, `walks/exchange.py`
@@ -46,7 +49,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
 
-CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR = 0.35, 1.0, 0.125, 30.0, 4.0  # see docs/zoomrank.md
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # see docs/zoomrank.md
 LONGEST_PATIENCE = 15  # visits without a click before a subtree's children are told apart, in a large collection
 
 
@@ -58,6 +61,7 @@ class PathParameters(NamedTuple):
     optimism: float
     borrow: float
     prior: float
+    margin: float
     correlated: bool
     exchange: bool
 
@@ -90,14 +94,16 @@ class PathZooming(VisitCounting):
         How wide bounds are: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. So much in the last slot; slot i of k,
         from 0, has (i + 1)/k of it.
     growth : float
-        How much wider they get for a subtree that is visited less than its siblings: c is multiplied by
-        `1 + growth · log(2sN / n)`.
+        How much wider they get for a subtree that is visited less than its siblings, and for all within it: c is
+        multiplied by `1 + growth · want`.
     optimism : float
         The share of a subtree's width that is added to its bound.
     borrow : float
         For how many visits at most the other slots' count.
     prior : float
         As if a subtree had begun with so many visits that went as those of its parent did.
+    margin : float
+        How much better than the best record something must promise to be, as a share, to be tried; below 1.
     correlated : bool
         Whether bounds are capped by how far documents are from those shown above (the correlation rule).
     patience : int or None
@@ -135,6 +141,7 @@ class PathZooming(VisitCounting):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
+        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
         exchange: bool = True,
@@ -146,13 +153,17 @@ class PathZooming(VisitCounting):
         self.patience = whole_number(patience, "patience")
         if not 1 <= self.patience < 2**31:
             raise ParameterError(f"patience must be 1 or more, not {patience}.")
-        numbers = confidence, growth, optimism, borrow, prior
+        numbers = confidence, growth, optimism, borrow, prior, margin
         for name, value in zip(PathParameters._fields, numbers, strict=False):
             if not 0 <= value < np.inf or (name == "confidence" and value == 0):
                 raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
+        if margin >= 1:
+            raise ParameterError(f"margin must be a share, below 1, not {margin}.")
         self.correlated = bool(correlated)
-        confidence, growth, optimism, borrow, prior = map(float, numbers)
-        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, self.correlated, bool(exchange))
+        confidence, growth, optimism, borrow, prior, margin = map(float, numbers)
+        self.parameters = PathParameters(
+            confidence, growth, optimism, borrow, prior, margin, self.correlated, bool(exchange)
+        )
         self._scratches: dict[int, tuple[Any, ...]] = {}
 
     @property
@@ -171,7 +182,7 @@ class PathZooming(VisitCounting):
         if slots not in self._scratches:
             widest = widest_of(self.tree)
             context = fresh_context_scratch(self.tree, slots, widest)
-            room = max(len(context.stack_entry), (self.tree.depth + 1) * widest + 1)
+            room = max(len(context.stack_entry), (self.tree.depth + 1) * (widest + 1) + 1)
             stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}
             self._scratches[slots] = (*context._replace(**stack), *fresh_path_scratch(room))
         return self._scratches[slots]
@@ -179,7 +190,7 @@ class PathZooming(VisitCounting):
     def carry_over(self, state: Any, grown: Any, origin: Array) -> None:
         """The same records and bounds. Of new documents anything may be hoped: they are soon tried where they are."""
         known = np.flatnonzero(origin >= 0)
-        for name in ("worth", "record", "due"):
+        for name in ("worth", "record", "want", "due"):
             getattr(grown, name)[known] = getattr(state, name)[origin[known]]
         rebound_all(grown)
 

@@ -5,6 +5,10 @@ is what witnesses allow to hope for. A subtree is worth the better of the two, a
 
 After feedback only counts along the root paths of the examined documents change. Bounds are computed again where
 visits have grown by an eighth: at first at every visit, later rarely.
+
+A subtree that has had less than its share of visits is in want of some, and all within it share its want: how much is
+passed down. Otherwise a few misfortunes would be final, since documents that look poor beside equally poor neighbours
+would wait for each other while everybody goes elsewhere.
 """
 
 from __future__ import annotations
@@ -14,12 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.state.visited import with_room
-from zoomrank.compiled import Scalar, compiled, inlined
+from zoomrank.compiled import Scalar, compiled, inlined, separate
 from zoomrank.numbers import Array
 
 TABLE = 4096  # logarithms that are looked up
 LOG_2 = float(np.log(2.0))
 NO_RECORD = -1.0  # of a subtree in which no single document is known: less than any mean
+NEWS = 1.0  # how much the want of a subtree has to change before all within it is looked at again
 
 
 class PathBounds(NamedTuple):
@@ -29,6 +34,7 @@ class PathBounds(NamedTuple):
     record: Array  # [entry, slot]: M(u), the best mean of a single document below it; NO_RECORD if there is none
     bound: Array  # [entry, slot]: H(u), what may be hoped of its best document
     favourite: Array  # [entry, slot]: the child with the best record if u is settled, else the best bound; 0 if several
+    want: Array  # [entry, slot]: of visits, as it was when its children were last looked at
     due: Array  # [entry]: the visits at which its children's bounds are computed again
 
 
@@ -36,13 +42,14 @@ def fresh_bounds(room: int, slots: int) -> PathBounds:
     """Anything may be hoped of what was never seen."""
     hopes = np.full((room, slots), np.inf, np.float32)
     record, favourite = np.full(hopes.shape, NO_RECORD, np.float32), np.zeros(hopes.shape, np.uint32)
-    return PathBounds(hopes, record, hopes.copy(), favourite, np.zeros(room, np.uint32))
+    want = np.zeros(hopes.shape, np.float32)
+    return PathBounds(hopes, record, hopes.copy(), favourite, want, np.zeros(room, np.uint32))
 
 
 def more_bounds(state: Any, room: int) -> dict[str, Array]:
     """The same bounds with room for more entries, of which anything may be hoped."""
     hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
-    others = {name: with_room(getattr(state, name), room) for name in ("favourite", "due")}
+    others = {name: with_room(getattr(state, name), room) for name in ("favourite", "want", "due")}
     return {**hopes, **others, "record": with_room(state.record, room, NO_RECORD)}
 
 
@@ -94,31 +101,40 @@ def _boldness(state: Any, slot: Scalar) -> Scalar:
 
 
 @inlined
+def _want(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar) -> Scalar:
+    """How much a subtree is in want of visits: the logarithm of twice its share of its parent's visits over its own,
+    and what its parent is in want of beyond its share.
+    """
+    node, above = state.node[np.uint64(entry)], np.uint64(state.up[np.uint64(entry)])
+    part = _logarithm(state, _documents(state, state.node[above])) - _logarithm(state, _documents(state, node)) - LOG_2
+    want = _logarithm(state, around) - _logarithm(state, plays) - part
+    if entry != 0:
+        want += max(0.0, np.float64(state.want[above, np.uint64(slot)]) - LOG_2)
+    return max(0.0, want)
+
+
+@inlined
 def _look_again(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> Scalar:
-    """Compute I(u), a bound and a share of the width, from the visits that count and those of its parent, and the
-    record of a single document; says whether that is a new one.
+    """Compute I(u), a bound and a share of the width less a margin, from the visits that count and those of its parent,
+    and the record of a single document; returns how much it is in want of visits.
     """
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = evidence
     if at != 0:
         plays += state.prior
         clicks += state.prior * around[1] / max(around[0], 1.0)
-    bound, record = np.inf, NO_RECORD  # what only slots have shown that do not count is as good as unseen
+    bound, record, want = np.inf, NO_RECORD, 0.0  # what only slots have shown that do not count is as good as unseen
     if plays >= 1.0:
-        above = state.node[np.uint64(state.up[at])]
-        part = (
-            _logarithm(state, _documents(state, above)) - _logarithm(state, _documents(state, state.node[at])) - LOG_2
-        )
-        surplus = max(0.0, _logarithm(state, around[0]) - _logarithm(state, plays) - part)
+        want = _want(state, at, column, plays, around[0])
         record = clicks / plays
-        bound = upper_bound(record, plays, _boldness(state, slot) * (1.0 + state.growth * surplus))
-    state.worth[at, column] = bound + state.optimism * state.width[np.uint64(state.node[at])]
-    before = state.record[at, column]
+        bound = upper_bound(record, plays, _boldness(state, slot) * (1.0 + state.growth * want))
+    hope = bound + state.optimism * state.width[np.uint64(state.node[at])]
+    state.worth[at, column] = (1.0 - state.margin) * hope
     if state.fan[at] == 0:
         state.record[at, column] = record
-    return before != state.record[at, column]
+    return want
 
 
 @inlined
@@ -148,12 +164,41 @@ def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
 
 @inlined
 def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar]) -> None:
-    """Look again at the children of an entry."""
-    first = np.uint64(state.child[np.uint64(entry)])
+    """Look again at the children of an entry, and at all that is below those whose want is news."""
+    column, first = np.uint64(slot), np.uint64(state.child[np.uint64(entry)])
     if first != 0:
         for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
-            _look_again(state, child, slot, _evidence(state, child, slot), around)
-            _rebound(state, child, slot)
+            want = _look_again(state, child, slot, _evidence(state, child, slot), around)
+            passed = np.float64(state.want[child, column])
+            news = abs(want - passed) >= NEWS and max(want, passed) > LOG_2
+            if news:
+                state.want[child, column] = want
+            if news and state.child[child] != 0:
+                _pass_down(state, child, slot)
+            else:
+                _rebound(state, child, slot)
+
+
+@separate
+def _pass_down(state: Any, entry: Scalar, slot: Scalar) -> None:
+    """Look again at everything below an entry: on the way down what it is in want of, on the way up its bounds."""
+    column, size = np.uint64(slot), np.uint64(1)
+    state.search_entry[0] = entry
+    while size > 0:
+        size -= np.uint64(1)
+        at = np.uint64(abs(state.search_entry[size]))
+        first = np.uint64(state.child[at])
+        if state.search_entry[size] < 0 or first == 0:  # all below it is done
+            _rebound(state, at, slot)
+        else:
+            around = _evidence(state, at, slot)
+            state.search_entry[size] = -np.int64(at)
+            for child in range(first, first + np.uint64(state.fan[at])):
+                size += np.uint64(1)
+                want = _look_again(state, child, slot, _evidence(state, child, slot), around)
+                state.want[child, column] = want
+                state.search_entry[size] = np.int64(child)
+            size += np.uint64(1)
 
 
 @inlined
@@ -173,9 +218,11 @@ def rebound_path(state: Any, entry: Scalar) -> None:
             while going:
                 news = False
                 if waiting and state.total[at] >= state.due[at]:
-                    evidence = _evidence(state, at, slot)
+                    evidence, record = _evidence(state, at, slot), state.record[at, slot]
+                    want = _look_again(state, at, slot, evidence, _evidence(state, state.up[at], slot))
+                    state.want[at, slot] = want
+                    news = record != state.record[at, slot]
                     _look_below(state, at, slot, evidence)
-                    news = _look_again(state, at, slot, evidence, _evidence(state, state.up[at], slot))
                 waiting = waiting and at != last
                 changed = _rebound(state, at, slot)
                 going = at != 0 and (waiting or news or changed)

@@ -17,7 +17,6 @@ from zoomrank.compiled import Scalar, inlined
 from zoomrank.numbers import Array
 
 FAMILIAR = 8  # visits in its own slot before a document is tried elsewhere: fewer say nothing of what it earns there
-NOTEWORTHY = 0.1  # the share of the upper document's clicks that it has to add to them: less is not worth a trial
 TRIAL = 1.0  # the c of its bound in the high slot: wider than while choosing, since a trial costs nothing
 
 
@@ -47,7 +46,7 @@ def _may_be_better(state: Any, document: Scalar, low: Scalar, high: Scalar, reco
     """Whether a document adds enough in its slot, and may yet have a better record in the slot above."""
     here, there = np.float64(state.plays[document, low]), np.float64(state.plays[document, high])
     added = np.float64(state.clicks[document, low]) / here
-    promising = added * (1.0 - record) > NOTEWORTHY * record
+    promising = added * (1.0 - record) > state.margin * record
     if promising and there > 0.0:
         mean = np.float64(state.clicks[document, high]) / there
         promising = there < here and upper_bound(mean, there, TRIAL) > record

@@ -17,12 +17,21 @@ from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recip
 from zoomrank.lab.studies.families import FAMILIES, Family
 
 # ZoomRank without one of its ingredients; and a bare one, which counts along paths and believes witnesses, with one.
-_BARE = {"borrow": 0.0, "growth": 0.0, "optimism": 0.0, "prior": 0.0, "correlated": False, "exchange": False}
+_BARE = {
+    "borrow": 0.0,
+    "growth": 0.0,
+    "optimism": 0.0,
+    "prior": 0.0,
+    "margin": 0.0,
+    "correlated": False,
+    "exchange": False,
+}
 _ALONE = {
     "lending": "borrow",
     "growth": "growth",
     "optimism": "optimism",
     "prior": "prior",
+    "margin": "margin",
     "correlation": "correlated",
     "exchange": "exchange",
 }
@@ -44,7 +53,7 @@ CANDIDATES: Mapping[str, Recipe] = {
     str(candidate): candidate
     for candidate in (
         recipe("ZoomRank"),
-        *(recipe("ZoomRank", confidence=value) for value in (0.25, 1.0)),
+        *(recipe("ZoomRank", confidence=value) for value in (0.15, 0.4)),
         *(recipe("ZoomRank", optimism=value) for value in (0.25, 0.06)),
         *(recipe("RankCorrZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),
         *(recipe("RankZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zoomrank.bandits import PathZooming
-from zoomrank.bandits.path_zooming import BORROW, CONFIDENCE, GROWTH, OPTIMISM, PRIOR
+from zoomrank.bandits.path_zooming import BORROW, CONFIDENCE, GROWTH, MARGIN, OPTIMISM, PRIOR
 from zoomrank.numbers import Seed
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
@@ -20,17 +20,19 @@ class ZoomRank(Ranked):
     slots : int
         How many documents a ranking has, from 1 to 60.
     confidence : float
-        How wide bounds on the chance of a click are, in the last slot; above 0. Less is bolder. Slots above have their
-        share of it: a visit to the top is too dear for trying things.
+        How wide bounds on the chance of a click are, in the last slot; above 0. The more, the more is tried. Slots
+        above have their share of it: a visit to the top is too dear for trying things.
     growth : float
-        How much wider they get for a subtree that is visited less than its siblings. 0 or more; 0 may lock out for ever
-        what bad luck made look poor.
+        How much wider they get for a subtree that is visited less than its siblings, and for all within it. 0 or more;
+        0 may lock out for ever what bad luck made look poor.
     optimism : float
         The share of a subtree's width that is added to its bound; 0 or more.
     borrow : float
         For how many visits at most what other slots saw counts in a slot; 0 or more.
     prior : float
         As if a subtree had begun with so many visits that went as those of its parent did; 0 or more.
+    margin : float
+        How much better than the best record something must promise to be, as a share, to be tried; from 0 to below 1.
     correlated : bool
         Whether bounds are capped by how far documents are from those shown above (the correlation rule).
     patience : int or None
@@ -73,6 +75,7 @@ class ZoomRank(Ranked):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
+        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
         exchange: bool = True,
@@ -86,6 +89,7 @@ class ZoomRank(Ranked):
             optimism=optimism,
             borrow=borrow,
             prior=prior,
+            margin=margin,
             correlated=correlated,
             patience=patience,
             exchange=exchange,
