@@ -70,19 +70,21 @@ def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, thresho
 
 
 @inlined
-def _best_of(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
-    """What was seen below an entry that holds no document of S, or else what may be hoped for there: exactly, unless it
-    is below the threshold.
+def _best_of(
+    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar, some: Scalar
+) -> Scalar:
+    """What was seen below an entry that holds no document of S, or else what may be hoped for there: exactly, unless
+    only some documents are eligible and it is below the threshold.
     """
     at, column = np.uint64(entry), np.uint64(slot)
     value = min(cap, state.record[at, column] if seen else state.bound[at, column])
-    if len(state.eligible) > 0 and value >= threshold:
+    if some and value >= threshold:
         value = _best_eligible(state, slot, entry, cap, threshold, seen)
     return value
 
 
 @inlined
-def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar) -> Scalar:
+def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, some: Scalar) -> Scalar:
     """Walk down as long as one child is better than all others and the cap does not matter.
 
     A record may lead to a subtree that is not settled, and there to another document than its own. If its own may not
@@ -95,14 +97,14 @@ def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar)
         if going:
             settled = state.record[at, column] >= state.bound[at, column]
             value = state.record[favourite, column] if settled else state.bound[favourite, column]
-            going = value <= cap and (settled or not by_record or len(state.eligible) == 0)
+            going = value <= cap and (settled or not by_record or not some)
             if going:
                 at, by_record = favourite, settled
     return at
 
 
 @inlined
-def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar) -> Scalar:
+def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar) -> Scalar:
     """Value the children of an entry by their records if the entry is settled, else by their bounds; returns the best.
 
     The entry is known to be worth so much: less is no help, and need not be known exactly.
@@ -110,20 +112,20 @@ def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known:
     at = np.uint64(entry)
     first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
     for step in range(fan):
-        state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False)
+        state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False, some)
         top = max(top, state.value[step])
     hope = min(top, state.worth[at, np.uint64(slot)])
-    record = _best_of(state, slot, at, cap, hope, True)
+    record = _best_of(state, slot, at, cap, hope, True, some)
     if record >= hope:
         top = record
         for step in range(fan):
-            state.value[step] = _best_of(state, slot, first + step, cap, record, True)
+            state.value[step] = _best_of(state, slot, first + step, cap, record, True, some)
     return top
 
 
 @inlined
-def walk_freely(
-    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, rng: np.random.Generator
+def _walk_freely(
+    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar, rng: np.random.Generator
 ) -> Scalar:
     """Walk down along the best, capped by one number, to an entry whose children are not told apart.
 
@@ -131,11 +133,11 @@ def walk_freely(
     """
     at = np.uint64(entry)
     while state.child[at] != 0:
-        ahead = _walk_along_favourites(state, slot, at, cap)
-        if len(state.eligible) == 0 or (state.child[ahead] == 0 and size_of(state, state.node[ahead]) > 0):
+        ahead = _walk_along_favourites(state, slot, at, cap, some)
+        if not some or (state.child[ahead] == 0 and size_of(state, state.node[ahead]) > 0):
             at = ahead
         if state.child[at] != 0:
-            known = _value_children(state, slot, at, cap, known)
+            known = _value_children(state, slot, at, cap, known, some)
             at = np.uint64(state.child[at]) + one_of_the_best(state.value, state.fan[at], known, rng)
     return np.int64(at)
 
@@ -163,7 +165,7 @@ def _depth_of_record(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mas
 
 @inlined
 def _reach(
-    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, found: Scalar, known: Scalar
+    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, found: Scalar, known: Scalar, some: Scalar
 ) -> Scalar:
     """Down to which depth a walk may come that has come to this entry on a path; less than its own if it has no reason
     to come here: nothing to hope for that is as good as what was found, nor a record, but for those of S, which lead
@@ -171,7 +173,7 @@ def _reach(
     """
     at, column = np.uint64(entry), np.uint64(slot)
     node, reach = np.uint64(state.node[at]), np.int64(-1)
-    if state.width[node] >= found and (len(state.eligible) == 0 or size_of(state, node) > 0):
+    if state.width[node] >= found and (not some or size_of(state, node) > 0):
         reach = max(np.int64(known), np.int64(-1))
         hopeful = state.bound[at, column] >= found
         if not hopeful and reach < depth and state.record[at, column] >= found:
@@ -184,7 +186,7 @@ def _reach(
 
 
 @inlined
-def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
+def _follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scalar:
     """List the entries that hold documents of S, and compute what was seen and may be hoped for there under the cap;
     returns how many there are. Of those that cannot hold the best of all, nothing is known to be there.
 
@@ -200,7 +202,7 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
         level, mask = state.stack_depth[place], state.stack_mask[place]
         best, seen = -1.0, -1.0
         state.inside[place] = size
-        reach = _reach(state, slot, at, level, mask, found, state.reach[place])
+        reach = _reach(state, slot, at, level, mask, found, state.reach[place], some)
         if reach >= level:
             node, first, limit = np.uint64(state.node[at]), np.uint64(state.child[at]), state.limit[place]
             width = state.width[node]
@@ -211,8 +213,8 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar) -> Scalar:
                 share_out(state, state.below, node, level, mask)
                 for step in range(np.uint64(state.fan[at])):
                     if state.below[step] == 0:
-                        best = max(best, _best_of(state, slot, first + step, width, max(best, found), False))
-                        seen = max(seen, _best_of(state, slot, first + step, width, max(seen, found), True))
+                        best = max(best, _best_of(state, slot, first + step, width, max(best, found), False, some))
+                        seen = max(seen, _best_of(state, slot, first + step, width, max(seen, found), True, some))
                     else:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
@@ -241,14 +243,13 @@ def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
             state.seen[above_it] = max(state.seen[above_it], state.seen[place])
 
 
-def select_along_paths(
-    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
-) -> tuple[Scalar, Scalar]:
+@inlined
+def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar, rng: np.random.Generator) -> Scalar:
     """Choose an entry: along the listed paths as long as the best is there, then freely."""
     at, cap, known = np.uint64(0), np.inf, -1.0
     if state.correlated and above > 0:
         remember_paths(state, shown, above)
-        size = _follow_paths(state, slot, above)
+        size = _follow_paths(state, slot, above, some)
         place, on_path = np.uint64(0), True
         while on_path and state.child[at] != 0:
             first, fan, listed = np.uint64(state.child[at]), np.uint64(state.fan[at]), np.uint64(state.inside[place])
@@ -261,10 +262,29 @@ def select_along_paths(
                     state.below[step] = listed
                     listed += np.uint64(1)
                 else:
-                    state.value[step] = _best_of(state, slot, first + step, cap, known, settled)
+                    state.value[step] = _best_of(state, slot, first + step, cap, known, settled, some)
                     state.below[step] = 0
             chosen = one_of_the_best(state.value, fan, known, rng)
             at = first + chosen
             place = np.uint64(state.below[chosen])
             on_path = place != 0
-    return walk_freely(state, slot, at, cap, known, rng), 1.0
+    return _walk_freely(state, slot, at, cap, known, some, rng)
+
+
+@separate
+def _select_eligible(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
+    """Choose an entry that has an eligible document."""
+    return _select(state, slot, shown, above, True, rng)
+
+
+def select_along_paths(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
+    """Choose an entry. Usually all documents are eligible: that walk is compiled without any search for those that
+    are, which would slow it down by being there.
+    """
+    if len(state.eligible) > 0:
+        chosen = _select_eligible(state, slot, shown, above, rng)
+    else:
+        chosen = _select(state, slot, shown, above, False, rng)
+    return chosen, 1.0
