@@ -508,7 +508,7 @@ class PathZooming(Visits):
         parent = self.tree.parent[u] if u else 0
         around, _ = self.evidence(parent, i)
         part = self.log(len(self.tree.below(parent))) - self.log(len(self.tree.below(u))) - math.log(2)
-        shared = max(0.0, self.want[parent, i] - math.log(2)) if u else 0.0
+        shared = max(0.0, self.want[parent, i] - math.log(4)) if u else 0.0
         return max(0.0, self.log(around) - self.log(plays) - part + shared)
 
     def index(self, u: int, i: int) -> float:
@@ -535,7 +535,7 @@ class PathZooming(Visits):
         for child in self.children(u):
             self.look_again(child, i)
             want, passed = self.in_want(child, i), self.want[child, i]
-            if abs(want - passed) >= 1 and max(want, passed) > math.log(2):
+            if abs(want - passed) >= 1 and max(want, passed) > math.log(4):
                 self.pass_down(child, i)
 
     def cap(self, u: int, above: list[int]) -> float:

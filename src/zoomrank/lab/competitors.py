@@ -17,12 +17,12 @@ RIVAL = "RankUCB1-tuned"  # the best that knows nothing of the tree
 COMPETITORS: Mapping[str, Recipe] = {
     OURS: recipe("ZoomRank"),
     PUBLISHED: recipe("RankCorrZoom"),
-    "RankCorrZoom-tuned": recipe("RankCorrZoom", exploration=0.25),
-    "RankZoom-tuned": recipe("RankZoom", exploration=0.25),
+    "RankCorrZoom-tuned": recipe("RankCorrZoom", exploration=0.12),
+    "RankZoom-tuned": recipe("RankZoom", exploration=0.12),
     "RankContextZoom-tuned": recipe("RankContextZoom", exploration=0.25, scale=0.05),
     RIVAL: recipe("RankUCB1", exploration=0.003),
     "RankKLUCB-tuned": recipe("RankKLUCB", exploration=0.001),
-    "CascadeKLUCB-tuned": recipe("CascadeKLUCB", exploration=0.001),
-    "RankThompson-tuned": recipe("RankThompson", prior=0.3),
+    "CascadeKLUCB-tuned": recipe("CascadeKLUCB", exploration=0.003),
+    "RankThompson-tuned": recipe("RankThompson", prior=0.1),
     "RankRandom": recipe("RankRandom"),
 }

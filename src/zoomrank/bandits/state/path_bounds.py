@@ -6,8 +6,8 @@ is what witnesses allow to hope for. A subtree is worth the better of the two, a
 After feedback only counts along the root paths of the examined documents change. Bounds are computed again where
 visits have grown by an eighth: at first at every visit, later rarely.
 
-A subtree that has had less than its share of visits is in want of some, and all within it share its want: how much is
-passed down. Otherwise a few misfortunes would be final, since documents that look poor beside equally poor neighbours
+A subtree that has had less than half of its share of visits is in want of some, and all within it share its want: what
+it lacks is passed down. Otherwise a few misfortunes would be final, since documents that look poor beside equally poor neighbours
 would wait for each other while everybody goes elsewhere.
 """
 
@@ -23,6 +23,7 @@ from zoomrank.numbers import Array
 
 TABLE = 4096  # logarithms that are looked up
 LOG_2 = float(np.log(2.0))
+NEGLECTED = float(np.log(4.0))  # the want of a subtree that has had half of its share: what is beyond is passed down
 NO_RECORD = -1.0  # of a subtree in which no single document is known: less than any mean
 NEWS = 1.0  # how much the want of a subtree has to change before all within it is looked at again
 
@@ -103,13 +104,13 @@ def _boldness(state: Any, slot: Scalar) -> Scalar:
 @inlined
 def _want(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar) -> Scalar:
     """How much a subtree is in want of visits: the logarithm of twice its share of its parent's visits over its own,
-    and what its parent is in want of beyond its share.
+    and what its parent is in want of beyond half of its share.
     """
     node, above = state.node[np.uint64(entry)], np.uint64(state.up[np.uint64(entry)])
     part = _logarithm(state, _documents(state, state.node[above])) - _logarithm(state, _documents(state, node)) - LOG_2
     want = _logarithm(state, around) - _logarithm(state, plays) - part
     if entry != 0:
-        want += max(0.0, np.float64(state.want[above, np.uint64(slot)]) - LOG_2)
+        want += max(0.0, np.float64(state.want[above, np.uint64(slot)]) - NEGLECTED)
     return max(0.0, want)
 
 
@@ -170,7 +171,7 @@ def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, S
         for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
             want = _look_again(state, child, slot, _evidence(state, child, slot), around)
             passed = np.float64(state.want[child, column])
-            news = abs(want - passed) >= NEWS and max(want, passed) > LOG_2
+            news = abs(want - passed) >= NEWS and max(want, passed) > NEGLECTED
             if news:
                 state.want[child, column] = want
             if news and state.child[child] != 0:
