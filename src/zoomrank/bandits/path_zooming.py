@@ -18,9 +18,9 @@ Why it needs so few visits:
    parent did. So an unseen child is tried soon where things go well, late where they do not.
 7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · want)` in the i-th of k slots (from
    0). A subtree is in want of `log(2sN / n)` visits, with N those of its parent and s the share of its documents that
-   this subtree has; so what bad luck made look poor is looked at again as its siblings are visited more and more. All
-   within a subtree share its want beyond `log 4`, once it has had less than half of its share. The factor (i + 1)/k is for exploring at the bottom, where that costs
-   least.
+   this subtree has; so what bad luck made look poor is looked at again as its siblings are visited more and more. What
+   it is in want of beyond `log 4`, when it has had less than half of its share, is passed down to all within it. The
+   factor (i + 1)/k is for exploring at the bottom, where that costs least.
 8. *A hope must be worth a trial.* What may be hoped for counts less a `margin`: among documents that are as good as
    each other, a slot stays with the one that it has, and slots below learn what to add to that.
 9. *Order is free.* A visitor is satisfied by a set of documents. So a document that does well below one that is like it

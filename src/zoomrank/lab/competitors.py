@@ -18,7 +18,7 @@ COMPETITORS: Mapping[str, Recipe] = {
     OURS: recipe("ZoomRank"),
     PUBLISHED: recipe("RankCorrZoom"),
     "RankCorrZoom-tuned": recipe("RankCorrZoom", exploration=0.12),
-    "RankZoom-tuned": recipe("RankZoom", exploration=0.12),
+    "RankZoom-tuned": recipe("RankZoom", exploration=0.06),
     "RankContextZoom-tuned": recipe("RankContextZoom", exploration=0.25, scale=0.05),
     RIVAL: recipe("RankUCB1", exploration=0.003),
     "RankKLUCB-tuned": recipe("RankKLUCB", exploration=0.001),

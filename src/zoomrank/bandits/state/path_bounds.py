@@ -6,9 +6,9 @@ is what witnesses allow to hope for. A subtree is worth the better of the two, a
 After feedback only counts along the root paths of the examined documents change. Bounds are computed again where
 visits have grown by an eighth: at first at every visit, later rarely.
 
-A subtree that has had less than half of its share of visits is in want of some, and all within it share its want: what
-it lacks is passed down. Otherwise a few misfortunes would be final, since documents that look poor beside equally poor neighbours
-would wait for each other while everybody goes elsewhere.
+A subtree that has had less than half of its share of visits is in want of some, and what it lacks is passed down to all
+within it. Otherwise a few misfortunes would be final: documents that look poor beside equally poor neighbours would wait
+for each other while everybody goes elsewhere.
 """
 
 from __future__ import annotations
