@@ -7,8 +7,8 @@ After feedback only counts along the root paths of the examined documents change
 visits have grown by an eighth: at first at every visit, later rarely.
 
 A subtree that has had less than half of its share of visits is in want of some, and what it lacks is passed down to all
-within it. Otherwise a few misfortunes would be final: documents that look poor beside equally poor neighbours would wait
-for each other while everybody goes elsewhere.
+within it. Otherwise a few misfortunes would be final: documents that look poor beside neighbours as poor would wait for
+each other while everybody goes elsewhere.
 """
 
 from __future__ import annotations
