@@ -459,7 +459,7 @@ class PathZooming(Visits):
     ) -> None:
         super().__init__(tree, slots, patience)
         self.prior, self.margin, self.exchanging = prior, margin, exchange
-        self.exchanges = 0
+        self.exchanges = self.passed_down = 0
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
         nodes = range(len(tree.parent))
@@ -526,6 +526,7 @@ class PathZooming(Visits):
 
     def pass_down(self, u: int, i: int) -> None:
         """All within a subtree share its want."""
+        self.passed_down += 1
         self.want[u, i] = float(np.float32(self.in_want(u, i)))
         for child in self.children(u):
             self.look_again(child, i)
