@@ -7,6 +7,7 @@ from zoomrank.lab import Trace, simulate
 from zoomrank.rankers import (
     CascadeKLUCB,
     FixedRanking,
+    Forecast,
     RankContextZoom,
     RankCorrZoom,
     Ranked,
@@ -32,6 +33,7 @@ __all__ = [
     "EdgeWeightedTree",
     "FiniteMetric",
     "FixedRanking",
+    "Forecast",
     "RankContextZoom",
     "RankCorrZoom",
     "RankEXP3",
