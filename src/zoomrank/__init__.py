@@ -22,6 +22,8 @@ from zoomrank.rankers import (
     RankUCB1,
     RankZoom,
     SlotExplanation,
+    SlotForecast,
+    TriedSubtree,
     ZoomRank,
     load,
 )
@@ -48,7 +50,9 @@ __all__ = [
     "Ranking",
     "Rankings",
     "SlotExplanation",
+    "SlotForecast",
     "Trace",
+    "TriedSubtree",
     "ZoomRank",
     "bandits",
     "errors",
