@@ -75,6 +75,9 @@ def test_documents_go_in_and_what_was_learned_comes_out(client: Client) -> None:
     assert (about["impressions"], about["satisfied"], about["abandoned"], about["waiting"]) == (3, 1, 1, 1)
     assert len(about["ranking"]) == 2
     assert all(document["why"] for document in about["ranking"])
+    assert all(document["trial"] is not None for document in about["ranking"])
+    assert about["forecast"] is not None
+    assert len(about["forecast"]["slots"]) == 2
     assert client.queries("owls")[0]["query"] == "owl"
     assert client.tree("owls", "owl")[0]["label"] == "owls"
     for activity in (client.activity("owls"), client.activity(seconds=600, points=10)):

@@ -117,6 +117,8 @@ class ExplainedDocument(PlacedDocument):
     estimate: float
     bound: float | None
     cap: float | None
+    record: float | None
+    trial: bool | None
 
 
 class QueryRow(TypedDict):
@@ -137,14 +139,40 @@ class QueriesResponse(TypedDict):
     total: int
 
 
+class TriedPart(TypedDict):
+    """A part of a collection of which documents are tried, and on how many visits."""
+
+    label: str
+    documents: int
+    visits: int
+
+
+class SlotTrials(TypedDict):
+    """What a slot is about to try: the share of visits, the clicks that it costs, and what is tried most."""
+
+    share: float
+    cost_per_100_visits: float
+    cost_per_day: float
+    tried: list[TriedPart]
+
+
+class Trials(TypedDict):
+    """What will be tried on the next visits, slot by slot; costs of a day are for about so many impressions a day."""
+
+    visits: int
+    impressions_per_day: float
+    slots: list[SlotTrials]
+
+
 class QueryInfo(QueryRow):
-    """A query, and what the next visitor will see."""
+    """A query, and what the next visitor will see; `forecast` is null for rankers that keep no records."""
 
     waiting: int
     unseen: int
     clicks_by_slot: list[int]
     examined_by_slot: list[int]
     ranking: list[ExplainedDocument]
+    forecast: Trials | None
 
 
 class Node(TypedDict):

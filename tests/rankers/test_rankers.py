@@ -298,6 +298,9 @@ def test_explain_shows_what_the_learner_knows() -> None:
             assert row.documents >= 1, name
             assert row.clicks <= row.plays
             assert str(row.document) in str(row)
+            assert (row.trial is not None) == name.startswith("ZoomRank"), name
+            assert (row.record is not None) == name.startswith("ZoomRank"), name
+            assert ("on trial" in str(row)) == bool(row.trial)
         if name == "RankCorrZoom":
             assert rows[0].cap == np.inf
             assert rows[1].cap <= 1.0

@@ -80,6 +80,24 @@ def test_the_ranking_is_the_next_visitors(page: Page, address: str) -> None:
         assert client.rank("library", QUERY).ids == [document["id"] for document in known]
 
 
+def test_what_is_tried_is_marked_and_counted(page: Page, address: str) -> None:
+    with Client(address, trust_env=False) as client:
+        known = client.query("library", QUERY)
+    page.goto(f"/#/c/library/q/{QUERY}")
+    documents = page.get_by_test_id("query-document")
+    expect(documents).to_have_count(5)
+    marked = [documents.nth(place).get_by_test_id("on-trial").count() == 1 for place in range(5)]
+    assert marked == [document["trial"] for document in known["ranking"]]
+    assert any(marked)
+    panel = page.get_by_test_id("query-trials")
+    assert known["forecast"] is not None
+    for slot, row in zip(known["forecast"]["slots"], panel.locator("tbody tr").all(), strict=True):
+        if slot["tried"]:
+            expect(row).to_contain_text(slot["tried"][0]["label"])
+        expect(row).to_contain_text("%")
+    expect(page.get_by_test_id("trials-cost")).to_contain_text("clicks a day")
+
+
 def _visitors(client: Client, query: str, count: int) -> None:
     """So many visitors who click here and there."""
     for number in range(count):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,15 @@ class Strategy:
     cap: float = float("inf")
 
 
+class Prospects(NamedTuple):
+    """What slots know of the documents that stand in them, and what trying some of those costs; a number per slot."""
+
+    record: Array  # the best that the slot knows, under the cap of the documents above; below 0 if it knows none
+    trial: Array  # whether its document is shown for what is hoped of it, not for its record
+    cost: Array  # the chance that a click is lost by that
+    chance: Array  # of a click on its document, if the slot is examined
+
+
 class Bandit(ABC):
     """A one-slot learner over the documents of a tree, usable alone; `Ranked` makes one of it for each slot.
 
@@ -90,6 +99,7 @@ class Bandit(ABC):
     restrictable: bool = False  # whether it can choose among some documents only
     growable: bool = False  # whether it can move to a tree that has grown
     anytime: bool = False  # whether it goes on for ever, without a horizon and without being made afresh
+    keeps_records: bool = False  # whether it tells what is known of documents from what is hoped of them
     needs_horizon: bool = False  # whether it has to be told how many visits there will be
     not_saved: frozenset[str] = frozenset(TreeView._fields)  # parts of the state that a file does not need
 
@@ -111,6 +121,12 @@ class Bandit(ABC):
     @abstractmethod
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """What a slot's learner knows of the strategy that holds a document, below the documents above."""
+
+    def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects | None:  # noqa: ARG002
+        """What slots know of the documents of a ranking, and what an earlier state says of its visitors; None if it
+        does not tell what is known from what is hoped.
+        """
+        return None
 
     def larger(self, state: Any) -> Any:
         """The same state with more room; only called after `roomy` said no."""

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoomrank.bandits.interface import Prospects
 from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.context_paths import ContextScratch, fresh_context_scratch
 from zoomrank.bandits.state.path_bounds import PathBounds, fresh_bounds, more_bounds, rebound_all, rebound_path
@@ -43,6 +44,7 @@ from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier, widest_of
 from zoomrank.bandits.walks.exchange import exchange_alike
 from zoomrank.bandits.walks.path_walk import PathScratch, fresh_path_scratch, select_along_paths
+from zoomrank.bandits.walks.prospects import weigh_slots
 from zoomrank.bandits.walks.visit_counting import VisitCounting, entries_fit, subtree_of_entry
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import ParameterError
@@ -130,6 +132,7 @@ class PathZooming(VisitCounting):
     correlation rule is its Eq. 23. The bound is that of KL-UCB (Garivier and Cappé, COLT 2011) in closed form.
     """
 
+    keeps_records = True
     not_saved = VisitCounting.not_saved | frozenset(PathScratch._fields)
 
     def __init__(
@@ -200,7 +203,15 @@ class PathZooming(VisitCounting):
         return super().larger(state)._replace(**bounds)
 
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
-        """The record or the bound, whichever is better."""
+        """The record, or what all its witnesses allow to hope for, whichever is better."""
         plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
-        bound = max(float(state.record[entry, slot]), float(state.bound[entry, slot]))
-        return bound - (clicks / plays if plays else 0.0), bound
+        hope, at = float(state.bound[entry, slot]), entry
+        while at != 0:
+            at = int(state.up[at])
+            hope = min(hope, float(state.bound[at, slot]))
+        index = max(float(state.record[entry, slot]), hope)
+        return max(0.0, index - (clicks / plays if plays else 0.0)), index
+
+    def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects:
+        """Records and hopes, slot by slot."""
+        return weigh_slots(state, before, shown, pick, duplicates)

@@ -1,6 +1,7 @@
 """Learners of whole rankings: one bandit per slot."""
 
 from zoomrank.rankers.explanation import SlotExplanation
+from zoomrank.rankers.forecast import Forecast, SlotForecast, TriedSubtree
 from zoomrank.rankers.named.arm_rankers import RankEXP3, RankGridEXP3, RankGridUCB1, RankUCB1
 from zoomrank.rankers.named.baseline_rankers import FixedRanking, RankRandom
 from zoomrank.rankers.named.other_rankers import CascadeKLUCB, RankKLUCB, RankThompson
@@ -13,6 +14,7 @@ from zoomrank.rankers.ranking import Ranking, Rankings
 __all__ = [
     "CascadeKLUCB",
     "FixedRanking",
+    "Forecast",
     "RankContextZoom",
     "RankCorrZoom",
     "RankEXP3",
@@ -27,6 +29,8 @@ __all__ = [
     "Ranking",
     "Rankings",
     "SlotExplanation",
+    "SlotForecast",
+    "TriedSubtree",
     "ZoomRank",
     "load",
 ]

@@ -32,6 +32,12 @@ class SlotExplanation:
         The most that the documents above leave possible; infinite without the correlation rule.
     index : float
         What it was chosen for: the highest wins.
+    record : float or None
+        The best record that the slot knows, of any document and under the cap; None if it knows none, and for rankers
+        that keep no records.
+    trial : bool or None
+        Whether the document is shown for what is hoped of it, not for its record; None for rankers that do not tell
+        the one from the other. A document that has changed places with one above is on trial there.
 
     Examples
     --------
@@ -41,6 +47,12 @@ class SlotExplanation:
     >>> top, _ = ranker.explain(ranker.rank())
     >>> top.documents, top.plays, top.index
     (4, 0, 2.0)
+    >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=3), slots=1, seed=0)
+    >>> for _ in range(50):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=0 if ranking.documents == [5] else None)
+    >>> ranker.explain(ranker.rank())[0].trial
+    False
 
     References
     ----------
@@ -57,17 +69,24 @@ class SlotExplanation:
     radius: float
     cap: float
     index: float
+    record: float | None = None
+    trial: bool | None = None
 
     def __str__(self) -> str:
-        return (
+        told = (
             f"{self.document!r}: {self.subtree} ({self.documents} documents), {self.clicks} clicks of {self.plays}"
             f", mean {self.mean:.3f} ± {self.radius:.3f}, cap {self.cap:.3f}, index {self.index:.3f}"
         )
+        if self.trial:
+            best = "nothing else is known" if self.record is None else f"the best that is known earns {self.record:.3f}"
+            told += f"; on trial: it may be worth {min(self.index, 1.0):.3f}, and {best}"
+        return told
 
 
-def explained(bandit: Bandit, state: Any, ranking: RankingArrays) -> list[SlotExplanation]:
+def explained(bandit: Bandit, state: Any, ranking: RankingArrays, duplicates: bool) -> list[SlotExplanation]:
     """Every slot of one ranking, whose documents stand where they stand now."""
     tree, shown = bandit.tree, ranking.shown[0]
+    prospects = bandit.prospects(state, state, shown, ranking.pick[0], duplicates)
     slots = []
     for slot, document in enumerate(tree.documents.at(shown)):
         found = bandit.strategy_of(state, slot, shown[:slot], int(ranking.pick[0, slot]))
@@ -82,6 +101,8 @@ def explained(bandit: Bandit, state: Any, ranking: RankingArrays) -> list[SlotEx
                 radius=found.radius,
                 cap=found.cap,
                 index=min(found.index, found.cap),
+                record=None if prospects is None or prospects.record[slot] < 0 else float(prospects.record[slot]),
+                trial=None if prospects is None else bool(prospects.trial[slot]),
             )
         )
     return slots

@@ -6,10 +6,11 @@ collection grew is still understood.
 
 from __future__ import annotations
 
+import copy
 import os
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,10 +19,13 @@ from zoomrank.errors import FeedbackError, ParameterError, SlotsError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
+from zoomrank.rankers.forecast import VISITS, Forecast, dry_run
 from zoomrank.rankers.ranking import Ranking, Rankings
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
+
+Kind = TypeVar("Kind", bound="Ranked")
 
 
 class Ranked(SlotBandits):
@@ -164,13 +168,17 @@ class Ranked(SlotBandits):
         self.learn_arrays(self._up_to_date(rankings.arrays, rankings.edition), slots)
         self.answered.add(first, count)
 
-    def explain(self, ranking: Ranking) -> list[SlotExplanation]:
+    def explain(
+        self, ranking: Ranking, eligible: Eligible | Iterable[DocumentId] | None = None
+    ) -> list[SlotExplanation]:
         """Why each document of a ranking stands where it stands, as the slots' learners see it now.
 
         Parameters
         ----------
         ranking : Ranking
             A ranking of this ranker, answered or not.
+        eligible : Eligible, iterable of DocumentId or None
+            The documents that it was chosen among; None: all.
 
         Returns
         -------
@@ -187,7 +195,36 @@ class Ranked(SlotBandits):
         [0, 0]
         """
         self._check_made(ranking.ranker, ranking.number, 1)
-        return self.explain_arrays(self._up_to_date(ranking.arrays, ranking.edition))
+        return self.explain_arrays(self._up_to_date(ranking.arrays, ranking.edition), eligible)
+
+    def forecast(self, visits: int = VISITS) -> Forecast:
+        """What the next visitors will be shown on trial, in which slots, and what that costs. Changes nothing.
+
+        A copy of the ranker goes on for some visits, with visitors who click as this ranker's records say.
+
+        Parameters
+        ----------
+        visits : int
+            How many, from 1 on.
+
+        Returns
+        -------
+        Forecast
+            Slot by slot; the same for the same ranker. Rankers that keep no records refuse.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
+        >>> ranker.forecast(visits=10).slots[0].share  # nothing is known yet
+        1.0
+        """
+        visits = whole_number(visits, "visits")
+        if visits < 1:
+            raise ParameterError(f"A forecast is for 1 visit or more, not {visits}.")
+        if not self.bandit.keeps_records:
+            raise ParameterError(cannot(self.bandit, "tell what is known from what is hoped", "keeps_records"))
+        return dry_run(self, visits)
 
     def remove(self, documents: Iterable[DocumentId]) -> None:
         """Never show these documents again, until they are restored.
@@ -279,6 +316,12 @@ class Ranked(SlotBandits):
         from zoomrank.rankers.ranker_file import save  # the file knows all rankers, so it cannot be imported above them
 
         save(self, path)
+
+    def copied(self: Kind) -> Kind:
+        """The same once more: what becomes of the one changes nothing in the other."""
+        twin = super().copied()
+        twin.answered, twin.moves = copy.deepcopy(self.answered), [*self.moves]
+        return twin
 
     def _up_to_date(self, rankings: RankingArrays, edition: int) -> RankingArrays:
         """Rankings of an earlier edition, with their documents where they stand now."""

@@ -10,12 +10,15 @@ rest nothing changes, and a removed document that comes back is known.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from zoomrank.bandits import Bandit
 from zoomrank.bandits.registration import is_roomy
+from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.dice import Dice
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.numbers import Array, Seed, whole_number
@@ -25,6 +28,7 @@ from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
 SLOTS = 5  # of a ranker that was not told
 MOST_SLOTS = 60
+Kind = TypeVar("Kind", bound="SlotBandits")
 
 
 class SlotBandits:
@@ -57,8 +61,7 @@ class SlotBandits:
         allowed = self._allowed(eligible, wanted)
         row = 0
         while row < count:
-            state = self.state if allowed is None else self.state._replace(eligible=allowed.counts)
-            row = rank_rows(state, out, row, self.duplicates, self._dice.handle)
+            row = rank_rows(self.restricted(allowed), out, row, self.duplicates, self._dice.handle)
             if row < count:
                 self.make_room()
         return out
@@ -70,9 +73,28 @@ class SlotBandits:
             self.make_room()
             row = learn_rows(self.state, rankings, clicks, row)
 
-    def explain_arrays(self, ranking: RankingArrays) -> list[SlotExplanation]:
+    def explain_arrays(
+        self, ranking: RankingArrays, eligible: Eligible | Iterable[DocumentId] | None = None
+    ) -> list[SlotExplanation]:
         """Explain a ranking whose documents stand where they stand now."""
-        return explained(self.bandit, self.state, ranking)
+        state = self.restricted(self._allowed(eligible, ranking.shown.shape[1]))
+        return explained(self.bandit, state, ranking, self.duplicates)
+
+    def restricted(self, allowed: Eligible | None) -> Any:
+        """The state as kernels see it that may show these documents only; None: all."""
+        return self.state if allowed is None else self.state._replace(eligible=allowed.counts)
+
+    def copied(self: Kind) -> Kind:
+        """The same once more, with random numbers of its own: what becomes of the one changes nothing in the other."""
+        twin = copy.copy(self)
+        twin._dice = Dice(copy.deepcopy(self.rng))
+        own = {
+            name: array.copy()
+            for name, array in self.state._asdict().items()
+            if isinstance(array, np.ndarray) and name not in TreeView._fields
+        }
+        twin.state = self.state._replace(**own)
+        return twin
 
     def make_room(self) -> None:
         """Give the state more room: kernels stop and ask for it."""

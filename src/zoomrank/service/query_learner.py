@@ -212,6 +212,8 @@ class QueryLearner:
         learner.show(0.0, settings.slots, None)
         learner.close(0, 0, 0.0)
         learner.snapshot()
+        if bandit.keeps_records:
+            learner.ranker.forecast(visits=1)
 
     def replay(self, events: Iterable[Event]) -> None:
         """Note events of the log, in their order."""

@@ -17,6 +17,7 @@ from zoomrank.service.storage.store import StoredCollection
 from zoomrank.spaces import DocumentId, Eligible
 
 _DESCRIBED = 10_000  # documents
+_NOTICEABLE = 0.05  # between what was seen of a document in its slot and its record
 _REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again and again
 
 
@@ -87,8 +88,22 @@ class ServedCollection:
         told = f"{reason.clicks} of {reason.plays} visitors who looked at {where} in this slot clicked"
         if reason.plays == 0:
             told = f"Nobody has looked at {where} in this slot yet"
+        if reason.trial:
+            return f"On trial: {told[0].lower()}{told[1:]}; {_hope(reason)}."
         if slot > 0 and reason.cap < reason.index + 1e-9 and reason.cap < 1:
             return f"{told}; it is at most {reason.cap:.2f} away from what stands above, which bounds what it can add."
-        if reason.index > reason.mean + 0.1:
+        if reason.trial is False and reason.record is not None and abs(reason.record - reason.mean) > _NOTICEABLE:
+            return f"{told}; counting what other slots and those like it have seen, it earns {reason.record:.2f}."
+        if reason.trial is None and reason.index > reason.mean + 0.1:
             return f"{told}; it may be as good as {min(reason.index, 1):.2f}, so it is worth finding out."
         return f"{told}."
+
+
+def _hope(reason: SlotExplanation) -> str:
+    """Why a document is tried, in words."""
+    hope = f"it may be as good as {min(reason.index, 1):.2f}"
+    if reason.record is None:
+        return f"{hope}, and nothing better is known"
+    if reason.index > reason.record:
+        return f"{hope}, and the best that is known for this slot earns {reason.record:.2f}"
+    return f"it stands in for one like it that earns {reason.record:.2f}, to see which is the better one"

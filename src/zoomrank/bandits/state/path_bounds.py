@@ -80,6 +80,23 @@ def _evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
 
 
 @inlined
+def believed_mean(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
+    """What a document of an entry is believed to earn in a slot: its record if it is told apart, else the mean of the
+    visits that count and of those of the parent; nothing where nobody has been.
+    """
+    at = np.uint64(entry)
+    mean: Scalar = np.float64(state.record[at, np.uint64(slot)])
+    if state.fan[at] != 0 or mean < 0.0:
+        plays, clicks = _evidence(state, at, slot)
+        if at != 0:
+            around, gained = _evidence(state, state.up[at], slot)
+            plays += state.prior
+            clicks += state.prior * gained / max(around, 1.0)
+        mean = clicks / plays if plays > 0.0 else 0.0
+    return mean
+
+
+@inlined
 def _logarithm(state: Any, visits: Scalar) -> Scalar:
     """The natural logarithm, of a number of visits, to three digits or more: by a table, which is much faster."""
     at, doublings = np.uint64(visits), 0.0

@@ -54,7 +54,26 @@ def _may_be_better(state: Any, document: Scalar, low: Scalar, high: Scalar, reco
 
 
 @inlined
-def _swap(values: Array, one: Scalar, other: Scalar) -> None:
+def place_to_take(state: Any, shown: Array, pick: Array, strategy: Array, low: Scalar) -> Scalar:
+    """The slot above whose document should change places with that of a slot; the slot itself if none should.
+
+    Entries that hold several documents stay, and so do documents that fill in.
+    """
+    place, lower = np.uint64(low), np.uint64(strategy[low])
+    known = state.plays[lower, low] >= FAMILIAR and state.clicks[lower, low] > 0
+    if known and shown[low] == pick[low] and state.fan[lower] == 0:
+        high, node = _nearest_above(state, shown, low)
+        upper = np.uint64(strategy[high])
+        if shown[high] == pick[high] and state.fan[upper] == 0:
+            record = np.float64(state.record[upper, high])
+            if state.width[node] < record and _may_be_better(state, lower, low, high, record):
+                place = high
+    return place
+
+
+@inlined
+def swap(values: Array, one: Scalar, other: Scalar) -> None:
+    """Let two places of a row change what they hold."""
     kept = values[one]
     values[one] = values[other]
     values[other] = kept
@@ -63,19 +82,13 @@ def _swap(values: Array, one: Scalar, other: Scalar) -> None:
 def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
     """Exchange documents that are alike, slot by slot from the top down: the body of `arrange`.
 
-    Both learn where they then stand. Entries that hold several documents stay, and so do documents that fill in.
+    Both learn where they then stand.
     """
     if state.exchange:
         for low in range(np.uint64(1), np.uint64(len(shown))):
-            lower = np.uint64(strategy[low])
-            known = state.plays[lower, low] >= FAMILIAR and state.clicks[lower, low] > 0
-            if known and shown[low] == pick[low] and state.fan[lower] == 0:
-                high, node = _nearest_above(state, shown, low)
-                upper = np.uint64(strategy[high])
-                if shown[high] == pick[high] and state.fan[upper] == 0:
-                    record = np.float64(state.record[upper, high])
-                    if state.width[node] < record and _may_be_better(state, lower, low, high, record):
-                        _swap(shown, low, high)
-                        _swap(pick, low, high)
-                        _swap(strategy, low, high)
-                        _swap(chance, low, high)
+            high = place_to_take(state, shown, pick, strategy, low)
+            if high != low:
+                swap(shown, low, high)
+                swap(pick, low, high)
+                swap(strategy, low, high)
+                swap(chance, low, high)

@@ -9,10 +9,12 @@ import numpy as np
 
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.tree_outline import zoom_tree
-from zoomrank.service.query_learner import QueryCounts
+from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import STEP
 from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
+
+_DAY = 86_400  # seconds
 
 
 def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
@@ -79,16 +81,46 @@ async def query(engine: Engine, served: ServedCollection, query: str) -> dict[st
             "estimate": reason.mean,
             "bound": _finite(min(reason.index, 1.0)),
             "cap": _finite(reason.cap),
+            "record": reason.record,
+            "trial": reason.trial,
         }
     counts = learner.counts
-    return {
+    found = {
         "query": query,
         **_numbers(counts),
         "waiting": counts.waiting,
         "unseen": counts.unseen,
-        "clicks_by_slot": counts.clicks,
-        "examined_by_slot": counts.examined,
+        "clicks_by_slot": [*counts.clicks],
+        "examined_by_slot": [*counts.examined],
         "ranking": documents,
+    }
+    return {**found, "forecast": await _trials(engine, served, learner)}
+
+
+async def _trials(engine: Engine, served: ServedCollection, learner: QueryLearner) -> dict[str, Any] | None:
+    """What the next visitors will be shown on trial, and what that costs; nothing if the ranker cannot tell."""
+    if not served.bandit.keeps_records:
+        return None
+    share = learner.counts.impressions / max(1, by_word(engine.outcomes[served.id])["shown"])
+    twin = learner.ranker.copied()  # at once: others go on teaching the learner meanwhile
+    found = await asyncio.to_thread(twin.forecast)
+    recent = await asyncio.to_thread(engine.store.activity, served.id, (int(engine.now()) - _DAY) // STEP)
+    a_day = share * sum(count for _, outcome, count in recent if word_of(outcome) == "shown")
+    return {
+        "visits": found.visits,
+        "impressions_per_day": a_day,
+        "slots": [
+            {
+                "share": slot.share,
+                "cost_per_100_visits": slot.cost,
+                "cost_per_day": slot.cost / 100 * a_day,
+                "tried": [
+                    {"label": served.label(one.node), "documents": one.documents, "visits": one.visits}
+                    for one in slot.tried
+                ],
+            }
+            for slot in found.slots
+        ],
     }
 
 

@@ -6,6 +6,9 @@ export const count = (number) => NUMBER.format(number ?? 0);
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 export const trail = (path) => (path ?? []).join(" › ");
 
+/** A number of clicks that may be a small one. */
+export const amount = (value) => (value > 0 && value < 0.05 ? "< 0.1" : value < 100 ? String(Number(value.toFixed(1))) : count(Math.round(value)));
+
 export const chance = (value) => (value ?? 0).toFixed(2);
 
 export function percent(part, whole) {

@@ -1,8 +1,8 @@
 // One query: what the next visitor sees and why, and what has been learned.
 
 import * as api from "./api.js";
-import { bar, changes, documentTitle, figure, link, make, panel, quiet, refill, spread, title } from "./dom.js";
-import { chance, count, percent, trail } from "./format.js";
+import { bar, changes, documentTitle, figure, link, make, panel, quiet, refill, spread, table, title } from "./dom.js";
+import { amount, chance, count, percent, plural, trail } from "./format.js";
 import { keepFresh } from "./live.js";
 import { slotHint, slotTable } from "./overview.js";
 import { playRoute } from "./routes.js";
@@ -14,6 +14,8 @@ export function queryPage(page, { collection, query }, signal) {
   const figures = make("dl", { class: "figures", test: "query-figures" });
   const ranking = make("ol", { class: "ranking", test: "query-ranking" });
   const slots = make("div", { test: "query-slots" });
+  const trials = make("div", { class: "stack", test: "query-trials" });
+  const tried = panel("What is being tried", trials);
   const play = playRoute(collection, query);
   const nothing = make("p", { hidden: true, test: "query-empty" }, "Nobody has asked this yet. ",
     link("Send it visitors in the playground", play), " and come back.");
@@ -22,7 +24,7 @@ export function queryPage(page, { collection, query }, signal) {
     panel("What the next visitor sees", quiet("Bars: the estimated chance of a click. Marks: how good it may still be (the bound)."), ranking),
     make("div", { class: "stack" },
       panel("What has been told apart", quiet("Every box is a group of documents; what visitors like is divided further. Click a box to zoom in, the leftmost one to zoom out."), tree.element),
-      panel("Where they click", slotHint(), slots)));
+      tried, panel("Where they click", slotHint(), slots)));
   page.replaceChildren(spread(title(query), link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
     figures, nothing, body);
 
@@ -36,6 +38,8 @@ export function queryPage(page, { collection, query }, signal) {
     refill(figures, keyNumbers(found));
     refill(ranking, found.ranking.map(rankedDocument));
     refill(slots, slotTable(found.clicks_by_slot, found.examined_by_slot));
+    tried.hidden = found.forecast === null;
+    if (found.forecast !== null) refill(trials, trialsOf(found.forecast));
   }, signal);
 }
 
@@ -50,8 +54,29 @@ function keyNumbers({ impressions, satisfied, learned, abandoned, waiting, unsee
 }
 
 function rankedDocument(item) {
-  const { estimate, bound, cap } = item;
+  const { estimate, bound, cap, trial } = item;
   const capped = cap !== null && cap < 1 && cap <= bound ? ", capped by what is above" : "";
   const numbers = `estimate ${chance(estimate)}, bound ${chance(bound)}${capped}`;
-  return make("li", { test: "query-document" }, documentTitle(item), quiet(trail(item.path)), bar(estimate, numbers, bound), quiet(numbers), make("p", {}, item.why));
+  const mark = trial ? make("span", { class: "badge trial", test: "on-trial" }, "on trial") : null;
+  return make("li", { test: "query-document" }, make("div", { class: "row" }, documentTitle(item), mark), quiet(trail(item.path)),
+    bar(estimate, numbers, bound), quiet(numbers), make("p", {}, item.why));
+}
+
+const sum = (slots, value) => slots.reduce((total, slot) => total + value(slot), 0);
+
+function trialsOf({ visits, impressions_per_day: impressions, slots }) {
+  const all = sum(slots, (slot) => slot.cost_per_day);
+  return [
+    quiet("A document that has not proved itself is shown on trial, for what is hoped of it. On how many visits that will be, ",
+      `if the next ${count(visits)} visitors click as those before them did, and how many clicks it costs.`),
+    table(["slot, and what is tried most", "on trial", "cost per 100 visits", "cost a day"], slots.map((slot, place) => [
+      [String(place + 1), slot.tried.length ? quiet(slot.tried.map((part) => triedPart(part, visits)).join("; ")) : null],
+      percent(slot.share, 1), amount(slot.cost_per_100_visits), amount(slot.cost_per_day)]), { class: "trials" }),
+    make("p", { test: "trials-cost" }, `In all about ${amount(all)} ${all === 1 ? "click" : "clicks"} a day, `,
+      `with about ${plural(Math.round(impressions), "impression")} a day.`),
+  ];
+}
+
+function triedPart({ label, documents, visits }, all) {
+  return `${label}${documents > 1 ? ` (${plural(documents, "document")})` : ""} on ${percent(visits, all)}`;
 }

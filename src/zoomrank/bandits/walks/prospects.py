@@ -1,0 +1,138 @@
+"""What path zooming knows of a ranking: which documents have proved themselves, which are on trial, what that costs.
+
+A document has proved itself in a slot if it has the best record there and somebody has clicked it. Any other is on
+trial: it is shown for what is hoped of it. In the end that costs what it is believed to earn less than the best.
+
+After an exchange a document stands where another slot would have it. What slots chose is found by putting documents
+back. The one that went up is on trial where it stands, which costs nothing; the other is what it was where it was
+chosen. The walk stops looking at records once it has found a better hope, so the best record is looked for here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits.interface import Prospects
+from zoomrank.bandits.state.path_bounds import NO_RECORD, believed_mean
+from zoomrank.bandits.state.tree_view import size_of, taken_below
+from zoomrank.bandits.state.visited import entry_of
+from zoomrank.bandits.walks.exchange import place_to_take, swap
+from zoomrank.compiled import Scalar, compiled, inlined
+from zoomrank.numbers import Array
+
+
+@inlined
+def _push_children(state: Any, slot: Scalar, entry: Scalar, limit: Scalar, size: Scalar) -> Scalar:
+    """Put the children of an entry on the stack, the one with the best record on top; returns how high it is now."""
+    column, top = np.uint64(slot), np.uint64(size)
+    first = np.uint64(state.child[np.uint64(entry)])
+    for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
+        state.search_entry[top], state.search_limit[top] = child, limit
+        below = top - np.uint64(1)
+        if child != first and state.record[np.uint64(state.search_entry[below]), column] > state.record[child, column]:
+            state.search_entry[top], state.search_entry[below] = state.search_entry[below], child
+        top += np.uint64(1)
+    return top
+
+
+@inlined
+def best_record(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar:
+    """The best record of the documents that may be shown in a slot, under the cap of those above; NO_RECORD if none.
+
+    A search that turns back where nothing is better than what it has found. A limit below 0 marks entries that may hold
+    documents of S: what hangs off their paths is capped by the width of the node where it does.
+    """
+    found, column, size = NO_RECORD, np.uint64(slot), np.uint64(1)
+    capped = state.correlated and above > 0
+    state.search_entry[0], state.search_limit[0] = 0, -1.0 if capped else np.inf
+    while size > 0:
+        size -= np.uint64(1)
+        at, limit = np.uint64(state.search_entry[size]), state.search_limit[size]
+        node = np.uint64(state.node[at])
+        on_path = limit < 0.0 and taken_below(state, node, shown, above) > 0
+        if on_path:
+            limit = state.width[node]  # nothing below it is farther from S than that
+        elif limit < 0.0:
+            limit = state.width[np.uint64(state.parent[node])]
+        value = min(limit, np.float64(state.record[at, column]))
+        if value > found and size_of(state, node) > 0:
+            if on_path and state.child[at] != 0:
+                size = _push_children(state, slot, at, -1.0, size)
+            elif len(state.eligible) > 0 and state.child[at] != 0:
+                size = _push_children(state, slot, at, limit, size)
+            else:
+                found = value
+    return found
+
+
+@inlined
+def _distance_above(state: Any, document: Scalar, shown: Array, above: Scalar) -> Scalar:
+    """The cap of a single document: how far it is from the nearest of those above."""
+    distance = np.inf
+    if state.correlated and above > 0:
+        node = np.uint64(state.leaf[np.uint64(document)])
+        while taken_below(state, node, shown, above) == 0 and node != 0:
+            node = np.uint64(state.parent[node])
+        distance = state.width[node]
+    return distance
+
+
+@inlined
+def _is_trial(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, best: Scalar) -> Scalar:
+    """Whether a document, with the entry that holds it, has not proved itself in a slot."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    own, hope = min(cap, np.float64(state.record[at, column])), min(cap, np.float64(state.bound[at, column]))
+    return own < 0.0 or own < best or (state.gains[at] == 0 and hope > own)
+
+
+@inlined
+def _put_back(state: Any, chosen: Array, pick: Array, entry: Array, place: Array) -> None:
+    """Undo exchanges: the last first, and only where the higher slot knew the document better that made way."""
+    for back in range(1, len(chosen)):
+        low = len(chosen) - back
+        for high in range(low):
+            lower, upper = state.record[entry[low], high], state.record[entry[high], high]
+            done = lower > upper  # in the higher slot, of the document that stands below
+            if done:
+                _swap_all(chosen, pick, entry, place, low, high)
+                done = place_to_take(state, chosen, pick, entry, np.uint64(low)) == high
+                if not done:
+                    _swap_all(chosen, pick, entry, place, low, high)
+            if done:
+                break
+
+
+@inlined
+def _swap_all(chosen: Array, pick: Array, entry: Array, place: Array, low: Scalar, high: Scalar) -> None:
+    swap(chosen, low, high)
+    swap(pick, low, high)
+    swap(entry, low, high)
+    swap(place, low, high)
+
+
+@compiled
+def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: Scalar) -> Prospects:
+    """What slots know of a ranking; an earlier state, or the same, says how visitors click."""
+    slots = len(shown)
+    record, cost, chance, trial = np.empty(slots), np.zeros(slots), np.empty(slots), np.zeros(slots, np.bool_)
+    chosen, picked, entry, place = shown.copy(), pick.copy(), np.empty(slots, np.int64), np.arange(slots)
+    for slot in range(slots):
+        entry[slot] = entry_of(state, shown[slot])
+        record[slot] = best_record(state, slot, shown, slot)
+        seen = believed_mean(before, entry_of(before, shown[slot]), slot)
+        chance[slot] = min(_distance_above(before, shown[slot], shown, slot), seen)
+    if state.exchange and not duplicates:
+        _put_back(state, chosen, picked, entry, place)
+    examined = 1.0
+    for slot in range(slots):
+        stands, cap = place[slot], _distance_above(state, chosen[slot], chosen, slot)
+        best = best_record(state, slot, chosen, slot)
+        trial[stands] = stands < slot
+        if _is_trial(state, slot, entry[slot], cap, best):
+            trial[stands] = True
+            cost[stands] = examined * max(0.0, best - min(cap, believed_mean(state, entry[slot], slot)))
+        seen = believed_mean(before, entry_of(before, chosen[slot]), slot)
+        examined *= 1.0 - min(_distance_above(before, chosen[slot], chosen, slot), seen)
+    return Prospects(record, trial, cost, chance)
