@@ -139,21 +139,27 @@ def _visits(since: Array) -> str:
 
 def _ablations(results: Results, families: Sequence[Family]) -> str:
     there = [name for name in ABLATIONS if all(results.comparable(_name(f), name, GREEDY) for f in families)]
-    rows = []
-    for curve in (OURS, *there):
-        cells = []
-        for mark in MARKS:
-            means = []
-            for family in families:
-                mine, greedy, _ = results.together(_name(family), curve, GREEDY, *there[:1] or (curve,))
-                means.append(float(collected(mine, greedy, mark).mean()))
-            cells.append(f"{np.mean(means):.3f}")
-        rows.append((curve, *cells))
+    kinds = {
+        "all families": families,
+        "smooth": [family for family in families if not family.lifelike],
+        "life-like": [family for family in families if family.lifelike],
+    }
+    rows = [(curve, *(_means(results, some, curve, there) for some in kinds.values())) for curve in (OURS, *there)]
     return (
-        f"Means over families, of the first {ABLATED_INSTANCES} instances. Without one ingredient (`no-…`), and with "
-        "one alone (`only-…`): bare is nothing but counting along paths, the bound, records, and witnesses.\n\n"
-        + table(("ranker", *(f"by {mark:,}" for mark in MARKS)), rows)
+        f"Means over families by {', '.join(f'{mark:,}' for mark in MARKS)} visits, of the first {ABLATED_INSTANCES} "
+        "instances. Without one ingredient (`no-…`), and without all of these: bare is nothing but counting along "
+        "paths, the bound, records, and witnesses.\n\n" + table(("ranker", *kinds), rows)
     )
+
+
+def _means(results: Results, families: Sequence[Family], curve: str, there: Sequence[str]) -> str:
+    """Shares of greedy's clicks by each mark, on instances that those without an ingredient have met, too."""
+    cells = []
+    for mark in MARKS:
+        pairs = (results.together(_name(family), curve, GREEDY, *there[:1]) for family in families)
+        shares = [float(collected(mine, greedy, mark).mean()) for mine, greedy, *_ in pairs]
+        cells.append(f"{np.mean(shares):.3f}" if shares else "–")
+    return " / ".join(cells)
 
 
 def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:

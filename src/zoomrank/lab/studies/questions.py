@@ -16,33 +16,20 @@ from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.studies.families import FAMILIES, Family
 
-# ZoomRank without one of its ingredients; and a bare one, which counts along paths and believes witnesses, with one.
-_BARE = {
-    "borrow": 0.0,
-    "growth": 0.0,
-    "optimism": 0.0,
-    "prior": 0.0,
-    "margin": 0.0,
-    "correlated": False,
-    "exchange": False,
+# ZoomRank without one of its ingredients; and without all of them: counting along paths, the bound, witnesses, records.
+_WITHOUT: Mapping[str, Mapping[str, Any]] = {
+    "lending": {"borrow": 0.0},
+    "growth": {"growth": 0.0},
+    "optimism": {"optimism": 0.0},
+    "prior": {"prior": 0.0},
+    "margin": {"margin": 0.0},
+    "correlation": {"correlated": False},
+    "exchange": {"exchange": False},
 }
-_ALONE = {
-    "lending": "borrow",
-    "growth": "growth",
-    "optimism": "optimism",
-    "prior": "prior",
-    "margin": "margin",
-    "correlation": "correlated",
-    "exchange": "exchange",
-}
+_BARE = {key: value for ingredient in _WITHOUT.values() for key, value in ingredient.items()}
 ABLATIONS: Mapping[str, Recipe] = {
-    **{f"no-{name}": recipe("ZoomRank", **{key: _BARE[key]}) for name, key in _ALONE.items()},
-    "full-optimism": recipe("ZoomRank", optimism=1.0),
+    **{f"no-{name}": recipe("ZoomRank", **ingredient) for name, ingredient in _WITHOUT.items()},
     "bare": recipe("ZoomRank", **_BARE),
-    **{
-        f"only-{name}": recipe("ZoomRank", **{other: value for other, value in _BARE.items() if other != key})
-        for name, key in _ALONE.items()
-    },
 }
 ABLATED_INSTANCES = 10  # means over all families need no more
 EFFICIENCY_SEED = 4242  # instances of another, 2013, were looked at while ZoomRank was made
