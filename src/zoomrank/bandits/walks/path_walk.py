@@ -143,13 +143,19 @@ def _walk_freely(
 
 
 @inlined
-def _depth_of_record(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
-    """How deep down the path of the only document of S below an entry so good a record is beside it; -1: nowhere."""
+def _depth_of_promise(
+    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, limit: Scalar, threshold: Scalar
+) -> Scalar:
+    """How deep down the path of the only document of S below an entry something beside it has so good a record, or lets
+    hope for so much; -1: nowhere.
+    """
     at, column, row, level = np.uint64(entry), np.uint64(slot), np.uint64(0), np.int64(depth)
     while (mask >> np.int64(row)) != 1:
         row += np.uint64(1)
     node, found = np.uint64(state.node[at]), np.int64(-1)
-    going: Scalar = True
+    going: Scalar = threshold > 0.0
+    if not going:
+        found = level
     while going:
         first = np.uint64(state.child[at])
         going = first != 0 and state.width[node] >= threshold
@@ -157,31 +163,32 @@ def _depth_of_record(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mas
             inner = np.uint64(state.path[row, np.uint64(level + 1)])
             on_path = first + inner - np.uint64(state.child_start[node])
             for child in range(first, first + np.uint64(state.fan[at])):
-                if child != on_path and state.record[child, column] >= threshold:
-                    found = level
+                if child != on_path:
+                    hopeful = limit >= threshold and state.bound[child, column] >= threshold
+                    if hopeful or state.record[child, column] >= threshold:
+                        found = level
+            limit = min(limit, state.bound[on_path, column])
             at, node, level, going = on_path, inner, level + 1, found < 0
+        elif first == 0 and state.fan[at] > 0:  # nobody knows where the document of S is in it
+            found = level
     return found
 
 
 @inlined
-def _reach(
-    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, found: Scalar, known: Scalar, some: Scalar
-) -> Scalar:
-    """Down to which depth a walk may come that has come to this entry on a path; less than its own if it has no reason
-    to come here: nothing to hope for that is as good as what was found, nor a record, but for those of S, which lead
-    nowhere. It is known already how far a record leads that is below the parent.
+def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar, found: Scalar, some: Scalar) -> Scalar:
+    """Down to which depth a walk may come that has come to a listed entry; less than its own if it has no reason to
+    come here: nothing but documents of S that is as good as what was found. For a single one of S it is known already
+    how far a promise leads that was seen from above.
     """
-    at, column = np.uint64(entry), np.uint64(slot)
+    at, column = np.uint64(state.stack_entry[place]), np.uint64(slot)
     node, reach = np.uint64(state.node[at]), np.int64(-1)
-    if state.width[node] >= found and (not some or size_of(state, node) > 0):
-        reach = max(np.int64(known), np.int64(-1))
-        hopeful = state.bound[at, column] >= found
-        if not hopeful and reach < depth and state.record[at, column] >= found:
-            hopeful = mask & (mask - 1) != 0  # several of S: rare, and sorted out further down
-            if not hopeful:
-                reach = _depth_of_record(state, slot, entry, depth, mask, found)
-        if hopeful:
-            reach = max(reach, np.int64(depth))
+    promising = max(state.bound[at, column], state.record[at, column]) >= found
+    if promising and state.width[node] >= found and (not some or size_of(state, node) > 0):
+        reach = np.int64(state.reach[place])
+        if mask & (mask - 1) != 0:
+            reach = np.int64(depth)
+        elif reach < depth:
+            reach = _depth_of_promise(state, slot, at, depth, mask, state.limit[place], found)
     return reach
 
 
@@ -202,7 +209,7 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scal
         level, mask = state.stack_depth[place], state.stack_mask[place]
         best, seen = -1.0, -1.0
         state.inside[place] = size
-        reach = _reach(state, slot, at, level, mask, found, state.reach[place], some)
+        reach = _reach(state, slot, place, level, mask, found, some)
         if reach >= level:
             node, first, limit = np.uint64(state.node[at]), np.uint64(state.child[at]), state.limit[place]
             width = state.width[node]
