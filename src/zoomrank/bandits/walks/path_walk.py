@@ -144,10 +144,10 @@ def _walk_freely(
 
 @inlined
 def _depth_of_promise(
-    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, limit: Scalar, threshold: Scalar
+    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar
 ) -> Scalar:
     """How deep down the path of the only document of S below an entry something beside it has so good a record, or lets
-    hope for so much; -1: nowhere.
+    hope for so much; -1: nowhere. Witnesses above do not count: a record may lead to where they are overruled.
     """
     at, column, row, level = np.uint64(entry), np.uint64(slot), np.uint64(0), np.int64(depth)
     while (mask >> np.int64(row)) != 1:
@@ -163,11 +163,8 @@ def _depth_of_promise(
             inner = np.uint64(state.path[row, np.uint64(level + 1)])
             on_path = first + inner - np.uint64(state.child_start[node])
             for child in range(first, first + np.uint64(state.fan[at])):
-                if child != on_path:
-                    hopeful = limit >= threshold and state.bound[child, column] >= threshold
-                    if hopeful or state.record[child, column] >= threshold:
-                        found = level
-            limit = min(limit, state.bound[on_path, column])
+                if child != on_path and max(state.bound[child, column], state.record[child, column]) >= threshold:
+                    found = level
             at, node, level, going = on_path, inner, level + 1, found < 0
         elif first == 0 and state.fan[at] > 0:  # nobody knows where the document of S is in it
             found = level
@@ -188,7 +185,7 @@ def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar,
         if mask & (mask - 1) != 0:
             reach = np.int64(depth)
         elif reach < depth:
-            reach = _depth_of_promise(state, slot, at, depth, mask, state.limit[place], found)
+            reach = _depth_of_promise(state, slot, at, depth, mask, found)
     return reach
 
 
