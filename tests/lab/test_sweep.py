@@ -12,7 +12,7 @@ from tests.lab.tiny_world import SMALL
 from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep
 from zoomrank.lab.runners import Finished, Local
-from zoomrank.lab.sweep import Forecast, sweep
+from zoomrank.lab.sweep import TimeLeft, sweep
 
 ABOUT = about_sweep("paper", 2, None, 2013, figures=["1"])
 
@@ -56,11 +56,11 @@ def test_whoever_stops_listening_stops_the_workers() -> None:
         time.sleep(0.05)
 
 
-def test_the_forecast_learns_from_each_curve() -> None:
+def test_the_time_that_is_left_is_learned_from_each_curve() -> None:
     settings = SMALL.settings(["RankCorrZoom", "late"], instances=3)
-    forecast = Forecast(settings, workers=2)
+    time_left = TimeLeft(settings, workers=2)
     left = 0.0
     for setting in settings[:2]:
         rows = RunRows(setting, np.array([1]), np.zeros((1, 2)), np.zeros(1))
-        left = forecast.after(Finished(rows, 2.0 if setting.curve == "late" else 6.0, "here"))
+        left = time_left.after(Finished(rows, 2.0 if setting.curve == "late" else 6.0, "here"))
     assert left == pytest.approx((2 * 2.0 + 2 * 6.0) / 2)

@@ -63,19 +63,19 @@ def swept(
 def sweep(settings: Sequence[Setting], folder: ResultsFolder, runner: Runner, watcher: Watcher | None = None) -> None:
     """Carry out what is missing. Interrupted, it can be called again."""
     missing = folder.missing(settings)
-    forecast = Forecast(missing, runner.workers)
+    time_left = TimeLeft(missing, runner.workers)
     if watcher:
         watcher.begin(len(settings), len(settings) - len(missing), runner.workers)
     wanted = {setting.id: setting for setting in missing}
     for finished in runner.finish([located(setting, folder.path) for setting in missing]):
         # Kept under the setting that was asked for: rows do not depend on where the folder is.
         folder.add(replace(finished.rows, setting=wanted[finished.rows.setting.id]), finished.seconds)
-        left = forecast.after(finished)
+        left = time_left.after(finished)
         if watcher:
             watcher.ended(finished, left)
 
 
-class Forecast:
+class TimeLeft:
     """How long the rest takes: each curve as long as its own runs did, others as the average visit."""
 
     def __init__(self, settings: Sequence[Setting], workers: int) -> None:
