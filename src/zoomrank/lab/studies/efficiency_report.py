@@ -27,7 +27,7 @@ from zoomrank.lab.measures import (
 from zoomrank.lab.reports.drawing import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.reports.page_text import table
 from zoomrank.lab.studies.blind_search import chance_to_miss
-from zoomrank.lab.studies.families import SLOTS, Family
+from zoomrank.lab.studies.families import SLOTS, Family, by_kind
 from zoomrank.lab.studies.leads import leads, leads_table, summary
 from zoomrank.lab.studies.questions import ABLATED_INSTANCES, ABLATIONS
 from zoomrank.numbers import Array
@@ -139,11 +139,7 @@ def _visits(since: Array) -> str:
 
 def _ablations(results: Results, families: Sequence[Family]) -> str:
     there = [name for name in ABLATIONS if all(results.comparable(_name(f), name, GREEDY) for f in families)]
-    kinds = {
-        "all families": families,
-        "smooth": [family for family in families if not family.lifelike],
-        "life-like": [family for family in families if family.lifelike],
-    }
+    kinds = by_kind(families)
     rows = [(curve, *(_means(results, some, curve, there) for some in kinds.values())) for curve in (OURS, *there)]
     return (
         f"Means over families by {', '.join(f'{mark:,}' for mark in MARKS)} visits, of the first {ABLATED_INSTANCES} "

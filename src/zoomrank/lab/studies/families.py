@@ -122,6 +122,15 @@ _LIFELIKE = (
 FAMILIES = (*_SMOOTH, *_LIFELIKE)
 
 
+def by_kind(families: Sequence[Family]) -> dict[str, list[Family]]:
+    """All of them, the smooth and the life-like, as reports group them."""
+    return {
+        "all": list(families),
+        "smooth": [family for family in families if not family.lifelike],
+        "life-like": [family for family in families if family.lifelike],
+    }
+
+
 def families_of(manifest: Mapping[str, Any]) -> tuple[Family, ...]:
     """All families of a study, those of one's own files among them: its manifest says which files these are."""
     return (*FAMILIES, *_own_families(manifest))

@@ -15,7 +15,7 @@ from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.curves import Estimate, Results
 from zoomrank.lab.measures import MARKS, lead_over_best
 from zoomrank.lab.reports.page_text import table
-from zoomrank.lab.studies.families import Family
+from zoomrank.lab.studies.families import Family, by_kind
 
 _MATTERS = 0.02  # of greedy's clicks: an interval wholly below minus this is a loss that matters
 _AHEAD, _LEVEL, _BEHIND = "ahead", "level", "**behind**"
@@ -57,11 +57,9 @@ def leads_table(found: Sequence[Lead]) -> str:
 
 def summary(found: Sequence[Lead]) -> str:
     """How many comparisons are won and lost, how many badly, and the mean lead: of all, of smooth and of life-like."""
-    groups = {
-        "all": found,
-        "smooth": [one for one in found if not one.family.lifelike],
-        "life-like": [one for one in found if one.family.lifelike],
-    }
+    families = list(dict.fromkeys(one.family for one in found))
+    kinds = by_kind(families)
+    groups = {kind: [one for one in found if one.family in some] for kind, some in kinds.items()}
     heads = (
         "families",
         "comparisons",
@@ -70,12 +68,11 @@ def summary(found: Sequence[Lead]) -> str:
         "mean lead",
         "mean lead above 0",
     )
-    lifelike = dict.fromkeys(one.family.title for one in groups["life-like"])
     return (
         f"A comparison is a family and a number of visits. {OURS} is ahead if the interval is above 0, behind if it is "
         f"below, and level otherwise; the next column counts intervals that are wholly below -{_MATTERS}. The mean is "
         "over comparisons, and the last column counts those whose own mean is above 0. "
-        f"{_named(list(lifelike))}\n\n"
+        f"{_named([family.title for family in kinds['life-like']])}\n\n"
         + table(heads, [(name, *_counted(group)) for name, group in groups.items() if group])
     )
 
