@@ -89,9 +89,6 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     follow_horizon(state, slot, horizon)
     plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
-    for place in range(state.family.shape[1]):
-        state.family[slot, place, 0] = 0
-    state.families[slot] = 0
     plant_pairs(state, slot)
 
 
@@ -188,7 +185,7 @@ class ContextualZooming(Zooming):
             *self.zoom_parts(slots),
             *fresh_pairs(slots, 2 + 2 * levels * max(widest, 1), 1 << (4 * levels).bit_length()),
             float(self.scale),
-            *fresh_pair_scratch(levels, widest),
+            *fresh_pair_scratch(self.tree, slots, widest),
             *fresh_described(levels, largest_context(slots)),
             *endless(slots),
         )
@@ -206,7 +203,10 @@ class ContextualZooming(Zooming):
         """What refined pairs are worth is searched for again."""
         refined = state.known_for != ACTIVE
         state.known_for[refined] = 0
+        state.known_level[refined] = 0
         state.pair_value[refined] = 0.0
+        state.latest_context[...] = 0
+        state.latest_family[...] = 0
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """The active pair that holds the document in this context."""

@@ -28,11 +28,15 @@ class PairCounts(NamedTuple):
     pair_node: Array  # the subtree
     pair_plays: Array
     pair_clicks: Array
-    known_for: Array  # ACTIVE; or, once it is refined, the context in which its value is known, 0 if in none
-    pair_value: Array  # its index while it is active, else its capped value in that context
+    known_for: Array  # ACTIVE; or, once it is refined, the context node in which its value is known, 0 if in none
+    known_level: Array  # the level of that context node: the deepest that its value depends on
+    pair_value: Array  # its index while it is active, else its capped value in that context node
+    latest_context: Array  # of the family that was asked for last: the name of its context node
+    latest_family: Array  # and the first of its children
     pair_used: Array  # entries in use, per slot
     family: Array  # hash table: the name of (entry, refined context) or 0, and the first of its children
     families: Array  # in use, per slot
+    opened: Array  # hash table: the context nodes that have families, at any entry
 
 
 class PairParameters(NamedTuple):
@@ -49,10 +53,14 @@ def fresh_pairs(slots: int, room: int, table: int) -> PairCounts:
         pair_plays=np.zeros(shape, np.uint32),
         pair_clicks=np.zeros(shape, np.uint32),
         known_for=np.zeros(shape, np.uint64),
+        known_level=np.zeros(shape, np.uint32),
         pair_value=np.zeros(shape),
+        latest_context=np.zeros(shape, np.uint64),
+        latest_family=np.zeros(shape, np.uint32),
         pair_used=np.zeros(slots, np.int64),
         family=np.zeros((slots, table, 2), np.uint64),
         families=np.zeros(slots, np.int64),
+        opened=np.zeros((slots, table), np.uint64),
     )
 
 
@@ -99,14 +107,53 @@ def family_place(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scal
 
 
 @inlined
-def open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar, place: Scalar) -> None:
-    """Store the children of an entry in a context that has come up for the first time."""
+def family_of(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
+    """The first of the children of an entry in the context at this level; 0 if that never came up.
+
+    Contexts recur, so the family that was asked for last is looked at first.
+    """
+    row, at = np.uint64(slot), np.uint64(entry)
+    context = context_node(state, level)
+    if state.latest_context[row, at] == context:
+        first = np.int64(state.latest_family[row, at])
+    else:
+        place = np.uint64(family_place(state, slot, entry, level))
+        first = np.int64(state.family[row, place, 1]) if state.family[row, place, 0] != 0 else 0
+        if first != 0:
+            state.latest_context[row, at] = context
+            state.latest_family[row, at] = first
+    return first
+
+
+@inlined
+def _opened_place(state: Any, slot: Scalar, level: Scalar) -> Scalar:
+    """Find where in the table the context node at this level is, or would be, and its name there."""
+    name = (context_node(state, level) + np.uint64(level)) | np.uint64(1)  # 0 is an empty place
+    room = np.uint64(state.opened.shape[1] - 1)
+    row, at = np.uint64(slot), (name >> np.uint64(1)) & room
+    while state.opened[row, at] != 0 and state.opened[row, at] != name:
+        at = (at + np.uint64(1)) & room
+    return at, name
+
+
+@inlined
+def is_opened(state: Any, slot: Scalar, level: Scalar) -> Scalar:
+    """Whether any entry has a family in the context at this level."""
+    at, _ = _opened_place(state, slot, level)
+    return state.opened[np.uint64(slot), at] != 0
+
+
+@inlined
+def open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
+    """Store the children of an entry in a context that has come up for the first time; returns the first of them."""
     node = np.int64(state.pair_node[slot, entry])
-    key = _family_key(state, entry, level)
     first = state.pair_used[slot]
-    state.family[slot, place, 0] = key
+    place = family_place(state, slot, entry, level)
+    state.family[slot, place, 0] = _family_key(state, entry, level)
     state.family[slot, place, 1] = first
     state.families[slot] += 1
+    at, name = _opened_place(state, slot, level)
+    state.opened[slot, at] = name
     for step in range(fan_of(state, node)):
         child = child_at(state, node, step)
         state.pair_node[slot, first + step] = child
@@ -114,7 +161,9 @@ def open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar, place: S
         state.pair_plays[slot, first + step] = 0
         state.pair_clicks[slot, first + step] = 0
         state.pair_value[slot, first + step] = fresh_index(state, slot, child, level)
+        state.latest_context[slot, first + step] = 0
     state.pair_used[slot] += fan_of(state, node)
+    return first
 
 
 @inlined
@@ -124,10 +173,8 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
     entry, level = np.int64(0), 0
     while state.known_for[slot, entry] != ACTIVE:
         state.known_for[slot, entry] = 0  # something below is about to change
-        place = family_place(state, slot, entry, level + 1)
-        if state.family[slot, place, 0] == 0:
-            open_family(state, slot, entry, level + 1, place)
-        entry = np.int64(state.family[slot, place, 1])
+        first = family_of(state, slot, entry, level + 1)
+        entry = first if first != 0 else open_family(state, slot, entry, level + 1)
         while state.end_document[state.pair_node[slot, entry]] <= feedback.pick:
             entry += 1
         level += 1
@@ -145,7 +192,11 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
 def plant_pairs(state: Any, slot: Scalar) -> None:
     """A zoom tree that is nothing but the pair of roots, active."""
     state.pair_used[slot] = 1
+    state.families[slot] = 0
+    state.family[slot] = 0
+    state.opened[slot] = 0
     state.pair_node[slot, 0] = 0
+    state.latest_context[slot, 0] = 0
     state.known_for[slot, 0] = ACTIVE
     state.pair_plays[slot, 0] = 0
     state.pair_clicks[slot, 0] = 0
@@ -166,13 +217,13 @@ def find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tuple
     entry, node, level = np.int64(0), np.int64(0), 0
     stored = True
     while stored and state.known_for[slot, entry] != ACTIVE:
-        place = family_place(state, slot, entry, level + 1)
-        stored = state.family[slot, place, 0] != 0
+        first = family_of(state, slot, entry, level + 1)
+        stored = first != 0
         step = 0
         while state.end_document[child_at(state, node, step)] <= document:
             step += 1
         node = child_at(state, node, step)
-        entry = np.int64(state.family[slot, place, 1]) + step
+        entry = first + step
         level += 1
     plays = np.int64(state.pair_plays[slot, entry]) if stored else 0
     clicks = np.int64(state.pair_clicks[slot, entry]) if stored else 0
@@ -199,24 +250,29 @@ def with_larger_pairs(state: Any) -> Any:
         room += max(room // 2, 2 * levels * widest)
     grow_table = 2 * (int(state.families.max()) + levels) >= table
     grown = fresh_pairs(slots, room, 2 * table if grow_table else table)
-    for name in ("pair_node", "pair_plays", "pair_clicks", "known_for", "pair_value"):
+    for name in PairCounts._fields[: PairCounts._fields.index("pair_used")]:
         getattr(grown, name)[:, : state.pair_node.shape[1]] = getattr(state, name)
     grown = grown._replace(pair_used=state.pair_used, families=state.families)
     if grow_table:
-        _rehash(state.family, grown.family)
+        _rehash(PairCounts(*(getattr(state, name) for name in PairCounts._fields)), grown)
     else:
-        grown = grown._replace(family=state.family)
+        grown = grown._replace(family=state.family, opened=state.opened)
     return state._replace(**grown._asdict())
 
 
 @compiled
-def _rehash(family: Array, larger: Array) -> None:
-    room = np.uint64(larger.shape[1] - 1)
-    for slot in range(family.shape[0]):
-        for place in range(family.shape[1]):
-            key = family[slot, place, 0]
+def _rehash(pairs: Any, larger: Any) -> None:
+    room = np.uint64(larger.opened.shape[1] - 1)
+    for slot in range(len(pairs.families)):
+        for place in range(pairs.opened.shape[1]):
+            key, name = pairs.family[slot, place, 0], pairs.opened[slot, place]
             if key != 0:
                 at = key & room
-                while larger[slot, at, 0] != 0:
+                while larger.family[slot, at, 0] != 0:
                     at = (at + np.uint64(1)) & room
-                larger[slot, at] = family[slot, place]
+                larger.family[slot, at] = pairs.family[slot, place]
+            if name != 0:
+                at = (name >> np.uint64(1)) & room
+                while larger.opened[slot, at] != 0:
+                    at = (at + np.uint64(1)) & room
+                larger.opened[slot, at] = name
