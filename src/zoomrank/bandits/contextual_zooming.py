@@ -183,7 +183,7 @@ class ContextualZooming(Zooming):
         levels = self.tree.depth + 1
         state = ContextualState(
             *self.zoom_parts(slots),
-            *fresh_pairs(slots, 2 + 2 * levels * max(widest, 1), 1 << (4 * levels).bit_length()),
+            *fresh_pairs(slots, levels, 2 + 2 * levels * max(widest, 1), 1 << (4 * levels).bit_length()),
             float(self.scale),
             *fresh_pair_scratch(self.tree, slots, widest),
             *fresh_described(levels, largest_context(slots)),
@@ -201,12 +201,11 @@ class ContextualZooming(Zooming):
 
     def forget_searches(self, state: Any) -> None:
         """What refined pairs are worth is searched for again."""
-        refined = state.known_for != ACTIVE
-        state.known_for[refined] = 0
-        state.known_level[refined] = 0
-        state.pair_value[refined] = 0.0
-        state.latest_context[...] = 0
-        state.latest_family[...] = 0
+        for name in ("latest_context", "latest_family"):
+            state.pair[name] = 0
+        refined = state.pair["known_for"] != ACTIVE
+        for name in ("value", "known_for", "known_level"):
+            state.pair[name][refined] = 0
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """The active pair that holds the document in this context."""

@@ -95,7 +95,7 @@ def to_bytes(ranker: Ranked) -> bytes:
             "removed": [] if ranker.present is None else np.flatnonzero(~ranker.present.chosen).tolist(),
             "random": ranker.rng.bit_generator.state,
             "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
-            "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
+            "arrays": [[name, _described(array.dtype), list(array.shape)] for name, array in arrays.items()],
         }
     ).encode()
     body = zlib.compress(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()), _EFFORT)
@@ -125,8 +125,9 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     arrays: dict[str, Array] = {}
     at = 0
     for name, dtype, shape in header["arrays"]:
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        arrays[name] = np.frombuffer(body[at : at + size], dtype=dtype).reshape(shape).copy()
+        kind = np.dtype(dtype if isinstance(dtype, str) else [(field, of) for field, of in dtype])
+        size = int(np.prod(shape)) * kind.itemsize
+        arrays[name] = np.frombuffer(body[at : at + size], dtype=kind).reshape(shape).copy()
         at += size
     if header["removed"]:
         ranker.remove(bandit.tree.documents.at(header["removed"]))
@@ -135,6 +136,11 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     _check_age(type(bandit).__name__, arrays, ranker.learned)
     ranker.state = ranker.state._replace(**arrays)
     return ranker
+
+
+def _described(kind: np.dtype[Any]) -> Any:
+    """What JSON can say of an array's numbers: their name or, for records, that of each field."""
+    return kind.str if kind.names is None else kind.descr
 
 
 def _arrays(ranker: Ranked) -> dict[str, Array]:

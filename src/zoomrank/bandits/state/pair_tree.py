@@ -22,21 +22,29 @@ from zoomrank.spaces.scrambling import scramble
 ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no context is called so
 
 
+# What a walk reads of a pair stands together, so that memory is asked once: a pair of children is one cache line.
+PAIR = np.dtype(
+    [
+        ("value", np.float64),  # its index while it is active, else its capped value in the context node below
+        ("known_for", np.uint64),  # ACTIVE; or, once refined, the context node in which its value is known, 0 if none
+        ("latest_context", np.uint64),  # of the family that was asked for last: the name of its context node,
+        ("latest_family", np.uint32),  # and the first of its children
+        ("known_level", np.uint32),  # of the context node in which its value is known: the deepest that it depends on
+    ]
+)
+
+
 class PairCounts(NamedTuple):
     """Zoom trees over (subtree, context node) pairs, a row per slot; entry 0 is the pair of roots."""
 
-    pair_node: Array  # the subtree
+    pair: Array  # PAIR
     pair_plays: Array
     pair_clicks: Array
-    known_for: Array  # ACTIVE; or, once it is refined, the context node in which its value is known, 0 if in none
-    known_level: Array  # the level of that context node: the deepest that its value depends on
-    pair_value: Array  # its index while it is active, else its capped value in that context node
-    latest_context: Array  # of the family that was asked for last: the name of its context node
-    latest_family: Array  # and the first of its children
     pair_used: Array  # entries in use, per slot
     family: Array  # hash table: the name of (entry, refined context) or 0, and the first of its children
     families: Array  # in use, per slot
     opened: Array  # hash table: the context nodes that have families, at any entry
+    opened_at: Array  # how many of them there are at each level, per slot
 
 
 class PairParameters(NamedTuple):
@@ -45,22 +53,18 @@ class PairParameters(NamedTuple):
     scale: float
 
 
-def fresh_pairs(slots: int, room: int, table: int) -> PairCounts:
+def fresh_pairs(slots: int, levels: int, room: int, table: int) -> PairCounts:
     """Room for so many pairs and families in every slot."""
     shape = (slots, room)
     return PairCounts(
-        pair_node=np.zeros(shape, np.uint32),
+        pair=np.zeros(shape, PAIR),
         pair_plays=np.zeros(shape, np.uint32),
         pair_clicks=np.zeros(shape, np.uint32),
-        known_for=np.zeros(shape, np.uint64),
-        known_level=np.zeros(shape, np.uint32),
-        pair_value=np.zeros(shape),
-        latest_context=np.zeros(shape, np.uint64),
-        latest_family=np.zeros(shape, np.uint32),
         pair_used=np.zeros(slots, np.int64),
         family=np.zeros((slots, table, 2), np.uint64),
         families=np.zeros(slots, np.int64),
         opened=np.zeros((slots, table), np.uint64),
+        opened_at=np.zeros((slots, levels), np.int64),
     )
 
 
@@ -80,14 +84,23 @@ def fresh_index(state: Any, slot: Scalar, node: Scalar, level: Scalar) -> Scalar
 @inlined
 def fan_of(state: Any, node: Scalar) -> Scalar:
     """How many children a subtree has; a document goes on as its own only child while contexts are refined."""
-    return max(np.int64(state.child_start[node + 1]) - np.int64(state.child_start[node]), 1)
+    at = np.uint64(node)
+    return max(np.int64(state.child_start[at + np.uint64(1)]) - np.int64(state.child_start[at]), 1)
+
+
+@inlined
+def is_inner(state: Any, node: Scalar) -> Scalar:
+    """Whether a subtree has children, so is not a document."""
+    at = np.uint64(node)
+    return state.child_start[at] != state.child_start[at + np.uint64(1)]
 
 
 @inlined
 def child_at(state: Any, node: Scalar, step: Scalar) -> Scalar:
     """The child of a subtree; of a document, itself."""
-    start = np.int64(state.child_start[node])
-    return start + step if start != np.int64(state.child_start[node + 1]) else node
+    at = np.uint64(node)
+    start = np.int64(state.child_start[at])
+    return start + step if start != np.int64(state.child_start[at + np.uint64(1)]) else node
 
 
 @inlined
@@ -100,10 +113,10 @@ def family_place(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scal
     """Find where in the table the children of an entry are, or would be, in the context at this level."""
     key = _family_key(state, entry, level)
     room = np.uint64(state.family.shape[1] - 1)
-    at = key & room
-    while state.family[slot, at, 0] != 0 and state.family[slot, at, 0] != key:
+    row, at = np.uint64(slot), key & room
+    while state.family[row, at, np.uint64(0)] != 0 and state.family[row, at, np.uint64(0)] != key:
         at = (at + np.uint64(1)) & room
-    return np.int64(at)
+    return at
 
 
 @inlined
@@ -114,14 +127,16 @@ def family_of(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
     """
     row, at = np.uint64(slot), np.uint64(entry)
     context = context_node(state, level)
-    if state.latest_context[row, at] == context:
-        first = np.int64(state.latest_family[row, at])
+    pair = state.pair[row, at]
+    if pair.latest_context == context:
+        first = np.int64(pair.latest_family)
     else:
-        place = np.uint64(family_place(state, slot, entry, level))
-        first = np.int64(state.family[row, place, 1]) if state.family[row, place, 0] != 0 else 0
+        place = family_place(state, slot, entry, level)
+        found = state.family[row, place, np.uint64(0)] != 0
+        first = np.int64(state.family[row, place, np.uint64(1)]) if found else 0
         if first != 0:
-            state.latest_context[row, at] = context
-            state.latest_family[row, at] = first
+            pair.latest_context = context
+            pair.latest_family = first
     return first
 
 
@@ -139,53 +154,68 @@ def _opened_place(state: Any, slot: Scalar, level: Scalar) -> Scalar:
 @inlined
 def is_opened(state: Any, slot: Scalar, level: Scalar) -> Scalar:
     """Whether any entry has a family in the context at this level."""
-    at, _ = _opened_place(state, slot, level)
-    return state.opened[np.uint64(slot), at] != 0
+    opened = state.opened_at[np.uint64(slot), np.uint64(level)] > 0  # or there is nothing to look for
+    if opened:
+        at, _ = _opened_place(state, slot, level)
+        opened = state.opened[np.uint64(slot), at] != 0
+    return opened
 
 
 @inlined
-def open_family(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
+def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Scalar) -> Scalar:
     """Store the children of an entry in a context that has come up for the first time; returns the first of them."""
-    node = np.int64(state.pair_node[slot, entry])
     first = state.pair_used[slot]
     place = family_place(state, slot, entry, level)
     state.family[slot, place, 0] = _family_key(state, entry, level)
     state.family[slot, place, 1] = first
     state.families[slot] += 1
     at, name = _opened_place(state, slot, level)
+    state.opened_at[slot, level] += 1 if state.opened[slot, at] == 0 else 0
     state.opened[slot, at] = name
     for step in range(fan_of(state, node)):
-        child = child_at(state, node, step)
-        state.pair_node[slot, first + step] = child
-        state.known_for[slot, first + step] = ACTIVE
+        pair = state.pair[slot, first + step]
+        pair.value = fresh_index(state, slot, child_at(state, node, step), level)
+        pair.known_for = ACTIVE
+        pair.latest_context = 0
         state.pair_plays[slot, first + step] = 0
         state.pair_clicks[slot, first + step] = 0
-        state.pair_value[slot, first + step] = fresh_index(state, slot, child, level)
-        state.latest_context[slot, first + step] = 0
     state.pair_used[slot] += fan_of(state, node)
     return first
+
+
+@inlined
+def _step_to(state: Any, node: Scalar, document: Scalar) -> Scalar:
+    """Which child of a node holds a document."""
+    step = 0
+    while state.end_document[np.uint64(child_at(state, node, step))] <= document:
+        step += 1
+    return step
 
 
 @inlined
 def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     """Credit the active pair that holds the document in this context, opening families on the way to it."""
     describe_context(state, shown, above)
-    entry, level = np.int64(0), 0
-    while state.known_for[slot, entry] != ACTIVE:
-        state.known_for[slot, entry] = 0  # something below is about to change
+    row = np.uint64(slot)
+    entry, node, level = np.int64(0), np.int64(0), 0
+    while state.pair[row, np.uint64(entry)].known_for != ACTIVE:
+        state.pair[row, np.uint64(entry)].known_for = 0  # something below is about to change
         first = family_of(state, slot, entry, level + 1)
-        entry = first if first != 0 else open_family(state, slot, entry, level + 1)
-        while state.end_document[state.pair_node[slot, entry]] <= feedback.pick:
-            entry += 1
+        if first == 0:
+            first = open_family(state, slot, entry, node, level + 1)
+        step = _step_to(state, node, feedback.pick)
+        entry = first + step
+        node = child_at(state, node, step)
         level += 1
-    state.pair_plays[slot, entry] += np.uint32(1)
-    state.pair_clicks[slot, entry] += np.uint32(feedback.reward)
-    plays = state.pair_plays[slot, entry]
-    radius = np.sqrt(state.constant[slot] / (1.0 + plays))
-    width = pair_width(state, state.pair_node[slot, entry], level)
-    state.pair_value[slot, entry] = width + state.pair_clicks[slot, entry] / plays + radius
+    at = np.uint64(entry)
+    state.pair_plays[row, at] += np.uint32(1)
+    state.pair_clicks[row, at] += np.uint32(feedback.reward)
+    plays = state.pair_plays[row, at]
+    radius = np.sqrt(state.constant[row] / (1.0 + plays))
+    width = pair_width(state, node, level)
+    state.pair[row, at].value = width + state.pair_clicks[row, at] / plays + radius
     if radius < width:
-        state.known_for[slot, entry] = 0
+        state.pair[row, at].known_for = 0
 
 
 @inlined
@@ -193,14 +223,16 @@ def plant_pairs(state: Any, slot: Scalar) -> None:
     """A zoom tree that is nothing but the pair of roots, active."""
     state.pair_used[slot] = 1
     state.families[slot] = 0
-    state.family[slot] = 0
-    state.opened[slot] = 0
-    state.pair_node[slot, 0] = 0
-    state.latest_context[slot, 0] = 0
-    state.known_for[slot, 0] = ACTIVE
+    for place in range(state.opened.shape[1]):
+        state.family[slot, place, 0] = 0
+        state.opened[slot, place] = 0
+    for level in range(state.opened_at.shape[1]):
+        state.opened_at[slot, level] = 0
+    state.pair[slot, 0].latest_context = 0
+    state.pair[slot, 0].known_for = ACTIVE
     state.pair_plays[slot, 0] = 0
     state.pair_clicks[slot, 0] = 0
-    state.pair_value[slot, 0] = np.inf  # there is nothing beside it
+    state.pair[slot, 0].value = np.inf  # there is nothing beside it
 
 
 @compiled
@@ -216,12 +248,10 @@ def find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tuple
     describe_context(state, shown, len(shown))
     entry, node, level = np.int64(0), np.int64(0), 0
     stored = True
-    while stored and state.known_for[slot, entry] != ACTIVE:
+    while stored and state.pair[slot, entry].known_for != ACTIVE:
         first = family_of(state, slot, entry, level + 1)
         stored = first != 0
-        step = 0
-        while state.end_document[child_at(state, node, step)] <= document:
-            step += 1
+        step = _step_to(state, node, document)
         node = child_at(state, node, step)
         entry = first + step
         level += 1
@@ -236,7 +266,7 @@ def pairs_are_roomy(state: Any) -> Scalar:
     levels = state.path.shape[1]
     room = True
     for slot in range(len(state.pair_used)):
-        room = room and state.pair_used[slot] + levels * max(state.widest, 1) < state.pair_node.shape[1]
+        room = room and state.pair_used[slot] + levels * max(state.widest, 1) < state.pair.shape[1]
         room = room and 2 * (state.families[slot] + levels) < state.family.shape[1]
     return room
 
@@ -244,15 +274,15 @@ def pairs_are_roomy(state: Any) -> Scalar:
 def with_larger_pairs(state: Any) -> Any:
     """The same pairs with more room wherever it is short."""
     levels, widest = state.path.shape[1], max(state.widest, 1)
-    slots, room = state.pair_node.shape
+    slots, room = state.pair.shape
     table = state.family.shape[1]
     if int(state.pair_used.max()) + levels * widest >= room:
-        room += max(room // 2, 2 * levels * widest)
+        room += max(room, 2 * levels * widest)  # twice as much: copying is what growing costs
     grow_table = 2 * (int(state.families.max()) + levels) >= table
-    grown = fresh_pairs(slots, room, 2 * table if grow_table else table)
+    grown = fresh_pairs(slots, levels, room, 2 * table if grow_table else table)
     for name in PairCounts._fields[: PairCounts._fields.index("pair_used")]:
-        getattr(grown, name)[:, : state.pair_node.shape[1]] = getattr(state, name)
-    grown = grown._replace(pair_used=state.pair_used, families=state.families)
+        getattr(grown, name)[:, : state.pair.shape[1]] = getattr(state, name)
+    grown = grown._replace(pair_used=state.pair_used, families=state.families, opened_at=state.opened_at)
     if grow_table:
         _rehash(PairCounts(*(getattr(state, name) for name in PairCounts._fields)), grown)
     else:
@@ -270,7 +300,8 @@ def _rehash(pairs: Any, larger: Any) -> None:
                 at = key & room
                 while larger.family[slot, at, 0] != 0:
                     at = (at + np.uint64(1)) & room
-                larger.family[slot, at] = pairs.family[slot, place]
+                larger.family[slot, at, 0] = key
+                larger.family[slot, at, 1] = pairs.family[slot, place, 1]
             if name != 0:
                 at = (name >> np.uint64(1)) & room
                 while larger.opened[slot, at] != 0:
