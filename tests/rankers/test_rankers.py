@@ -34,6 +34,7 @@ MAKERS: dict[str, Any] = {
     "RankUCB1": zr.RankUCB1,
     "RankEXP3": lambda tree, **how: zr.RankEXP3(tree, horizon=5000, **how),
     "RankGridUCB1": zr.RankGridUCB1,
+    "RankGridUCB1 replayed": lambda tree, **how: zr.RankGridUCB1(tree, start=2, stretch=0.1, replay=True, **how),
     "RankGridEXP3": zr.RankGridEXP3,
     "RankZoom": zr.RankZoom,
     "RankCorrZoom": zr.RankCorrZoom,
@@ -238,6 +239,36 @@ def test_a_subtree_with_nothing_left_shows_another_document_and_earns_nothing() 
     assert replaced > 0
 
 
+def test_a_replayed_grid_begins_each_phase_with_what_was_seen_before() -> None:
+    """As many plays and clicks as the slot has had visits, however fine its arms have become."""
+    users = zr.users.two_peaks(TREE, seed=1)
+    for replay in (True, False):
+        ranker = zr.RankGridUCB1(TREE, slots=1, stretch=0.05, replay=replay, seed=3)
+        trace = zr.simulate(ranker, users, 2000, seed=4)
+        state = ranker.state
+        assert state.depth[0] == 6  # the documents themselves
+        counted = int(state.plays[0].sum()), int(state.clicks[0].sum())
+        assert (counted == (2000, int(trace.satisfied.sum()))) == replay
+        assert state.seen_plays.size == (TREE.nodes if replay else 0)  # no memory where nobody asks
+
+
+def test_longer_phases_and_a_later_start() -> None:
+    plain, longer, later = (
+        zr.RankGridEXP3(TREE, slots=2).state,
+        zr.RankGridEXP3(TREE, slots=2, stretch=2.5).state,
+        zr.RankGridEXP3(TREE, slots=2, start=4).state,
+    )
+    arms = 2.0 ** np.arange(7)
+    width = np.append(TREE.width[[2**depth - 1 for depth in range(6)]], TREE.width[31])  # documents: of their parents
+    np.testing.assert_array_equal(plain.nominal, np.ceil(arms / width**2))
+    np.testing.assert_array_equal(longer.nominal, np.ceil(2.5 * arms / width**2))
+    assert plain.depth.tolist() == [0, 0]
+    assert later.depth.tolist() == [4, 4]
+    assert later.arms.tolist() == [16, 16]
+    assert later.rounds_left[0] == plain.duration[4]
+    assert longer.duration[-1] == plain.duration[-1] == 2**62
+
+
 def test_three_documents_need_contexts() -> None:
     """Section 5.1 in the paper's own convention: contexts reach 3/4, which the others stay below.
 
@@ -420,6 +451,14 @@ def test_bad_parameters() -> None:
     for slots in (0, 65, -1):
         with pytest.raises(SlotsError, match="cannot be filled"):
             zr.RankZoom(TREE, slots=slots)
+    for start in (-1, 7):
+        with pytest.raises(ParameterError, match=f"starts at a depth from 0 to 6, not at {start}"):
+            zr.RankGridUCB1(TREE, start=start)
+    for stretch in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ParameterError, match="stretched by a positive number"):
+            zr.RankGridEXP3(TREE, stretch=stretch)
+    with pytest.raises(ParameterError, match="replayed to EXP3"):
+        zr.bandits.Grid(zr.bandits.EXP3(TREE), replay=True)
     with pytest.raises(ParameterError, match="scale"):
         zr.RankContextZoom(TREE, scale=0)
     positive: dict[str, Any] = {"confidence": zr.ZoomRank, "exploration": zr.RankKLUCB, "prior": zr.RankThompson}

@@ -356,13 +356,25 @@ class EXP3:
 
 
 class Grid:
-    """Phase i: the subtrees of depth i as arms, for (their number) / W^2 rounds; the last phase for ever."""
+    """Phase i: the subtrees of depth i as arms, for (their number) / W^2 rounds; the last phase for ever. Those who
+    replay show each new bandit everything that was ever seen.
+    """
 
-    def __init__(self, tree: Tree, kind: str, constant: float = 1.0) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        kind: str,
+        constant: float = 1.0,
+        start: int = 0,
+        stretch: float = 1.0,
+        replay: bool = False,
+    ) -> None:
         self.tree, self.kind, self.constant = tree, kind, constant
-        self.start(0)
+        self.stretch, self.replay = stretch, replay
+        self.seen: list[tuple[int, int]] = []
+        self.begin(min(start, max(tree.depth)))
 
-    def start(self, depth: int) -> None:
+    def begin(self, depth: int) -> None:
         self.depth = depth
         nodes = [u for u in range(len(self.tree.parent)) if self.tree.depth[u] == depth]
         widest = max(self.tree.width[u] for u in nodes)
@@ -370,22 +382,25 @@ class Grid:
             self.tree.width[u] for u in range(len(self.tree.parent)) if self.tree.depth[u] == max(depth - 1, 0)
         )
         nodes += [u for u in sorted(self.tree.leaves) if self.tree.depth[u] < depth]
-        nominal = math.ceil(len(nodes) / scale**2) if scale else len(nodes)
+        nominal = math.ceil(self.stretch * (len(nodes) / scale**2 if scale else len(nodes)))
         last = widest == 0 or depth == max(self.tree.depth)
         self.left = math.inf if last else nominal
         if self.kind == "UCB1":
             self.bandit: Learner = UCB1(nodes, self.tree, self.constant)
         else:
             self.bandit = EXP3(nodes, self.tree, nominal)
+        for pick, reward in self.seen if self.replay else []:
+            self.bandit.update(pick, [], 1.0, reward)
 
     def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
         return self.bandit.select(above, rng)
 
     def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
         self.bandit.update(pick, above, chance, reward)
+        self.seen.append((pick, reward))
         self.left -= 1
         if self.left == 0:
-            self.start(self.depth + 1)
+            self.begin(self.depth + 1)
 
 
 class Anytime:
