@@ -17,6 +17,7 @@ from zoomrank.bandits import (
     Anytime,
     Bandit,
     ContextualZooming,
+    ExploreThenCommit,
     Grid,
     PathZooming,
     TreeThompson,
@@ -43,6 +44,13 @@ def paths(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learne
     return reference.PathZooming(tree, slots, **how).each()
 
 
+def explorers(tree: reference.Tree, slots: int, looks: int) -> list[reference.Learner]:
+    learners: list[reference.ExploreThenCommit] = []
+    for _ in range(slots):
+        learners.append(reference.ExploreThenCommit(tree, looks, learners[-1] if learners else None))
+    return list[reference.Learner](learners)
+
+
 SHARED: dict[str, Shared] = {  # learners whose slots are one, and their parameters
     "PathZooming": (PathZooming, paths, {}),
     "PathZooming eager": (
@@ -59,6 +67,8 @@ SHARED: dict[str, Shared] = {  # learners whose slots are one, and their paramet
     "PathZooming patient": (PathZooming, paths, {"patience": 15}),
     "PathZooming without exchange": (PathZooming, paths, {"exchange": False}),
     "PathZooming sure": (PathZooming, paths, {"confidence": 0.02, "growth": 0.1, "optimism": 0.0}),
+    "ExploreThenCommit": (ExploreThenCommit, explorers, {"looks": 1}),
+    "ExploreThenCommit patient": (ExploreThenCommit, explorers, {"looks": 4}),
     "Cascade": (partial(KLUCB, shared=True), cascade, {"exploration": 1.0}),
     "Cascade C=0.1": (partial(KLUCB, shared=True), cascade, {"exploration": 0.1}),
     "TreeThompson": (TreeThompson, thompson, {}),

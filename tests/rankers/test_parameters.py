@@ -65,6 +65,7 @@ def every_parameter_by_name(tree: zr.DocumentTree) -> list[zr.Ranked]:
         ),
         zr.RankGridEXP3(tree=tree, slots=3, start=2, stretch=0.5, anytime=True, seed=1, duplicates=True),
         zr.RankEXP3(tree=tree, slots=3, horizon=9, anytime=False, seed=1, duplicates=True),
+        zr.RankExploreCommit(tree=tree, slots=3, looks=2, seed=1, duplicates=True),
         zr.FixedRanking(tree=tree, documents=[3, 1, 2], seed=1),
         zr.Ranked(bandit=zr.bandits.UCB1(tree), slots=3, seed=1, duplicates=True),
     ]

@@ -47,6 +47,7 @@ MAKERS: dict[str, Any] = {
     ),
     "RankKLUCB": lambda tree, **how: zr.RankKLUCB(tree, exploration=0.3, **how),
     "CascadeKLUCB": zr.CascadeKLUCB,
+    "RankExploreCommit": zr.RankExploreCommit,
     "RankThompson": zr.RankThompson,
     "RankRandom": zr.RankRandom,
 }
@@ -269,6 +270,55 @@ def test_longer_phases_and_a_later_start() -> None:
     assert longer.duration[-1] == plain.duration[-1] == 2**62
 
 
+def test_exploring_slots_take_turns_and_commit_for_ever() -> None:
+    """Slot by slot: every document twice, then the one that was clicked most; a click above is not counted below."""
+    users = zr.users.two_peaks(TREE, seed=1)
+    ranker = zr.RankExploreCommit(TREE, slots=3, looks=2, seed=3, duplicates=True)
+    counted = [0, 0, 0]
+    committed: list[int] = []
+    for number in range(3000):
+        working = len(committed)
+        ranking = ranker.rank()
+        click = int(users.first_clicks(ranking.arrays.shown[0], 1, np.random.default_rng(number))[0])
+        ranker.learn(ranking, None if click == 3 else click)
+        if working < 3 and click >= working:
+            counted[working] += 1
+            state = ranker.state
+            assert state.passes[working] * 64 + state.seen[working] == counted[working]
+            if counted[working] == 2 * 64:
+                clicks = state.clicks[working]
+                assert clicks[state.leader[working]] == clicks.max()
+                committed.append(TREE.documents[int(state.leader[working])])
+        assert ranking.documents[:working] == committed[:working]
+        assert (ranker.state.seen[working + 1 :] == 0).all()
+    assert len(committed) == 3
+
+
+def test_feedback_from_before_a_slot_began_teaches_it_nothing() -> None:
+    ranker = zr.RankExploreCommit(TREE, slots=2, seed=3)
+    early = ranker.rank_many(500)
+    assert len({documents[0] for documents in early.documents}) == 64
+    ranker.learn_many(early, [None] * 500)  # far more than it takes: each document counts once
+    assert ranker.state.passes.tolist() == [1, 0]
+    assert ranker.state.seen.tolist() == [0, 0]
+    ranking = ranker.rank()
+    ranker.learn(ranking, click=None)
+    assert ranker.state.seen.tolist() == [0, 1]
+
+
+def test_ties_of_those_who_commit_are_broken_evenly() -> None:
+    tree = zr.DocumentTree.exponential(depth=2)
+    chosen = [0, 0, 0, 0]
+    for seed in range(400):
+        bandit = zr.bandits.ExploreThenCommit(tree, looks=2, seed=seed)
+        for _ in range(8):
+            choice = bandit.select()
+            bandit.update(choice, reward=int(choice.document != 2))
+        chosen[int(bandit.select().document)] += 1
+    assert chosen[2] == 0
+    assert min(chosen[0], chosen[1], chosen[3]) > 100
+
+
 def test_three_documents_need_contexts() -> None:
     """Section 5.1 in the paper's own convention: contexts reach 3/4, which the others stay below.
 
@@ -459,6 +509,8 @@ def test_bad_parameters() -> None:
             zr.RankGridEXP3(TREE, stretch=stretch)
     with pytest.raises(ParameterError, match="replayed to EXP3"):
         zr.bandits.Grid(zr.bandits.EXP3(TREE), replay=True)
+    with pytest.raises(ParameterError, match="looks must be 1 or more"):
+        zr.RankExploreCommit(TREE, looks=0)
     with pytest.raises(ParameterError, match="scale"):
         zr.RankContextZoom(TREE, scale=0)
     positive: dict[str, Any] = {"confidence": zr.ZoomRank, "exploration": zr.RankKLUCB, "prior": zr.RankThompson}
@@ -493,6 +545,7 @@ def test_bandits_alone() -> None:
         zr.bandits.PathZooming,
         zr.bandits.KLUCB,
         zr.bandits.TreeThompson,
+        lambda t, seed: zr.bandits.ExploreThenCommit(t, looks=50, seed=seed),
         lambda t, seed: zr.bandits.Grid(zr.bandits.UCB1(t), seed=seed),
     ):
         bandit = make(zr.DocumentTree.exponential(depth=3), seed=1)

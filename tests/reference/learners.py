@@ -329,6 +329,45 @@ class TreeThompson:
         self.visits.visit(self.slot, pick, reward)
 
 
+class ExploreThenCommit:
+    """Every document `looks` times, in passes of random order, once the slot above has committed; then the first one
+    that had as many clicks as any.
+    """
+
+    def __init__(self, tree: Tree, looks: int, above: "ExploreThenCommit | None") -> None:
+        self.tree, self.looks, self.above = tree, looks, above
+        self.waiting, self.done = list(range(len(tree.leaves))), list[int]()
+        self.n, self.r = [0] * len(tree.leaves), [0] * len(tree.leaves)
+        self.leader: int | None = None
+
+    def has_committed(self) -> bool:
+        return min(self.n) == self.looks
+
+    def has_begun(self) -> bool:
+        return self.above is None or self.above.has_committed()
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        if not self.has_begun():
+            return self.tree.leaves[int(rng.random() * len(self.n))], 1 / len(self.n)
+        if self.has_committed():
+            assert self.leader is not None
+            return self.tree.leaves[self.leader], 1.0
+        return self.tree.leaves[self.waiting[int(rng.random() * len(self.waiting))]], 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        if chance < 1 or not self.has_begun() or self.has_committed() or pick not in self.waiting:
+            return
+        self.n[pick] += 1
+        self.r[pick] += reward
+        if self.leader is None or self.r[pick] > self.r[self.leader]:
+            self.leader = pick
+        self.waiting[self.waiting.index(pick)] = self.waiting[0]
+        self.waiting = self.waiting[1:]
+        self.done.append(pick)
+        if not self.waiting:
+            self.waiting, self.done = self.done, []
+
+
 class EXP3:
     def __init__(self, nodes: list[int], tree: Tree, horizon: float) -> None:
         self.nodes, self.tree = nodes, tree

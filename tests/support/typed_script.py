@@ -49,6 +49,7 @@ def rankers(tree: zr.DocumentTree) -> list[zr.Ranked]:
         ),
         zr.RankKLUCB(tree, slots=3, exploration=1.0, seed=1, duplicates=False),
         zr.CascadeKLUCB(tree, slots=3, exploration=1.0, seed=1, duplicates=False),
+        zr.RankExploreCommit(tree, slots=3, looks=2, seed=1, duplicates=False),
         zr.RankThompson(tree, slots=3, prior=1.0, correlated=True, seed=1, duplicates=False),
         zr.RankRandom(tree, slots=3, seed=1, duplicates=False),
         zr.FixedRanking(tree, documents=[0, 1, 2], seed=1),
