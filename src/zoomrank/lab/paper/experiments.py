@@ -33,6 +33,7 @@ CURVES = (
     _curve("RankContextZoom", "RankContextZoom"),
     _curve("RankContextZoom-0.2", "RankContextZoom", scale=0.2),
 )
+EXPLORING = (_curve("RankExploreCommit", "RankExploreCommit"),)  # the paper's REC, of which it draws no curve
 PESSIMISTIC = (
     _pessimistic("RankUCB1", "RankUCB1"),
     _pessimistic("RankGridUCB1", "RankGridUCB1"),
@@ -42,11 +43,13 @@ PESSIMISTIC = (
 )
 BASELINES = (_curve("RankRandom", "RankRandom"), _GREEDY)
 _ZOOMING = tuple(curve for curve in CURVES if "Zoom" in curve.name)
+MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
+SMALL = ("small", "small-mixture")
 _ZOOM, _CORR = "RankZoom", "RankCorrZoom"
 
 
 def _main(name: str, title: str, users: Recipe) -> Experiment:
-    return replace(_large(name, title, CURVES + PESSIMISTIC + BASELINES), users=users)
+    return replace(_large(name, title, CURVES + EXPLORING + PESSIMISTIC + BASELINES), users=users)
 
 
 def _secondary(name: str, title: str, users: Recipe) -> Experiment:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zoomrank.errors import CatalogueError
-from zoomrank.lab.paper.experiments import BASELINES, CURVES, EXPERIMENTS, PESSIMISTIC
+from zoomrank.lab.paper.experiments import BASELINES, CURVES, EXPERIMENTS, EXPLORING, PESSIMISTIC
 from zoomrank.lab.recipes import SEED, Curve, Setting
 
 INSTANCES = 10
@@ -46,7 +46,7 @@ def _panel(experiment: str, curves: Iterable[Curve] | None = None) -> Panel:
     return Panel(experiment, tuple(curve.name for curve in chosen))
 
 
-_ALL = (*CURVES, *BASELINES)
+_ALL = (*CURVES, *EXPLORING, *BASELINES)
 _BOTH = (*(c for c in CURVES if "EXP3" not in c.name), *PESSIMISTIC, *BASELINES)
 
 FIGURES = {

@@ -19,14 +19,17 @@ from zoomrank.lab.paper.claims import (
     CLOSE,
     FAR_ENOUGH,
     INDISTINGUISHABLE,
+    MANY_TIMES,
     MUCH,
     NEAR_OPTIMAL,
     RAPIDLY,
 )
-from zoomrank.lab.paper.comparisons import DIFFERS
-from zoomrank.lab.paper.experiments import EXPERIMENTS
+from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS
+from zoomrank.lab.paper.experiments import EXPERIMENTS, MAIN
 from zoomrank.lab.paper.figures import FIGURES, Figure
 from zoomrank.lab.paper.plots import draw
+from zoomrank.lab.paper.strategy_counts import INTRODUCTION as STRATEGIES
+from zoomrank.lab.paper.strategy_counts import strategy_table
 from zoomrank.lab.paper.theory import Facts, facts, over_instances
 from zoomrank.lab.paper.theory_table import theory_table
 from zoomrank.lab.paper.verdicts import Finding, judge_all, tally
@@ -86,6 +89,7 @@ def _sections(
         yield _CLAIMS_INTRODUCTION
         yield _claims(findings)
         yield from _reasons(findings)
+        yield from _undecidable(findings)
     yield "## Figures"
     for figure in figures:
         yield f"![{figure.title}](figures/figure-{figure.name}.png)"
@@ -98,6 +102,11 @@ def _sections(
     for experiment in _in_our_order(results.experiments()):
         yield f"### {_title(experiment)}"
         yield _numbers(experiment, results, folder.seconds())
+    strategies = strategy_table(results, MAIN)
+    if strategies:
+        yield "## How many strategies there were"
+        yield STRATEGIES
+        yield strategies
     if known:
         yield "## Theory beside it"
         yield theory_table(results, known)
@@ -125,9 +134,8 @@ _CLAIMS_INTRODUCTION = (
     "of its threshold, *differs* if one is wholly on the wrong side, and else one *cannot tell*; a conjecture can hold "
     "but not differ, and runs that were cut short tell nothing. What adjectives stand for is the same everywhere "
     f"(`lab/paper/claims.py`): indistinguishable {INDISTINGUISHABLE}, eventually better {BETTER}, close {CLOSE}, much "
-    f"better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it by visit {RAPIDLY:,}. "
-    "Not tested: what REC would do (it is not here), whether the large branching factor is why RankContextZoom is "
-    "slow, and whether table sizes follow a power law."
+    f"better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it by visit {RAPIDLY:,}, "
+    f"many more {MANY_TIMES:.0f} times as many."
 )
 
 
@@ -156,6 +164,20 @@ def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
             where = ", ".join(one.experiment for one in group)
             lines.append(f"- {group[0].claim.says} ({where}) {group[0].claim.why or 'No explanation yet.'}")
         yield "\n".join(lines)
+
+
+def _undecidable(findings: Sequence[Finding]) -> Iterable[str]:
+    """Which of those that cannot be told will never be."""
+    open_yet: dict[str, list[Finding]] = {}
+    for one in findings:
+        if one.verdict == CANNOT_TELL and one.claim.undecidable:
+            open_yet.setdefault(one.claim.name, []).append(one)
+    if open_yet:
+        yield "### What no number of instances would decide"
+        yield "\n".join(
+            f"- {group[0].claim.says} ({', '.join(one.experiment for one in group)}) {group[0].claim.undecidable}"
+            for group in open_yet.values()
+        )
 
 
 def _caption(figure: Figure, results: Results) -> str:
