@@ -1,6 +1,7 @@
 """Claims of the paper: rows can contradict them."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from tests.lab.tiny_world import made_up_results, made_up_rows
 from zoomrank.lab.curves import Results
@@ -59,7 +60,7 @@ def test_noise_cannot_tell() -> None:
     )  # one instance is none
 
 
-def _with_active(curve: str, active: list[tuple[int, int] | None], visits: int = 1_000) -> list[RunRows]:
+def _with_active(curve: str, active: Sequence[tuple[int, int] | None], visits: int = 1_000) -> list[RunRows]:
     rows = [made_up_rows(curve, at, (0.5, 0.5), visits) for at in range(len(active))]
     return [dataclasses.replace(run, active=each) for run, each in zip(rows, active, strict=True)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -331,6 +331,33 @@ class Results:
         False
         """
         return self.has(experiment, *curves) and bool(self._common(experiment, curves))
+
+    def renamed(self, names: Mapping[tuple[str, str], tuple[str, str]]) -> Results:
+        """Look at curves under other names, such as those of the experiment that they are compared with.
+
+        Parameters
+        ----------
+        names
+            For each experiment and curve that is wanted, the experiment and curve whose rows it has.
+
+        Returns
+        -------
+        Results
+            The curves under their other names; those that have no rows are left out.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> results.renamed({("tiny", "chance"): ("small", "random")}).curves("tiny")
+        ['chance']
+        """
+        other = Results(())
+        other._curves = {new: self._curves[old] for new, old in names.items() if old in self._curves}
+        return other
 
     def _common(self, experiment: str, curves: Sequence[str]) -> set[int]:
         return set.intersection(*(set(self.curve(experiment, curve).instances) for curve in curves))

@@ -19,7 +19,7 @@ from zoomrank.lab.paper.comparisons import (
     Reaches,
     Settles,
 )
-from zoomrank.lab.paper.experiments import MAIN, SMALL
+from zoomrank.lab.paper.published import MAIN, SMALL
 from zoomrank.lab.reports.page_text import label
 
 # Fractions of visitors over a run, unless said otherwise.

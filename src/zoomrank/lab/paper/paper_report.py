@@ -13,7 +13,8 @@ from pathlib import Path
 from zoomrank.errors import ResultsError
 from zoomrank.lab import catalogue
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.curves import Results, estimate
+from zoomrank.lab.curves import CurveRows, Results, estimate
+from zoomrank.lab.paper.beyond import BEYOND
 from zoomrank.lab.paper.claims import (
     BETTER,
     CLOSE,
@@ -25,9 +26,11 @@ from zoomrank.lab.paper.claims import (
     RAPIDLY,
 )
 from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS
-from zoomrank.lab.paper.experiments import EXPERIMENTS, MAIN
+from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.paper.figures import FIGURES, Figure
 from zoomrank.lab.paper.plots import draw
+from zoomrank.lab.paper.published import MAIN, PAPER
+from zoomrank.lab.paper.reading_table import reading_sections
 from zoomrank.lab.paper.strategy_counts import INTRODUCTION as STRATEGIES
 from zoomrank.lab.paper.strategy_counts import strategy_table
 from zoomrank.lab.paper.theory import Facts, facts, over_instances
@@ -51,7 +54,7 @@ def write_paper_report(folder: ResultsFolder) -> Report:
     there = _in_our_order(results.experiments())
     if not there:
         raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
-    known = {name: _facts(name, results) for name in there if name in EXPERIMENTS}
+    known = {name: _facts(name, results) for name in there if name in PAPER or name in BEYOND}
     figures = [figure for figure in FIGURES.values() if _drawable(figure, results, folder.manifest["figures"])]
     for figure in figures:
         draw(figure, results, folder.path / "figures", known)
@@ -67,7 +70,11 @@ def _in_our_order(experiments: Iterable[str]) -> list[str]:
 
 
 def _drawable(figure: Figure, results: Results, wanted: Sequence[str]) -> bool:
-    return figure.name in wanted and any(results.curves(panel.experiment) for panel in figure.panels)
+    return (
+        figure.kind != "table"
+        and figure.name in wanted
+        and any(results.curves(panel.experiment) for panel in figure.panels)
+    )
 
 
 def _facts(experiment: str, results: Results) -> Facts:
@@ -83,13 +90,14 @@ def _sections(
     findings: Sequence[Finding],
 ) -> Iterable[str]:
     yield "# Ranked bandits in metric spaces: the evaluation, rerun"
-    yield _opening(folder, findings)
+    yield _opening(folder, results, findings)
     if findings:
         yield "## What the paper says, and what was measured"
         yield _CLAIMS_INTRODUCTION
         yield _claims(findings)
         yield from _reasons(findings)
         yield from _undecidable(findings)
+        yield from reading_sections(results, findings)
     yield "## Figures"
     for figure in figures:
         yield f"![{figure.title}](figures/figure-{figure.name}.png)"
@@ -116,16 +124,33 @@ def _sections(
     yield made_with(folder)
 
 
-def _opening(folder: ResultsFolder, findings: Sequence[Finding]) -> str:
+def _opening(folder: ResultsFolder, results: Results, findings: Sequence[Finding]) -> str:
     manifest = folder.manifest
     counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(findings).items())
     options = f" --visits {manifest['visits']}" if manifest["visits"] is not None else ""
-    command = f"zoomrank reproduce {' '.join(manifest['figures'])} --instances {manifest['instances']}{options}"
-    return (
-        f"Made by `{command} --seed {manifest['seed']}`. Every curve is the mean of up to {manifest['instances']} "
-        "instances, with a 95 % band; all rankers meet the same instances. Each sentence of the "
-        f"paper's evaluation was tested on every experiment it is about: {counts}."
+    asked: dict[int, list[str]] = {}
+    for name in manifest["figures"]:
+        asked.setdefault(_instances(FIGURES[name], results), []).append(name)
+    commands = " and ".join(
+        f"`zoomrank reproduce {' '.join(names)} --instances {count}{options} --seed {manifest['seed']}`"
+        for count, names in asked.items()
     )
+    return (
+        f"Made by {commands}. Every curve is the mean of that many instances, with a 95 % band; all rankers meet the "
+        "same instances. Each sentence of the paper's evaluation was tested on every experiment it is about: "
+        f"{counts}."
+    )
+
+
+def _instances(figure: Figure, results: Results) -> int:
+    """How many the curves of a figure have, at most: some may not be through."""
+    there = (
+        len(results.curve(panel.experiment, curve).instances)
+        for panel in figure.panels
+        for curve in panel.curves
+        if results.has(panel.experiment, curve)
+    )
+    return max(there, default=0)
 
 
 _CLAIMS_INTRODUCTION = (
@@ -214,15 +239,22 @@ def _settings(results: Results) -> Iterable[str]:
         run = first.settings[0]
         yield (
             f"**{name}**: {_title(name)}. Tree {run.tree}, visitors {run.users}, {run.slots} slots, {run.visits:,} "
-            f"visits, instances {first.instances[0]} to {first.instances[-1]} from seed {run.seed}."
+            f"visits, {_count(first)} from seed {run.seed}."
         )
         lines = []
         for curve in results.curves(name):
-            one = results.curve(name, curve).settings[0]
+            rows = results.curve(name, curve)
+            one = rows.settings[0]
             extra = f", feedback {one.delay:,} visits late" if one.delay else ""
             extra += f", believes in the tree {one.belief}" if one.belief else ""
+            extra += f"; {_count(rows)}" if rows.instances != first.instances else ""
             lines.append(f"- `{name}/{curve}`: {one.ranker}{extra}")
         yield "\n".join(lines)
+
+
+def _count(rows: CurveRows) -> str:
+    many = rows.instances
+    return f"{len(many)} instances, {many[0]} to {many[-1]}," if len(many) > 1 else f"instance {many[0]}"
 
 
 def _title(experiment: str) -> str:
