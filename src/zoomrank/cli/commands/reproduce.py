@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
         "zoomrank reproduce                                  # all of the paper",
         "zoomrank reproduce 1 --instances 3 --visits 50000   # a quick look at Figure 1",
         "zoomrank reproduce all --out results --resume       # go on, or add figures",
-        "zoomrank reproduce readings --out results --resume  # and read the paper otherwise",
+        "zoomrank reproduce readings --out results --resume  # other readings, too",
         "zoomrank reproduce --engine ray --address auto      # on a Ray cluster",
         extras=("lab",),
     )
