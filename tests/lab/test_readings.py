@@ -216,7 +216,7 @@ def test_the_table_of_readings(results: Results) -> None:
     assert held["one radius (3)"] == f"{held_as_drawn + won} of {count}"
     lines = dict(line.removeprefix("- **").split("**", 1) for line in changes.splitlines())
     assert "No verdict changes." in lines["replayed"]
-    assert "(two-peaks): holds → differs" in lines["one radius"]
+    assert "told apart.” holds → differs (two-peaks, restaurant, restaurant-mixture)" in lines["one radius"]
 
 
 def test_a_reading_without_rows_has_no_column(results: Results) -> None:

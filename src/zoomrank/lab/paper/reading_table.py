@@ -104,11 +104,12 @@ def _words(reading: Reading) -> str:
 def _changes(column: Column, rows: Sequence[Finding]) -> str:
     """A reading, and which verdicts it turns."""
     means = " and ".join(CHOICES[name][choice] for name, choice in differences(column.reading).items())
-    turned = [
-        f"“{one.claim.says}” ({one.experiment}): {one.verdict} → {other}"
-        for one, other in zip(rows, column.verdicts, strict=True)
-        if other is not None and other != one.verdict
-    ]
+    turned: dict[tuple[str, str], list[str]] = {}
+    for one, other in zip(rows, column.verdicts, strict=True):
+        if other is not None and other != one.verdict:
+            turned.setdefault((one.claim.says, f"{one.verdict} → {other}"), []).append(one.experiment)
+    told = "; ".join(f"“{says}” {change} ({', '.join(where)})" for (says, change), where in turned.items())
+    count = sum(len(where) for where in turned.values())
     judged = sum(verdict is not None for verdict in column.verdicts)
-    changes = f"{len(turned)} of {judged} verdicts change. {'; '.join(turned)}." if turned else "No verdict changes."
+    changes = f"{count} of {judged} verdicts change. {told}." if turned else "No verdict changes."
     return f"- **{_words(column.reading)}** ({means}): {changes}"
