@@ -17,6 +17,7 @@ from zoomrank.bandits import (
     Anytime,
     Bandit,
     ContextualZooming,
+    ExploreThenCommit,
     Grid,
     PathZooming,
     TreeThompson,
@@ -43,6 +44,13 @@ def paths(tree: reference.Tree, slots: int, **how: Any) -> list[reference.Learne
     return reference.PathZooming(tree, slots, **how).each()
 
 
+def explorers(tree: reference.Tree, slots: int, looks: int) -> list[reference.Learner]:
+    learners: list[reference.ExploreThenCommit] = []
+    for _ in range(slots):
+        learners.append(reference.ExploreThenCommit(tree, looks, learners[-1] if learners else None))
+    return list[reference.Learner](learners)
+
+
 SHARED: dict[str, Shared] = {  # learners whose slots are one, and their parameters
     "PathZooming": (PathZooming, paths, {}),
     "PathZooming eager": (
@@ -59,11 +67,18 @@ SHARED: dict[str, Shared] = {  # learners whose slots are one, and their paramet
     "PathZooming patient": (PathZooming, paths, {"patience": 15}),
     "PathZooming without exchange": (PathZooming, paths, {"exchange": False}),
     "PathZooming sure": (PathZooming, paths, {"confidence": 0.02, "growth": 0.1, "optimism": 0.0}),
+    "ExploreThenCommit": (ExploreThenCommit, explorers, {"looks": 1}),
+    "ExploreThenCommit patient": (ExploreThenCommit, explorers, {"looks": 4}),
     "Cascade": (partial(KLUCB, shared=True), cascade, {"exploration": 1.0}),
     "Cascade C=0.1": (partial(KLUCB, shared=True), cascade, {"exploration": 0.1}),
     "TreeThompson": (TreeThompson, thompson, {}),
     "TreeThompson uncorrelated": (TreeThompson, thompson, {"prior": 0.2, "correlated": False}),
 }
+
+
+def at_most(depth: int, tree: DocumentTree) -> int:
+    """The depth, or that of the lowest document."""
+    return min(depth, max(twin_tree(tree).depth))
 
 
 LEARNERS: dict[str, tuple[Maker, Twin]] = {
@@ -75,6 +90,22 @@ LEARNERS: dict[str, tuple[Maker, Twin]] = {
     "EXP3": (lambda t: EXP3(t, horizon=2000), lambda t: reference.EXP3(t.leaves, t, 2000)),
     "Grid(UCB1)": (lambda t: Grid(UCB1(t)), lambda t: reference.Grid(t, "UCB1")),
     "Grid(EXP3)": (lambda t: Grid(EXP3(t)), lambda t: reference.Grid(t, "EXP3")),
+    "Grid(UCB1) replayed": (
+        lambda t: Grid(UCB1(t, exploration=0.25), replay=True),
+        lambda t: reference.Grid(t, "UCB1", 0.25, replay=True),
+    ),
+    "Grid(UCB1) replayed, hasty": (
+        lambda t: Grid(UCB1(t), stretch=0.2, replay=True),
+        lambda t: reference.Grid(t, "UCB1", stretch=0.2, replay=True),
+    ),
+    "Grid(UCB1) from depth 2, longer": (
+        lambda t: Grid(UCB1(t), start=at_most(2, t), stretch=1.7),
+        lambda t: reference.Grid(t, "UCB1", start=2, stretch=1.7),
+    ),
+    "Grid(EXP3) from depth 1, hasty": (
+        lambda t: Grid(EXP3(t), start=1, stretch=0.3),
+        lambda t: reference.Grid(t, "EXP3", start=1, stretch=0.3),
+    ),
     "Zooming": (Zooming, lambda t: reference.Zooming(t, 1.0)),
     "Zooming C=0.3": (lambda t: Zooming(t, exploration=0.3), lambda t: reference.Zooming(t, 0.3)),
     "Zooming correlated": (
@@ -103,6 +134,10 @@ LEARNERS: dict[str, tuple[Maker, Twin]] = {
     "Anytime(Grid(UCB1))": (
         lambda t: Anytime(Grid(UCB1(t))),
         lambda t: reference.Anytime(lambda horizon: reference.Grid(t, "UCB1")),
+    ),
+    "Anytime(Grid(UCB1) replayed)": (
+        lambda t: Anytime(Grid(UCB1(t), stretch=0.1, replay=True)),
+        lambda t: reference.Anytime(lambda horizon: reference.Grid(t, "UCB1", stretch=0.1, replay=True)),
     ),
     "Anytime(ContextualZooming)": (
         lambda t: Anytime(ContextualZooming(t, scale=0.5)),

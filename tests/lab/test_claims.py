@@ -1,6 +1,7 @@
 """Claims of the paper: rows can contradict them."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from tests.lab.tiny_world import made_up_results, made_up_rows
 from zoomrank.lab.curves import Results
@@ -13,6 +14,7 @@ from zoomrank.lab.paper.comparisons import (
     Above,
     Alike,
     Comparison,
+    MoreStrategies,
     Reaches,
     Settles,
 )
@@ -58,6 +60,40 @@ def test_noise_cannot_tell() -> None:
     )  # one instance is none
 
 
+def _with_active(curve: str, active: Sequence[tuple[int, int] | None], visits: int = 1_000) -> list[RunRows]:
+    rows = [made_up_rows(curve, at, (0.5, 0.5), visits) for at in range(len(active))]
+    return [dataclasses.replace(run, active=each) for run, each in zip(rows, active, strict=True)]
+
+
+def test_strategies_are_counted_over_all_slots() -> None:
+    few = _with_active("b", [(10, 20), (11, 19), (10, 21)])
+    for many, verdict in (
+        ([(10, 90), (11, 95), (12, 99)], HOLDS),  # in one slot as many, in all three times
+        ([(10, 50), (11, 50), (12, 50)], DIFFERS),
+        ([(10, 50), (11, 200), (12, 50)], CANNOT_TELL),
+        ([None, (1, 2), (1, 2)], CANNOT_TELL),
+    ):
+        results = Results([*few, *_with_active("a", many)])
+        assert _verdict(MoreStrategies("a", "b", 3.0), results) == verdict
+    assert _verdict(MoreStrategies("a", "missing", 3.0), Results(few)) == CANNOT_TELL
+
+
+def test_the_conjecture_is_one_claim_of_two_comparisons() -> None:
+    (larger,) = (claim for claim in CLAIMS if claim.conjecture)
+    assert {test.curves for test in larger.tests["two-peaks"]} == {
+        ("RankContextZoom", "RankZoom"),
+        ("RankContextZoom", "RankCorrZoom"),
+    }
+    assert "names no visit" in larger.undecidable
+
+
+def test_what_needs_no_rows_can_be_told_from_short_runs() -> None:
+    short = Results(_of("restaurant", run) for run in _with_active("RankZoom", [(1, 1)] * 3))
+    by_name = {claim.name: claim for claim in CLAIMS}
+    assert [one.verdict for one in judge(by_name["power-law"], short)] == [HOLDS]
+    assert {one.verdict for one in judge(by_name["best"], short)} == {CANNOT_TELL}
+
+
 def test_every_part_of_a_claim_must_hold() -> None:
     results = made_up_results(a=GOOD, b=POOR, c=[(0.6, 0.8), (0.61, 0.8), (0.62, 0.8)])
     both = Claim("c", "p", "s", {"tiny": (Above("a", "b"), Above("a", "c"))})
@@ -86,7 +122,6 @@ def test_claims_are_about_curves_that_exist() -> None:
         for experiment, tests in claim.tests.items():
             curves = {curve.name for curve in EXPERIMENTS[experiment].curves}
             for test in tests:
-                named = {getattr(test, name) for name in ("curve", "other") if hasattr(test, name)}
-                assert named <= curves, claim.name
+                assert set(test.curves) <= curves, claim.name
     names = [claim.name for claim in CLAIMS]
     assert len(set(zip(names, [claim.place for claim in CLAIMS], strict=True))) == len(names)

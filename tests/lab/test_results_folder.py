@@ -25,6 +25,8 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     path.write_bytes(to_parquet(rows))
     back = from_parquet(path)
     assert back.setting == rows.setting
+    assert rows.active is not None
+    assert back.active == rows.active
     for name in ("visits", "clicks", "expected"):
         assert np.array_equal(getattr(back, name), getattr(rows, name))
     assert pq.read_table(path)["satisfied"].to_pylist() == rows.satisfied.tolist()
@@ -53,7 +55,7 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     manifest = folder.path / "manifest.json"
     for change, message in (
         ({"version": "0.0.1+old"}, "zoomrank 0.0.1"),
-        ({"format": 1}, "format 1; this zoomrank reads 2"),
+        ({"format": 2}, "format 2; this zoomrank reads 3"),
     ):
         content = json.dumps({**folder.manifest, **change})
         manifest.write_text(content)

@@ -1,6 +1,7 @@
 """Runs depend on their setting alone, and say what a simulation says."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,6 +81,25 @@ def test_a_wrong_belief_is_about_the_same_visitors() -> None:
     assert seen.greedy(2).satisfaction == pytest.approx(users.greedy(2).satisfaction)
     halved = dataclasses.replace(setting, belief=recipe("scaled", factor=0.5))
     assert np.array_equal(catalogue.believed(halved)[0].width, true_tree.width / 2)
+
+
+def test_rows_say_how_many_strategies_were_active() -> None:
+    """Active subtrees partition the documents; slots count for themselves, and those without strategies not at all."""
+    setting = SMALL.settings(["RankCorrZoom"], instances=1)[0]
+    for name, parameters in (("RankZoom", {}), ("RankCorrZoom", {}), ("RankContextZoom", {"scale": 0.2})):
+        asked = dataclasses.replace(setting, ranker=recipe(name, **parameters))
+        tree, users = catalogue.world(asked)
+        learner: Any = catalogue.ranker(asked, tree, users)
+        zr.simulate(learner, users, 500, seed=catalogue.visitors(asked), windows=looks(500))
+        state = learner.state
+        expected = [sum(state.child[slot, entry] == 0 for entry in range(state.used[slot])) for slot in range(2)]
+        if name == "RankContextZoom":
+            expected[1] = sum(state.known_for[1, entry] == 2**64 - 1 for entry in range(state.pair_used[1]))
+        active = run(asked).active
+        assert active == tuple(expected)
+        assert min(active) > 1
+    for name in ("RankUCB1", "RankRandom", GREEDY):
+        assert run(dataclasses.replace(setting, ranker=recipe(name))).active is None
 
 
 def test_greedy_is_as_good_as_it_says() -> None:

@@ -34,6 +34,7 @@ MAKERS: dict[str, Any] = {
     "RankUCB1": zr.RankUCB1,
     "RankEXP3": lambda tree, **how: zr.RankEXP3(tree, horizon=5000, **how),
     "RankGridUCB1": zr.RankGridUCB1,
+    "RankGridUCB1 replayed": lambda tree, **how: zr.RankGridUCB1(tree, start=2, stretch=0.1, replay=True, **how),
     "RankGridEXP3": zr.RankGridEXP3,
     "RankZoom": zr.RankZoom,
     "RankCorrZoom": zr.RankCorrZoom,
@@ -46,6 +47,7 @@ MAKERS: dict[str, Any] = {
     ),
     "RankKLUCB": lambda tree, **how: zr.RankKLUCB(tree, exploration=0.3, **how),
     "CascadeKLUCB": zr.CascadeKLUCB,
+    "RankExploreCommit": zr.RankExploreCommit,
     "RankThompson": zr.RankThompson,
     "RankRandom": zr.RankRandom,
 }
@@ -238,6 +240,85 @@ def test_a_subtree_with_nothing_left_shows_another_document_and_earns_nothing() 
     assert replaced > 0
 
 
+def test_a_replayed_grid_begins_each_phase_with_what_was_seen_before() -> None:
+    """As many plays and clicks as the slot has had visits, however fine its arms have become."""
+    users = zr.users.two_peaks(TREE, seed=1)
+    for replay in (True, False):
+        ranker = zr.RankGridUCB1(TREE, slots=1, stretch=0.05, replay=replay, seed=3)
+        trace = zr.simulate(ranker, users, 2000, seed=4)
+        state = ranker.state
+        assert state.depth[0] == 6  # the documents themselves
+        counted = int(state.plays[0].sum()), int(state.clicks[0].sum())
+        assert (counted == (2000, int(trace.satisfied.sum()))) == replay
+        assert state.seen_plays.size == (TREE.nodes if replay else 0)  # no memory where nobody asks
+
+
+def test_longer_phases_and_a_later_start() -> None:
+    plain, longer, later = (
+        zr.RankGridEXP3(TREE, slots=2).state,
+        zr.RankGridEXP3(TREE, slots=2, stretch=2.5).state,
+        zr.RankGridEXP3(TREE, slots=2, start=4).state,
+    )
+    arms = 2.0 ** np.arange(7)
+    width = np.append(TREE.width[[2**depth - 1 for depth in range(6)]], TREE.width[31])  # documents: of their parents
+    np.testing.assert_array_equal(plain.nominal, np.ceil(arms / width**2))
+    np.testing.assert_array_equal(longer.nominal, np.ceil(2.5 * arms / width**2))
+    assert plain.depth.tolist() == [0, 0]
+    assert later.depth.tolist() == [4, 4]
+    assert later.arms.tolist() == [16, 16]
+    assert later.rounds_left[0] == plain.duration[4]
+    assert longer.duration[-1] == plain.duration[-1] == 2**62
+
+
+def test_exploring_slots_take_turns_and_commit_for_ever() -> None:
+    """Slot by slot: every document twice, then the one that was clicked most; a click above is not counted below."""
+    users = zr.users.two_peaks(TREE, seed=1)
+    ranker = zr.RankExploreCommit(TREE, slots=3, looks=2, seed=3, duplicates=True)
+    counted = [0, 0, 0]
+    committed: list[int] = []
+    for number in range(3000):
+        working = len(committed)
+        ranking = ranker.rank()
+        click = int(users.first_clicks(ranking.arrays.shown[0], 1, np.random.default_rng(number))[0])
+        ranker.learn(ranking, None if click == 3 else click)
+        if working < 3 and click >= working:
+            counted[working] += 1
+            state = ranker.state
+            assert state.passes[working] * 64 + state.seen[working] == counted[working]
+            if counted[working] == 2 * 64:
+                clicks = state.clicks[working]
+                assert clicks[state.leader[working]] == clicks.max()
+                committed.append(TREE.documents[int(state.leader[working])])
+        assert ranking.documents[:working] == committed[:working]
+        assert (ranker.state.seen[working + 1 :] == 0).all()
+    assert len(committed) == 3
+
+
+def test_feedback_from_before_a_slot_began_teaches_it_nothing() -> None:
+    ranker = zr.RankExploreCommit(TREE, slots=2, seed=3)
+    early = ranker.rank_many(500)
+    assert len({documents[0] for documents in early.documents}) == 64
+    ranker.learn_many(early, [None] * 500)  # far more than it takes: each document counts once
+    assert ranker.state.passes.tolist() == [1, 0]
+    assert ranker.state.seen.tolist() == [0, 0]
+    ranking = ranker.rank()
+    ranker.learn(ranking, click=None)
+    assert ranker.state.seen.tolist() == [0, 1]
+
+
+def test_ties_of_those_who_commit_are_broken_evenly() -> None:
+    tree = zr.DocumentTree.exponential(depth=2)
+    chosen = [0, 0, 0, 0]
+    for seed in range(400):
+        bandit = zr.bandits.ExploreThenCommit(tree, looks=2, seed=seed)
+        for _ in range(8):
+            choice = bandit.select()
+            bandit.update(choice, reward=int(choice.document != 2))
+        chosen[int(bandit.select().document)] += 1
+    assert chosen[2] == 0
+    assert min(chosen[0], chosen[1], chosen[3]) > 100
+
+
 def test_three_documents_need_contexts() -> None:
     """Section 5.1 in the paper's own convention: contexts reach 3/4, which the others stay below.
 
@@ -420,6 +501,16 @@ def test_bad_parameters() -> None:
     for slots in (0, 65, -1):
         with pytest.raises(SlotsError, match="cannot be filled"):
             zr.RankZoom(TREE, slots=slots)
+    for start in (-1, 7):
+        with pytest.raises(ParameterError, match=f"starts at a depth from 0 to 6, not at {start}"):
+            zr.RankGridUCB1(TREE, start=start)
+    for stretch in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ParameterError, match="stretched by a positive number"):
+            zr.RankGridEXP3(TREE, stretch=stretch)
+    with pytest.raises(ParameterError, match="replayed to EXP3"):
+        zr.bandits.Grid(zr.bandits.EXP3(TREE), replay=True)
+    with pytest.raises(ParameterError, match="looks must be 1 or more"):
+        zr.RankExploreCommit(TREE, looks=0)
     with pytest.raises(ParameterError, match="scale"):
         zr.RankContextZoom(TREE, scale=0)
     positive: dict[str, Any] = {"confidence": zr.ZoomRank, "exploration": zr.RankKLUCB, "prior": zr.RankThompson}
@@ -454,6 +545,7 @@ def test_bandits_alone() -> None:
         zr.bandits.PathZooming,
         zr.bandits.KLUCB,
         zr.bandits.TreeThompson,
+        lambda t, seed: zr.bandits.ExploreThenCommit(t, looks=50, seed=seed),
         lambda t, seed: zr.bandits.Grid(zr.bandits.UCB1(t), seed=seed),
     ):
         bandit = make(zr.DocumentTree.exponential(depth=3), seed=1)

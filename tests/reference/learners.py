@@ -329,6 +329,45 @@ class TreeThompson:
         self.visits.visit(self.slot, pick, reward)
 
 
+class ExploreThenCommit:
+    """Every document `looks` times, in passes of random order, once the slot above has committed; then the first one
+    that had as many clicks as any.
+    """
+
+    def __init__(self, tree: Tree, looks: int, above: "ExploreThenCommit | None") -> None:
+        self.tree, self.looks, self.above = tree, looks, above
+        self.waiting, self.done = list(range(len(tree.leaves))), list[int]()
+        self.n, self.r = [0] * len(tree.leaves), [0] * len(tree.leaves)
+        self.leader: int | None = None
+
+    def has_committed(self) -> bool:
+        return min(self.n) == self.looks
+
+    def has_begun(self) -> bool:
+        return self.above is None or self.above.has_committed()
+
+    def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
+        if not self.has_begun():
+            return self.tree.leaves[int(rng.random() * len(self.n))], 1 / len(self.n)
+        if self.has_committed():
+            assert self.leader is not None
+            return self.tree.leaves[self.leader], 1.0
+        return self.tree.leaves[self.waiting[int(rng.random() * len(self.waiting))]], 1.0
+
+    def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
+        if chance < 1 or not self.has_begun() or self.has_committed() or pick not in self.waiting:
+            return
+        self.n[pick] += 1
+        self.r[pick] += reward
+        if self.leader is None or self.r[pick] > self.r[self.leader]:
+            self.leader = pick
+        self.waiting[self.waiting.index(pick)] = self.waiting[0]
+        self.waiting = self.waiting[1:]
+        self.done.append(pick)
+        if not self.waiting:
+            self.waiting, self.done = self.done, []
+
+
 class EXP3:
     def __init__(self, nodes: list[int], tree: Tree, horizon: float) -> None:
         self.nodes, self.tree = nodes, tree
@@ -356,13 +395,25 @@ class EXP3:
 
 
 class Grid:
-    """Phase i: the subtrees of depth i as arms, for (their number) / W^2 rounds; the last phase for ever."""
+    """Phase i: the subtrees of depth i as arms, for (their number) / W^2 rounds; the last phase for ever. Those who
+    replay show each new bandit everything that was ever seen.
+    """
 
-    def __init__(self, tree: Tree, kind: str, constant: float = 1.0) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        kind: str,
+        constant: float = 1.0,
+        start: int = 0,
+        stretch: float = 1.0,
+        replay: bool = False,
+    ) -> None:
         self.tree, self.kind, self.constant = tree, kind, constant
-        self.start(0)
+        self.stretch, self.replay = stretch, replay
+        self.seen: list[tuple[int, int]] = []
+        self.begin(min(start, max(tree.depth)))
 
-    def start(self, depth: int) -> None:
+    def begin(self, depth: int) -> None:
         self.depth = depth
         nodes = [u for u in range(len(self.tree.parent)) if self.tree.depth[u] == depth]
         widest = max(self.tree.width[u] for u in nodes)
@@ -370,22 +421,25 @@ class Grid:
             self.tree.width[u] for u in range(len(self.tree.parent)) if self.tree.depth[u] == max(depth - 1, 0)
         )
         nodes += [u for u in sorted(self.tree.leaves) if self.tree.depth[u] < depth]
-        nominal = math.ceil(len(nodes) / scale**2) if scale else len(nodes)
+        nominal = math.ceil(self.stretch * (len(nodes) / scale**2 if scale else len(nodes)))
         last = widest == 0 or depth == max(self.tree.depth)
         self.left = math.inf if last else nominal
         if self.kind == "UCB1":
             self.bandit: Learner = UCB1(nodes, self.tree, self.constant)
         else:
             self.bandit = EXP3(nodes, self.tree, nominal)
+        for pick, reward in self.seen if self.replay else []:
+            self.bandit.update(pick, [], 1.0, reward)
 
     def select(self, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
         return self.bandit.select(above, rng)
 
     def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
         self.bandit.update(pick, above, chance, reward)
+        self.seen.append((pick, reward))
         self.left -= 1
         if self.left == 0:
-            self.start(self.depth + 1)
+            self.begin(self.depth + 1)
 
 
 class Anytime:

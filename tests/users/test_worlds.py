@@ -5,6 +5,7 @@ import zoomrank as zr
 from zoomrank.errors import ContinuityError, MeanError, ParameterError, WeightError
 from zoomrank.users import READINGS, Mixture, TreeNetwork, peaks_mean, seat_customers
 from zoomrank.users.peaked_means import choose_peaks
+from zoomrank.users.worlds import HEIGHTS
 
 TREE = zr.DocumentTree.exponential(depth=7, branching=2, epsilon=0.837)
 
@@ -84,6 +85,34 @@ def test_chinese_restaurant_peaks() -> None:
     assert isinstance(zr.users.chinese_restaurant(TREE, seed=4, reading="mixture"), Mixture)
 
 
+@pytest.mark.parametrize("heights", HEIGHTS)
+def test_heights_of_a_chinese_restaurant(heights: str) -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        tables = seat_customers(20, 2.0, rng)
+        peaks = choose_peaks(TREE, len(tables), rng)
+        wanted = {
+            "shares": [min(0.5, size / 20) for size in tables],
+            "tallest": [size / (2 * max(tables)) for size in tables],
+            "halves": [0.5 for _ in tables],
+        }[heights]
+        users = zr.users.chinese_restaurant(TREE, heights=heights, seed=seed)
+        expected = peaks_mean(TREE, dict(zip(peaks, wanted, strict=True)), background=0.01)
+        np.testing.assert_allclose(users.mean(), expected)
+    high = zr.users.chinese_restaurant(TREE, heights=heights, background=0.3, seed=1).mean()
+    assert high.min() == pytest.approx(0.3)  # no peak is below the background
+
+
+def test_peaks_that_are_relevant_to_more_visitors_than_belong_to_them() -> None:
+    shares = zr.users.chinese_restaurant(TREE, seed=0, reading="mixture")
+    assert isinstance(shares, Mixture)
+    assert shares.shares.max() < 0.5
+    for heights in ("tallest", "halves"):
+        message = r"relevant with probability .* to the share .* of visitors .* heights=\"shares\""
+        with pytest.raises(MeanError, match=message):
+            zr.users.chinese_restaurant(TREE, heights=heights, seed=0, reading="mixture")
+
+
 def test_three_documents() -> None:
     tree, users = zr.users.three_documents()
     assert list(tree.documents) == ["x1", "x2", "x3"]
@@ -111,3 +140,5 @@ def test_refusals() -> None:
         zr.users.two_peaks(zr.DocumentTree.exponential(depth=0))
     with pytest.raises(ParameterError, match="Chinese Restaurant"):
         zr.users.chinese_restaurant(TREE, theta=0)
+    with pytest.raises(ParameterError, match="heights must be one of shares, tallest, halves, not 'flat'"):
+        zr.users.chinese_restaurant(TREE, heights="flat")

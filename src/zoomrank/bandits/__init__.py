@@ -3,6 +3,7 @@
 from zoomrank.bandits.anytime import Anytime
 from zoomrank.bandits.contextual_zooming import ContextualZooming
 from zoomrank.bandits.exp3 import EXP3
+from zoomrank.bandits.explore_commit import ExploreThenCommit
 from zoomrank.bandits.grid import Grid
 from zoomrank.bandits.interface import Bandit, Choice
 from zoomrank.bandits.kl_ucb import KLUCB
@@ -20,6 +21,7 @@ __all__ = [
     "Bandit",
     "Choice",
     "ContextualZooming",
+    "ExploreThenCommit",
     "Fixed",
     "Grid",
     "PathZooming",

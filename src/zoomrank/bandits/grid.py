@@ -4,6 +4,9 @@ Phase i takes the subtrees of depth i as arms and runs a fresh bandit on them fo
 visits, where W is the width of those subtrees: ε^i in the ε-exponential metric with constant 1. The last phase,
 whose arms are the documents, lasts for ever. Where the tree is uneven, documents above depth i stay arms of their
 own, and W is the largest width.
+
+The paper leaves some of this open. The first phase may be a finer one (`start`), phases may be longer (`stretch`), and
+earlier visits may be replayed to a fresh UCB1 (`replay`): its arms begin with the plays and clicks of their documents.
 """
 
 from __future__ import annotations
@@ -27,12 +30,23 @@ from zoomrank.bandits.interface import Bandit, Strategy
 from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import Arms
 from zoomrank.bandits.state.tree_view import TreeView
-from zoomrank.bandits.ucb1 import UCB1, UCB1Counts, arm_bounds, best_arm, fresh_bounds, reward_arm
+from zoomrank.bandits.ucb1 import (
+    UCB1,
+    UCB1Counts,
+    arm_bounds,
+    best_arm,
+    fresh_bounds,
+    index_of,
+    reward_arm,
+    sum_up_all,
+)
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
-from zoomrank.numbers import Array, Seed
+from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
+
+FOR_EVER = 2**62  # visits
 
 
 class GridPhases(NamedTuple):
@@ -45,9 +59,17 @@ class GridPhases(NamedTuple):
     by_number: Array  # the leaves, ascending: those above a depth come first
     duration: Array  # of each phase
     nominal: Array  # the same, finite for the last phase too: what EXP3 takes for its horizon
+    first_phase: int  # its depth
 
 
-GridUCB1State = flat("GridUCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, GridPhases, Clock)
+class Replay(NamedTuple):
+    """What was seen below each node while arms were larger than that, a row per slot; no columns if nobody asks."""
+
+    seen_plays: Array
+    seen_clicks: Array
+
+
+GridUCB1State = flat("GridUCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, GridPhases, Replay, Clock)
 GridEXP3State = flat("GridEXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, GridPhases, Clock)
 
 
@@ -91,20 +113,48 @@ def _one_visit_less(state: Any, slot: Scalar) -> Scalar:
 
 @inlined
 def _first_phase(state: Any, slot: Scalar) -> None:
-    state.depth[slot] = 0
-    state.rounds_left[slot] = state.duration[0]
+    state.depth[slot] = state.first_phase
+    state.rounds_left[slot] = state.duration[state.first_phase]
 
 
 @inlined
 def _begin_ucb1(state: Any, slot: Scalar) -> None:
     _first_phase(state, slot)
-    fresh_bounds(state, slot, _arms_at(state, 0))
+    fresh_bounds(state, slot, _arms_at(state, state.first_phase))
+    for node in range(state.seen_plays.shape[1]):
+        state.seen_plays[slot, node] = 0
+        state.seen_clicks[slot, node] = 0
 
 
 @inlined
 def _begin_exp3(state: Any, slot: Scalar) -> None:
     _first_phase(state, slot)
-    fresh_weights(state, slot, _arms_at(state, 0), state.nominal[0])
+    fresh_weights(state, slot, _arms_at(state, state.first_phase), state.nominal[state.first_phase])
+
+
+@inlined
+def _remember(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
+    """Keep a visit for the arms of all later phases that hold the document; those above a depth stay arms there."""
+    node = state.leaf[document]
+    finer = state.first_node[state.depth[slot] + 1]
+    going = True
+    while going:
+        state.seen_plays[slot, node] += np.uint32(1)
+        state.seen_clicks[slot, node] += np.uint32(reward)
+        going = node >= finer and state.parent[node] >= finer
+        node = state.parent[node]
+
+
+@inlined
+def _replay(state: Any, slot: Scalar) -> None:
+    """Give the arms of a fresh phase the plays and clicks that their documents had before."""
+    for arm in range(state.arms[slot]):
+        node = _node_of(state, slot, arm)
+        if state.seen_plays[slot, node] > 0:
+            state.plays[slot, arm] = state.seen_plays[slot, node]
+            state.clicks[slot, arm] = state.seen_clicks[slot, node]
+            state.top[slot, arm] = index_of(state, slot, arm)
+    sum_up_all(state, slot)
 
 
 def _select_ucb1(
@@ -124,9 +174,14 @@ def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
 
 
 def _update_ucb1(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
+    replaying = state.seen_plays.shape[1] > 0
     reward_arm(state, slot, _arm_of(state, slot, feedback.pick), feedback.reward)
+    if replaying:
+        _remember(state, slot, feedback.pick, feedback.reward)
     if _one_visit_less(state, slot):
         fresh_bounds(state, slot, _arms_at(state, state.depth[slot]))
+        if replaying:
+            _replay(state, slot)
 
 
 def _update_exp3(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
@@ -173,6 +228,12 @@ class Grid(Bandit):
     ----------
     bandit : UCB1 or EXP3
         What plays in each phase; phases set the horizon of EXP3.
+    start : int
+        The depth of the first phase, from 0 on.
+    stretch : float
+        How many times as long as in the paper phases last, above 0; one visit at least.
+    replay : bool
+        Whether what was seen in earlier phases is replayed to the bandit of a new one; UCB1 only.
     seed : int, numpy.random.Generator or None
         Where chance begins for a bandit that is used alone.
 
@@ -188,16 +249,35 @@ class Grid(Bandit):
     Gollapudi use it in *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.
     """
 
-    def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
+    def __init__(
+        self,
+        bandit: Bandit,
+        *,
+        start: int = 0,
+        stretch: float = 1.0,
+        replay: bool = False,
+        seed: Seed = None,
+    ) -> None:
         if not isinstance(bandit, UCB1 | EXP3):
             raise ParameterError(f"Grid takes UCB1 or EXP3, not a {type(bandit).__name__}.")
+        if replay and isinstance(bandit, EXP3):
+            raise ParameterError(
+                "Earlier visits cannot be replayed to EXP3, which learns from the chances that its own arms had: pass "
+                "replay=False, or take UCB1."
+            )
+        if not 0 < stretch < math.inf:
+            raise ParameterError(f"Phases can be stretched by a positive number, not by {stretch}.")
         super().__init__(bandit.tree, seed)
         self.bandit = bandit
+        self.start, self.stretch, self.replay = whole_number(start, "start"), float(stretch), bool(replay)
+        deepest = int(self.view.leaf_depth.max())
+        if not 0 <= self.start <= deepest:
+            raise ParameterError(f"A grid on this tree starts at a depth from 0 to {deepest}, not at {start}.")
 
     @property
     def settings(self) -> dict[str, Any]:
         """What rebuilds this bandit."""
-        return {"bandit": self.bandit}
+        return {"bandit": self.bandit, "start": self.start, "stretch": self.stretch, "replay": self.replay}
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
         """The subtree of the phase's depth that holds the document."""
@@ -206,20 +286,22 @@ class Grid(Bandit):
         return describe(state, slot, int(arm), int(node))
 
     def fresh_state(self, slots: int) -> Any:
-        """Phase 0: the whole tree is one arm."""
-        phases = _phases(self.tree, slots)
+        """The first phase: at depth 0 the whole tree is one arm."""
+        phases = _phases(self.tree, slots, self.start, self.stretch)
         most = int((np.diff(phases.first_node) + phases.shallow).max())
-        parts = (*self.view, *self.bandit.arm_state(slots, most), *phases, *endless(slots))
+        parts = (*self.view, *self.bandit.arm_state(slots, most), *phases)
         if isinstance(self.bandit, UCB1):
-            state = GridUCB1State(*parts)
+            nodes = self.tree.nodes if self.replay else 0
+            seen = Replay(*(np.zeros((slots, nodes), np.uint32) for _ in Replay._fields))
+            state = GridUCB1State(*parts, *seen, *endless(slots))
             _start_ucb1(state)
         else:
-            state = GridEXP3State(*parts)
+            state = GridEXP3State(*parts, *endless(slots))
             _start_exp3(state)
         return state
 
 
-def _phases(tree: DocumentTree, slots: int) -> GridPhases:
+def _phases(tree: DocumentTree, slots: int, start: int, stretch: float) -> GridPhases:
     depths = node_depths(tree.shape.parent)
     nodes = np.bincount(depths)
     first = np.concatenate([[0], np.cumsum(nodes)]).astype(np.int64)
@@ -230,8 +312,9 @@ def _phases(tree: DocumentTree, slots: int) -> GridPhases:
     for depth, width in enumerate(widest):
         arms = int(nodes[depth] + shallow[depth])
         scale = width if width > 0 else widest[max(depth - 1, 0)]  # documents have none: that of their parents
-        nominal.append(float(math.ceil(arms / scale**2)) if scale > 0 else float(arms))
+        visits = arms / scale**2 if scale > 0 else float(arms)
+        nominal.append(float(math.ceil(min(stretch * visits, FOR_EVER))))
         last = width == 0 or depth == len(widest) - 1
-        duration.append(2**62 if last else int(nominal[-1]))
+        duration.append(FOR_EVER if last else int(nominal[-1]))
     zeros = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
-    return GridPhases(*zeros, first, shallow, leaves, np.array(duration, np.int64), np.array(nominal))
+    return GridPhases(*zeros, first, shallow, leaves, np.array(duration, np.int64), np.array(nominal), start)

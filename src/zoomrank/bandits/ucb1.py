@@ -98,8 +98,14 @@ def reward_arm(state: Any, slot: Scalar, arm: Scalar, reward: Scalar) -> None:
     row, node = np.uint64(slot), np.uint64(arm)
     state.plays[row, node] += np.uint32(1)
     state.clicks[row, node] += np.uint32(reward)
-    plays = state.plays[row, node]
-    set_index(state, row, node, state.clicks[row, node] / plays + 2.0 * np.sqrt(state.constant[row] / (1.0 + plays)))
+    set_index(state, row, node, index_of(state, row, node))
+
+
+@inlined
+def index_of(state: Any, row: Scalar, arm: Scalar) -> Scalar:
+    """The index of an arm that was played."""
+    plays = state.plays[row, arm]
+    return state.clicks[row, arm] / plays + 2.0 * np.sqrt(state.constant[row] / (1.0 + plays))
 
 
 @inlined
@@ -125,6 +131,15 @@ def fresh_indices(state: Any, slot: Scalar, arms: Scalar, fresh: Scalar) -> None
 def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
     """Forget everything that UCB1 knew."""
     fresh_indices(state, slot, arms, 2.0 * np.sqrt(state.constant[slot]))
+
+
+@inlined
+def sum_up_all(state: Any, slot: Scalar) -> None:
+    """Tell all nodes of the tree over the arms, from the arms up, after many indices have changed at once."""
+    row = np.uint64(slot)
+    for level in range(1, state.levels[row]):
+        for node in range(state.level_size[row, level]):
+            sum_up(state, row, level, np.uint64(node))
 
 
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,6 +98,7 @@ class CurveRows:
     visits: Array
     clicks: Array  # instance, look, slot
     expected: Array
+    active: Array | None = None  # instance, slot: the strategies in the end, of rankers that zoom
 
     @property
     def instances(self) -> tuple[int, ...]:
@@ -131,6 +132,11 @@ class CurveRows:
     def slot_rates(self) -> Array:
         """The fraction of visitors who click on each slot, over the whole run, per instance."""
         return np.asarray(self.clicks[:, -1] / self.length)
+
+    def examined(self) -> Array:
+        """How many visits reached each slot, per instance: those that clicked above it did not."""
+        clicks = self.clicks[:, -1]
+        return np.asarray(self.length - (clicks.cumsum(axis=1) - clicks))
 
     def window_rates(self) -> Array:
         """The satisfied fraction of each of the equal windows, per instance."""
@@ -194,6 +200,7 @@ class Results:
                 visits=runs[0].visits,
                 clicks=np.stack([run.clicks for run in runs]),
                 expected=np.stack([run.expected for run in runs]),
+                active=_active(runs),
             )
 
     def has(self, experiment: str, *curves: str) -> bool:
@@ -325,6 +332,33 @@ class Results:
         """
         return self.has(experiment, *curves) and bool(self._common(experiment, curves))
 
+    def renamed(self, names: Mapping[tuple[str, str], tuple[str, str]]) -> Results:
+        """Look at curves under other names, such as those of the experiment that they are compared with.
+
+        Parameters
+        ----------
+        names
+            For each experiment and curve that is wanted, the experiment and curve whose rows it has.
+
+        Returns
+        -------
+        Results
+            The curves under their other names; those that have no rows are left out.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
+        >>> results.renamed({("tiny", "chance"): ("small", "random")}).curves("tiny")
+        ['chance']
+        """
+        other = Results(())
+        other._curves = {new: self._curves[old] for new, old in names.items() if old in self._curves}
+        return other
+
     def _common(self, experiment: str, curves: Sequence[str]) -> set[int]:
         return set.intersection(*(set(self.curve(experiment, curve).instances) for curve in curves))
 
@@ -362,4 +396,11 @@ class Results:
 
 def _only(rows: CurveRows, instances: set[int]) -> CurveRows:
     keep = [at for at, instance in enumerate(rows.instances) if instance in instances]
-    return CurveRows(tuple(rows.settings[at] for at in keep), rows.visits, rows.clicks[keep], rows.expected[keep])
+    active = None if rows.active is None else rows.active[keep]
+    settings = tuple(rows.settings[at] for at in keep)
+    return CurveRows(settings, rows.visits, rows.clicks[keep], rows.expected[keep], active)
+
+
+def _active(runs: Sequence[RunRows]) -> Array | None:
+    counts = [run.active for run in runs]
+    return None if any(each is None for each in counts) else np.array(counts)

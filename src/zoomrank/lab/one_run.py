@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zoomrank.lab.active_strategies import Counts, active_strategies
 from zoomrank.lab.catalogue import believed, ranker, visitors  # so written, `code_version` sees it
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.simulator import simulate, window_ends
@@ -29,6 +30,8 @@ class RunRows:
         How many clicks there had been on each slot; a row per look.
     expected
         The exact chance that the ranking shown last satisfies a visitor.
+    active
+        How many strategies each slot told apart in the end; None for rankers that do not zoom.
 
     Examples
     --------
@@ -45,6 +48,7 @@ class RunRows:
     visits: Array
     clicks: Array
     expected: Array
+    active: Counts | None = None
 
     @property
     def satisfied(self) -> Array:
@@ -99,8 +103,9 @@ def run(setting: Setting) -> RunRows:
     True
     """
     tree, users = believed(setting)
+    learner = ranker(setting, tree, users)
     trace = simulate(
-        ranker(setting, tree, users),
+        learner,
         users,
         setting.visits,
         seed=visitors(setting),
@@ -108,4 +113,5 @@ def run(setting: Setting) -> RunRows:
         windows=looks(setting.visits),
     )
     expected = [users.satisfaction(dict.fromkeys(shown)) for shown in trace.shown]  # the same one twice adds nothing
-    return RunRows(setting, trace.visits, np.cumsum(trace.clicks, axis=0), np.array(expected))
+    clicks = np.cumsum(trace.clicks, axis=0)
+    return RunRows(setting, trace.visits, clicks, np.array(expected), active_strategies(learner))

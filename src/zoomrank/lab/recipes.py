@@ -9,6 +9,7 @@ Instance i has the same kind of visitors for every curve, so that curves can be 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.numbers import whole_number
 
 ALL_VISITS = "{visits}"  # as a parameter: however many visits there are
+LOG_VISITS = "{log visits}"  # and their natural logarithm
 SEED = 2013  # from which all instances are drawn unless said otherwise
 
 
@@ -325,5 +327,8 @@ def _at_least_one(value: int, what: str) -> int:
 
 
 def _with_visits(ranker: Recipe, visits: int) -> Recipe:
-    filled = tuple((name, visits if value == ALL_VISITS else value) for name, value in ranker.parameters)
+    stand_for = {ALL_VISITS: visits, LOG_VISITS: math.log(visits)}
+    filled = tuple(
+        (name, stand_for.get(value, value) if isinstance(value, str) else value) for name, value in ranker.parameters
+    )
     return replace(ranker, parameters=filled)

@@ -1,7 +1,8 @@
 """A folder of results: one small Parquet file per run, and a page that says what made them.
 
     manifest.json                          which zoomrank, what was asked of it, which machine
-    rows/two-peaks/RankCorrZoom/3.parquet  a row per look; the setting stands in the file's metadata
+    rows/two-peaks/RankCorrZoom/3.parquet  a row per look; the setting stands in the file's metadata, and how many
+                                           strategies were active in the end
     times.jsonl                            how long each run took: the one thing here that differs from time to time
 
 A file appears under its name only when it is whole, and its bytes depend on its setting alone. So a sweep that was
@@ -28,7 +29,7 @@ from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.reports.machine import machine
 
-FORMAT = 2
+FORMAT = 3
 _MANIFEST = "manifest.json"
 _FIXED = ("kind", "study", "slots", "visits", "seed")  # of what was asked for: a folder stays with it
 _MORE = ("taxonomy", "judged")  # which files of one's own there are worlds of; they may come later
@@ -177,7 +178,7 @@ def to_parquet(rows: RunRows) -> bytes:
             "clicks": pa.array(rows.clicks.tolist(), pa.list_(pa.int64())),
             "expected": pa.array(rows.expected),
         },
-        schema=_SCHEMA.with_metadata({"setting": rows.setting.to_json()}),
+        schema=_SCHEMA.with_metadata({"setting": rows.setting.to_json(), "active": json.dumps(rows.active)}),
     )
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
@@ -188,11 +189,13 @@ def from_parquet(path: Path) -> RunRows:
     """Read the file of a run."""
     try:
         table = pq.read_table(path, partitioning=None)
+        active = json.loads(table.schema.metadata[b"active"])
         return RunRows(
             Setting.from_json(table.schema.metadata[b"setting"].decode()),
             table["visits"].to_numpy(),
             np.array(table["clicks"].to_pylist(), np.int64),
             table["expected"].to_numpy(),
+            None if active is None else tuple(active),
         )
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise ResultsError(f"{path} holds no rows of a run: {error}.") from error

@@ -189,7 +189,7 @@ def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
     kind = _known(_BANDITS, settings.pop("class"))
     inner = settings.pop("bandit", None)
     try:
-        made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree))
+        made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree), **settings)
     except TypeError as error:  # a setting that this learner does not take
         raise FileFormatError(f"{_OTHER_AGE.format(kind.__name__)} ({error}).") from error
     _check_age(kind.__name__, specification, _specification(made))

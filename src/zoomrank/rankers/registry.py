@@ -9,6 +9,7 @@
 | `RankCorrZoom` | zooming, with indices capped by the distance to the documents above |
 | `RankContextZoom` | contextual zooming with the documents above as context, capped likewise |
 | `RankKLUCB`, `CascadeKLUCB` | KL-UCB over documents: a learner per slot, or one for all slots |
+| `RankExploreCommit` | one slot after the other: every document equally often, then the best for ever |
 | `RankThompson` | Thompson sampling along the tree, capped as in RankCorrZoom |
 | `RankRandom` | no learner at all |
 """
@@ -23,7 +24,7 @@ from zoomrank.bandits import Bandit
 from zoomrank.errors import ParameterError
 from zoomrank.rankers.named.arm_rankers import RankEXP3, RankGridEXP3, RankGridUCB1, RankUCB1
 from zoomrank.rankers.named.baseline_rankers import FixedRanking, RankRandom
-from zoomrank.rankers.named.other_rankers import CascadeKLUCB, RankKLUCB, RankThompson
+from zoomrank.rankers.named.other_rankers import CascadeKLUCB, RankExploreCommit, RankKLUCB, RankThompson
 from zoomrank.rankers.named.zoom_rank import ZoomRank
 from zoomrank.rankers.named.zooming_rankers import RankContextZoom, RankCorrZoom, RankZoom
 from zoomrank.rankers.ranked import Ranked
@@ -44,6 +45,7 @@ RANKERS: Mapping[str, type[Ranked]] = {
         RankGridUCB1,
         RankGridEXP3,
         RankEXP3,
+        RankExploreCommit,
     )
 }
 ON_DISK: Mapping[str, type[Ranked]] = {**RANKERS, "FixedRanking": FixedRanking, "Ranked": Ranked}

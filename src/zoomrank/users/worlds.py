@@ -29,6 +29,8 @@ from zoomrank.users.models.tree_network import TreeNetwork
 from zoomrank.users.peaked_means import choose_peaks, peaks_mean_and_owners, seat_customers
 
 READINGS = ("network", "mixture", "mutations", "metric")
+HEIGHTS = ("shares", "tallest", "halves")  # how tables of a Chinese restaurant become peaks
+HIGHEST = 0.5  # what Algorithm 1 allows a mean to be
 
 
 def peaks(
@@ -265,12 +267,13 @@ def chinese_restaurant(
     customers: int = 20,
     theta: float = 2.0,
     background: float = 0.01,
+    heights: str = "shares",
     seed: Seed = None,
     reading: str = "network",
 ) -> UserDistribution:
     """Make visitors with as many peaks as a Chinese Restaurant Process has tables: the second model of the experiments.
 
-    A table with c of the n customers is a peak with mean c / n, at most ½, and the share c / n of visitors.
+    A table with c of the n customers is a peak, to which the share c / n of visitors belongs.
 
     Parameters
     ----------
@@ -282,6 +285,10 @@ def chinese_restaurant(
         How much they like new tables, above 0.
     background : float
         The mean relevance far from all peaks.
+    heights : {"shares", "tallest", "halves"}
+        The mean relevance of a peak, never below the background: its share c / n, at most ½; in proportion to c, the
+        largest table's being ½; or ½ for every peak, as Eq. 29 is printed. Only shares are sure to go with the reading
+        "mixture": no peak can be relevant to more visitors than belong to it.
     seed : int, Generator or None
         Where chance begins: it says how customers are seated and where the peaks are.
     reading : {"network", "mixture", "mutations", "metric"}
@@ -302,11 +309,22 @@ def chinese_restaurant(
     >>> users.greedy(slots=5).satisfaction > users.greedy(slots=1).satisfaction
     True
     """
+    if heights not in HEIGHTS:
+        raise ParameterError(f"heights must be one of {', '.join(HEIGHTS)}, not {heights!r}.")
     rng = np.random.default_rng(seed)
     tables = seat_customers(customers, theta, rng)
     chosen = choose_peaks(tree, len(tables), rng)
-    values = {peak: max(background, min(0.5, size / customers)) for peak, size in zip(chosen, tables, strict=True)}
-    return peaks(tree, values, background=background, shares=[size / customers for size in tables], reading=reading)
+    shares = [size / customers for size in tables]
+    values = dict(zip(chosen, (max(background, value) for value in _heights(shares, heights)), strict=True))
+    return peaks(tree, values, background=background, shares=shares, reading=reading)
+
+
+def _heights(shares: Sequence[float], heights: str) -> list[float]:
+    if heights == "halves":
+        return [HIGHEST] * len(shares)
+    if heights == "tallest":
+        return [HIGHEST * share / max(shares) for share in shares]
+    return [min(HIGHEST, share) for share in shares]
 
 
 def three_documents() -> tuple[DocumentTree, Independent]:
@@ -348,6 +366,7 @@ def _parts(tree: DocumentTree, mean: Array, owners: Array, shares: Array, backgr
         peak, document = high[0]
         raise MeanError(
             f"{tree.documents[document]!r} would have to be relevant with probability {parts[peak, document]:.4g} to "
-            f"the {shares[peak]:.4g} of visitors that belong to peak number {peak}. Lower the peaks or raise its share."
+            f"the share {shares[peak]:.4g} of visitors that belong to peak number {peak}. Lower the peaks (those of a "
+            'Chinese restaurant with heights="shares"), raise its share, or take another reading.'
         )
     return np.asarray(np.minimum(parts, 1.0))

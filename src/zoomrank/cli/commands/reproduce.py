@@ -25,7 +25,7 @@ _ABOUT = "\n".join(
         "\nfigures:",
         *(f"  {figure.name:<9} {figure.title}" for figure in FIGURES.values()),
         "  paper     the five of the paper, which is what you get unless you name some",
-        "  beyond    the others",
+        "  beyond    those that ask what the paper does not",
         "  all       every one",
     ]
 )
@@ -41,6 +41,7 @@ def add(commands: Commands) -> None:
         "zoomrank reproduce                                  # all of the paper",
         "zoomrank reproduce 1 --instances 3 --visits 50000   # a quick look at Figure 1",
         "zoomrank reproduce all --out results --resume       # go on, or add figures",
+        "zoomrank reproduce readings --out results --resume  # other readings, too",
         "zoomrank reproduce --engine ray --address auto      # on a Ray cluster",
         extras=("lab",),
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.curves import Estimate, Results, estimate
+from zoomrank.lab.paper.table_sizes import LARGEST, power_law_and_exponential
 from zoomrank.lab.paper.theory import Facts
 from zoomrank.lab.reports.page_text import label
 
@@ -35,6 +37,13 @@ class Measured:
 class Comparison(ABC):
     """Something that rows can confirm or contradict."""
 
+    needs_rows: ClassVar[bool] = True  # whether runs that were cut short say nothing of it
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Whose rows are looked at."""
+        return ()
+
     @abstractmethod
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:
         """Look at the rows."""
@@ -50,6 +59,11 @@ class Above(Comparison):
     start: float = 0.0
     end: float = 1.0
     visits: int | None = None  # instead of an end: the first so many
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Both of them."""
+        return self.curve, self.other
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Compare in pairs, instance by instance."""
@@ -76,6 +90,11 @@ class Alike(Comparison):
     within: float
     everywhere: bool = False
 
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Both of them."""
+        return self.curve, self.other
+
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Both ends of the interval must be within."""
         what = f"{label(self.curve)} − {label(self.other)}{' where they differ most' if self.everywhere else ''}"
@@ -95,6 +114,11 @@ class Reaches(Comparison):
     curve: str
     share: float
     visits: int | None = None
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """The curve and its measure."""
+        return self.curve, GREEDY
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Divide instance by instance."""
@@ -116,6 +140,11 @@ class Settles(Comparison):
     at: float
     within: float = 0.01
 
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.curve,)
+
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Look at the last tenth."""
         what = f"{label(self.curve)} in the last tenth"
@@ -126,8 +155,35 @@ class Settles(Comparison):
 
 
 @dataclass(frozen=True)
+class MoreStrategies(Comparison):
+    """One ranker tells more strategies apart than another, over all slots: so many times as many."""
+
+    curve: str
+    other: str
+    times: float
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Both of them."""
+        return self.curve, self.other
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Divide instance by instance."""
+        what = f"strategies of {label(self.curve)} / {label(self.other)}"
+        if not results.comparable(experiment, *self.curves):
+            return Measured(what, None, CANNOT_TELL)
+        one, other = results.together(experiment, *self.curves)
+        if one.active is None or other.active is None:
+            return Measured(what, None, CANNOT_TELL)
+        value = estimate(one.active.sum(axis=1) / other.active.sum(axis=1))
+        return Measured(what, value, _beyond(value, self.times))
+
+
+@dataclass(frozen=True)
 class Continuous(Comparison):
     """The mean relevance is L-continuous: no difference exceeds the distance."""
+
+    needs_rows = False
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Look at the steepest pair of documents of the instances."""
@@ -137,6 +193,23 @@ class Continuous(Comparison):
         steepest = known[experiment].steepest
         value = Estimate(steepest, steepest, steepest, 1)
         return Measured(what, value, HOLDS if steepest <= 1 + 1e-9 else DIFFERS)
+
+
+@dataclass(frozen=True)
+class PowerLaw(Comparison):
+    """Sizes of tables follow a power law more than they fall exponentially; of that there is an exact answer."""
+
+    needs_rows = False
+
+    def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
+        """Look at the expected number of tables of each size."""
+        power, exponential = power_law_and_exponential()
+        what = (
+            f"tables of size 1 to {LARGEST}: R² of a power law with exponent {power.slope:.2f} is "
+            f"{power.r_squared:.3f}, that of an exponential {exponential.r_squared:.3f}; difference"
+        )
+        better = power.r_squared - exponential.r_squared
+        return Measured(what, Estimate(better, better, better, 1), HOLDS if better > 0 else DIFFERS)
 
 
 def _beyond(value: Estimate, threshold: float) -> str:

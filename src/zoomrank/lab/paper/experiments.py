@@ -1,153 +1,54 @@
-"""The paper's evaluation as data (Section 6), and what we ask beyond it.
+"""All experiments by name: the paper's, those beyond it, and whatever other readings of the paper need.
 
-Figures of the paper show a document twice where two slots choose it, as the paper does (`duplicates=True`); the
-experiments beyond it never do, as zoomrank does unless told otherwise. Where the paper can be read in two ways, an
-experiment exists twice, once under each reading.
+Another reading is run where it changes something, and only there: its curves are added by rule to the experiments that
+they belong to, or to experiments of their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.recipes import ALL_VISITS, Curve, Experiment, Recipe, recipe
+from zoomrank.lab.paper.beyond import BEYOND
+from zoomrank.lab.paper.published import PAPER, WORLDS, published
+from zoomrank.lab.paper.readings import CHOICES, OTHERS, Reading, World, differences
+from zoomrank.lab.recipes import Curve, Experiment
+
+_FIGURES = {**PAPER, **BEYOND}
 
 
-def _curve(name: str, ranker: str, **parameters: object) -> Curve:
-    return Curve(name, recipe(ranker, duplicates=True, **parameters))
+def source(experiment: str, curve: str, reading: Reading) -> tuple[str, str]:
+    """Where the rows are that a curve of the figures has under another reading: their experiment and curve."""
+    world = next(each for each in WORLDS if each.experiment == experiment)
+    wanted = next(each for each in published(experiment) if each.name == curve)
+    return world.under(reading, wanted), wanted.under(reading).name
 
 
-def _pessimistic(name: str, ranker: str, **parameters: object) -> Curve:
-    """The paper writes these names with two dashes."""
-    return _curve(f"{name}--", ranker, exploration="pessimistic", horizon=ALL_VISITS, **parameters)
+def _of_reading(world: World, reading: Reading) -> Iterator[tuple[Experiment, Curve]]:
+    """The curves of an experiment that are others under a reading, each in the experiment it is run in."""
+    usual = _FIGURES[world.experiment]
+    title = f"{usual.title}: {', '.join(CHOICES[name][choice] for name, choice in differences(reading).items())}"
+    for each in published(world.experiment):
+        name, curve = world.under(reading, each), each.under(reading)
+        if (name, curve.name) != (world.experiment, each.name) and name != world.twin:
+            yield replace(usual, name=name, title=title, users=world.recipe(reading), curves=()), curve
 
 
-_GREEDY = Curve(GREEDY, recipe(GREEDY))
-CURVES = (
-    _curve("RankUCB1", "RankUCB1"),
-    _curve("RankEXP3", "RankEXP3", horizon=ALL_VISITS),
-    _curve("RankGridUCB1", "RankGridUCB1"),
-    _curve("RankGridEXP3", "RankGridEXP3"),
-    _curve("RankZoom", "RankZoom"),
-    _curve("RankCorrZoom", "RankCorrZoom"),
-    _curve("RankContextZoom", "RankContextZoom"),
-    _curve("RankContextZoom-0.2", "RankContextZoom", scale=0.2),
-)
-PESSIMISTIC = (
-    _pessimistic("RankUCB1", "RankUCB1"),
-    _pessimistic("RankGridUCB1", "RankGridUCB1"),
-    _pessimistic("RankZoom", "RankZoom"),
-    _pessimistic("RankCorrZoom", "RankCorrZoom"),
-    _pessimistic("RankContextZoom", "RankContextZoom"),
-)
-BASELINES = (_curve("RankRandom", "RankRandom"), _GREEDY)
-_ZOOMING = tuple(curve for curve in CURVES if "Zoom" in curve.name)
-_ZOOM, _CORR = "RankZoom", "RankCorrZoom"
+def _with_readings() -> dict[str, Experiment]:
+    """All experiments, with whatever other readings need beyond the figures."""
+    found = dict(_FIGURES)
+    for reading in OTHERS:
+        for world in WORLDS:
+            for home, curve in _of_reading(world, reading):
+                there = found.setdefault(home.name, home)
+                if curve not in there.curves:
+                    found[home.name] = replace(there, curves=(*there.curves, curve))
+    return found
 
 
-def _main(name: str, title: str, users: Recipe) -> Experiment:
-    return replace(_large(name, title, CURVES + PESSIMISTIC + BASELINES), users=users)
-
-
-def _secondary(name: str, title: str, users: Recipe) -> Experiment:
-    return Experiment(
-        name=name,
-        title=title,
-        tree=recipe("exponential", depth=7),
-        users=users,
-        slots=2,
-        visits=1_000_000,
-        curves=(*_ZOOMING, *BASELINES),
-    )
-
-
-def _large(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
-    """The size of the paper's main experiments, with its two peaks."""
-    return Experiment(
-        name=name,
-        title=title,
-        tree=recipe("exponential", depth=15),
-        users=recipe("two-peaks"),
-        slots=5,
-        visits=300_000,
-        curves=curves,
-    )
-
-
-def _size(depth: int) -> Experiment:
-    names = ("RankUCB1", "RankGridUCB1", _ZOOM, _CORR, "RankRandom")
-    return Experiment(
-        name=f"size-{2**depth}",
-        title=f"two peaks, {2**depth:,} documents",
-        tree=recipe("exponential", depth=depth),
-        users=recipe("two-peaks"),
-        slots=5,
-        visits=100_000,
-        curves=(*(Curve(name, recipe(name)) for name in names), _GREEDY),
-    )
-
-
-_BELIEFS = (
-    ("", None),
-    ("-halved", recipe("scaled", factor=0.5)),
-    ("-doubled", recipe("scaled", factor=2.0)),
-    ("-shuffled-10", recipe("shuffled", share=0.1)),
-    ("-shuffled-30", recipe("shuffled", share=0.3)),
-)
-_DELAYS = (0, 100, 1_000, 10_000)
-
-EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        _main("two-peaks", "two peaks", recipe("two-peaks")),
-        _main("restaurant", "Chinese Restaurant, one network", recipe("chinese-restaurant")),
-        _main(
-            "restaurant-mixture",
-            "Chinese Restaurant, each visitor belongs to a peak",
-            recipe("chinese-restaurant", reading="mixture"),
-        ),
-        _secondary("small", "two peaks, 128 documents, one network", recipe("two-peaks")),
-        _secondary(
-            "small-mixture",
-            "two peaks, 128 documents, each visitor belongs to a peak",
-            recipe("two-peaks", reading="mixture"),
-        ),
-        Experiment(
-            name="three-documents",
-            title="the three documents of Section 5.1",
-            tree=recipe("three-documents"),
-            users=recipe("three-documents"),
-            slots=2,
-            visits=1_000_000,
-            curves=(*CURVES[:2], *_ZOOMING[:3], *BASELINES),
-        ),
-        *(_size(depth) for depth in (10, 12, 15, 18, 20)),
-        _large(
-            "belief",
-            "two peaks, with a metric that is wrong",
-            (
-                *(Curve(f"{name}{words}", recipe(name), belief=belief)
-                  for name in (_ZOOM, _CORR) for words, belief in _BELIEFS),
-                _GREEDY,
-            ),
-        ),
-        _large(
-            "delay",
-            "two peaks, feedback that comes late",
-            (
-                *(Curve(f"{name}-late-{delay}" if delay else name, recipe(name), delay=delay)
-                  for name in (_ZOOM, _CORR) for delay in _DELAYS),
-                _GREEDY,
-            ),
-        ),
-        _large(
-            "distinct",
-            "two peaks, no document shown twice",
-            (
-                *(Curve(curve.name, recipe(curve.ranker.name, **{**curve.ranker.given, "duplicates": False}))
-                  for curve in (*CURVES, BASELINES[0])),
-                _GREEDY,
-            ),
-        ),
-    )
-}  # fmt: skip
+EXPERIMENTS = _with_readings()
+READINGS = {  # what other readings need beyond the figures: curves by experiment
+    name: tuple(each for each in one.curves if name not in _FIGURES or each not in _FIGURES[name].curves)
+    for name, one in EXPERIMENTS.items()
+    if one != _FIGURES.get(name)
+}

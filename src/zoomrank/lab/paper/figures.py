@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zoomrank.errors import CatalogueError
-from zoomrank.lab.paper.experiments import BASELINES, CURVES, EXPERIMENTS, PESSIMISTIC
+from zoomrank.lab.paper.experiments import EXPERIMENTS, READINGS
+from zoomrank.lab.paper.published import BASELINES, CURVES, EXPLORING, PESSIMISTIC
 from zoomrank.lab.recipes import SEED, Curve, Setting
 
 INSTANCES = 10
@@ -26,7 +27,7 @@ class Figure:
 
     name: str
     title: str
-    kind: str  # how it is drawn: see `plots.py`
+    kind: str  # how it is drawn: see `plots.py`; a "table" is not
     panels: tuple[Panel, ...]
     in_paper: bool = True
 
@@ -46,7 +47,7 @@ def _panel(experiment: str, curves: Iterable[Curve] | None = None) -> Panel:
     return Panel(experiment, tuple(curve.name for curve in chosen))
 
 
-_ALL = (*CURVES, *BASELINES)
+_ALL = (*CURVES, *EXPLORING, *BASELINES)
 _BOTH = (*(c for c in CURVES if "EXP3" not in c.name), *PESSIMISTIC, *BASELINES)
 
 FIGURES = {
@@ -83,15 +84,22 @@ FIGURES = {
         Figure("belief", "What a wrong metric costs", "variants", (_panel("belief"),), in_paper=False),
         Figure("delay", "What late feedback costs", "variants", (_panel("delay"),), in_paper=False),
         Figure("distinct", "No document shown twice", "learning", (_panel("distinct"),), in_paper=False),
+        Figure(
+            "readings",
+            "The paper's sentences under other readings of it",
+            "table",
+            tuple(_panel(name, curves) for name, curves in READINGS.items()),
+            in_paper=False,
+        ),
     )
 }
 PAPER = tuple(name for name, figure in FIGURES.items() if figure.in_paper)
-BEYOND = tuple(name for name, figure in FIGURES.items() if not figure.in_paper)
+BEYOND = tuple(name for name, figure in FIGURES.items() if not figure.in_paper and figure.kind != "table")
 
 
 def figures_named(names: Iterable[str]) -> list[Figure]:
     """The figures of these names; `paper`, `beyond` and `all` stand for several."""
-    groups = {"paper": PAPER, "beyond": BEYOND, "all": (*PAPER, *BEYOND)}
+    groups = {"paper": PAPER, "beyond": BEYOND, "all": tuple(FIGURES)}
     wanted: dict[str, Figure] = {}
     for name in names:
         for member in groups.get(name, (name,)):

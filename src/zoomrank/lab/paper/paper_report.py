@@ -13,20 +13,26 @@ from pathlib import Path
 from zoomrank.errors import ResultsError
 from zoomrank.lab import catalogue
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.curves import Results, estimate
+from zoomrank.lab.curves import CurveRows, Results, estimate
+from zoomrank.lab.paper.beyond import BEYOND
 from zoomrank.lab.paper.claims import (
     BETTER,
     CLOSE,
     FAR_ENOUGH,
     INDISTINGUISHABLE,
+    MANY_TIMES,
     MUCH,
     NEAR_OPTIMAL,
     RAPIDLY,
 )
-from zoomrank.lab.paper.comparisons import DIFFERS
+from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS
 from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.paper.figures import FIGURES, Figure
 from zoomrank.lab.paper.plots import draw
+from zoomrank.lab.paper.published import MAIN, PAPER
+from zoomrank.lab.paper.reading_table import reading_sections
+from zoomrank.lab.paper.strategy_counts import INTRODUCTION as STRATEGIES
+from zoomrank.lab.paper.strategy_counts import strategy_table
 from zoomrank.lab.paper.theory import Facts, facts, over_instances
 from zoomrank.lab.paper.theory_table import theory_table
 from zoomrank.lab.paper.verdicts import Finding, judge_all, tally
@@ -48,7 +54,7 @@ def write_paper_report(folder: ResultsFolder) -> Report:
     there = _in_our_order(results.experiments())
     if not there:
         raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
-    known = {name: _facts(name, results) for name in there if name in EXPERIMENTS}
+    known = {name: _facts(name, results) for name in there if name in PAPER or name in BEYOND}
     figures = [figure for figure in FIGURES.values() if _drawable(figure, results, folder.manifest["figures"])]
     for figure in figures:
         draw(figure, results, folder.path / "figures", known)
@@ -64,7 +70,11 @@ def _in_our_order(experiments: Iterable[str]) -> list[str]:
 
 
 def _drawable(figure: Figure, results: Results, wanted: Sequence[str]) -> bool:
-    return figure.name in wanted and any(results.curves(panel.experiment) for panel in figure.panels)
+    return (
+        figure.kind != "table"
+        and figure.name in wanted
+        and any(results.curves(panel.experiment) for panel in figure.panels)
+    )
 
 
 def _facts(experiment: str, results: Results) -> Facts:
@@ -80,12 +90,14 @@ def _sections(
     findings: Sequence[Finding],
 ) -> Iterable[str]:
     yield "# Ranked bandits in metric spaces: the evaluation, rerun"
-    yield _opening(folder, findings)
+    yield _opening(folder, results, findings)
     if findings:
         yield "## What the paper says, and what was measured"
         yield _CLAIMS_INTRODUCTION
         yield _claims(findings)
         yield from _reasons(findings)
+        yield from _undecidable(findings)
+        yield from reading_sections(results, findings)
     yield "## Figures"
     for figure in figures:
         yield f"![{figure.title}](figures/figure-{figure.name}.png)"
@@ -98,6 +110,11 @@ def _sections(
     for experiment in _in_our_order(results.experiments()):
         yield f"### {_title(experiment)}"
         yield _numbers(experiment, results, folder.seconds())
+    strategies = strategy_table(results, MAIN)
+    if strategies:
+        yield "## How many strategies there were"
+        yield STRATEGIES
+        yield strategies
     if known:
         yield "## Theory beside it"
         yield theory_table(results, known)
@@ -107,16 +124,33 @@ def _sections(
     yield made_with(folder)
 
 
-def _opening(folder: ResultsFolder, findings: Sequence[Finding]) -> str:
+def _opening(folder: ResultsFolder, results: Results, findings: Sequence[Finding]) -> str:
     manifest = folder.manifest
     counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(findings).items())
     options = f" --visits {manifest['visits']}" if manifest["visits"] is not None else ""
-    command = f"zoomrank reproduce {' '.join(manifest['figures'])} --instances {manifest['instances']}{options}"
-    return (
-        f"Made by `{command} --seed {manifest['seed']}`. Every curve is the mean of up to {manifest['instances']} "
-        "instances, with a 95 % band; all rankers meet the same instances. Each sentence of the "
-        f"paper's evaluation was tested on every experiment it is about: {counts}."
+    asked: dict[int, list[str]] = {}
+    for name in manifest["figures"]:
+        asked.setdefault(_instances(FIGURES[name], results), []).append(name)
+    commands = " and ".join(
+        f"`zoomrank reproduce {' '.join(names)} --instances {count}{options} --seed {manifest['seed']}`"
+        for count, names in asked.items()
     )
+    return (
+        f"Made by {commands}. Every curve is the mean of that many instances, with a 95 % band; all rankers meet the "
+        "same instances. Each sentence of the paper's evaluation was tested on every experiment it is about: "
+        f"{counts}."
+    )
+
+
+def _instances(figure: Figure, results: Results) -> int:
+    """How many the curves of a figure have, at most: some may not be through."""
+    there = (
+        len(results.curve(panel.experiment, curve).instances)
+        for panel in figure.panels
+        for curve in panel.curves
+        if results.has(panel.experiment, curve)
+    )
+    return max(there, default=0)
 
 
 _CLAIMS_INTRODUCTION = (
@@ -125,9 +159,8 @@ _CLAIMS_INTRODUCTION = (
     "of its threshold, *differs* if one is wholly on the wrong side, and else one *cannot tell*; a conjecture can hold "
     "but not differ, and runs that were cut short tell nothing. What adjectives stand for is the same everywhere "
     f"(`lab/paper/claims.py`): indistinguishable {INDISTINGUISHABLE}, eventually better {BETTER}, close {CLOSE}, much "
-    f"better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it by visit {RAPIDLY:,}. "
-    "Not tested: what REC would do (it is not here), whether the large branching factor is why RankContextZoom is "
-    "slow, and whether table sizes follow a power law."
+    f"better {MUCH}, near-optimal {NEAR_OPTIMAL:.0%} of greedy, rapidly {FAR_ENOUGH:.0%} of it by visit {RAPIDLY:,}, "
+    f"many more {MANY_TIMES:.0f} times as many."
 )
 
 
@@ -156,6 +189,20 @@ def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
             where = ", ".join(one.experiment for one in group)
             lines.append(f"- {group[0].claim.says} ({where}) {group[0].claim.why or 'No explanation yet.'}")
         yield "\n".join(lines)
+
+
+def _undecidable(findings: Sequence[Finding]) -> Iterable[str]:
+    """Which of those that cannot be told will never be."""
+    open_yet: dict[str, list[Finding]] = {}
+    for one in findings:
+        if one.verdict == CANNOT_TELL and one.claim.undecidable:
+            open_yet.setdefault(one.claim.name, []).append(one)
+    if open_yet:
+        yield "### What no number of instances would decide"
+        yield "\n".join(
+            f"- {group[0].claim.says} ({', '.join(one.experiment for one in group)}) {group[0].claim.undecidable}"
+            for group in open_yet.values()
+        )
 
 
 def _caption(figure: Figure, results: Results) -> str:
@@ -192,15 +239,22 @@ def _settings(results: Results) -> Iterable[str]:
         run = first.settings[0]
         yield (
             f"**{name}**: {_title(name)}. Tree {run.tree}, visitors {run.users}, {run.slots} slots, {run.visits:,} "
-            f"visits, instances {first.instances[0]} to {first.instances[-1]} from seed {run.seed}."
+            f"visits, {_count(first)} from seed {run.seed}."
         )
         lines = []
         for curve in results.curves(name):
-            one = results.curve(name, curve).settings[0]
+            rows = results.curve(name, curve)
+            one = rows.settings[0]
             extra = f", feedback {one.delay:,} visits late" if one.delay else ""
             extra += f", believes in the tree {one.belief}" if one.belief else ""
+            extra += f"; {_count(rows)}" if rows.instances != first.instances else ""
             lines.append(f"- `{name}/{curve}`: {one.ranker}{extra}")
         yield "\n".join(lines)
+
+
+def _count(rows: CurveRows) -> str:
+    many = rows.instances
+    return f"{len(many)} instances, {many[0]} to {many[-1]}," if len(many) > 1 else f"instance {many[0]}"
 
 
 def _title(experiment: str) -> str:

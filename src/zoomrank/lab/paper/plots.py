@@ -17,7 +17,21 @@ from zoomrank.lab.curves import Band, Estimate, Results, estimate
 from zoomrank.lab.paper.experiments import EXPERIMENTS
 from zoomrank.lab.paper.figures import Figure, Panel
 from zoomrank.lab.paper.theory import WORST_CASE, Facts, guarantee
-from zoomrank.lab.reports.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, STYLE, WIDTH, WINE, save
+from zoomrank.lab.reports.drawing import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    OLIVE,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    STYLE,
+    WIDTH,
+    WINE,
+    save,
+)
 from zoomrank.lab.reports.page_text import label
 
 _COLOUR = {
@@ -28,6 +42,7 @@ _COLOUR = {
     "RankZoom": SKY,
     "RankCorrZoom": RED,
     "RankContextZoom": BLUE,
+    "RankExploreCommit": OLIVE,
     "RankRandom": GREY,
     GREEDY: BLACK,
 }

@@ -30,7 +30,8 @@ def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = No
         measured = tuple(test.measure(experiment, results, known or {}) for test in tests)
         verdicts = {one.verdict for one in measured}
         verdict = HOLDS if verdicts == {HOLDS} else DIFFERS if DIFFERS in verdicts else CANNOT_TELL
-        if (verdict == DIFFERS and claim.conjecture) or _cut_short(experiment, results):
+        cut_short = any(test.needs_rows for test in tests) and _cut_short(experiment, results)
+        if (verdict == DIFFERS and claim.conjecture) or cut_short:
             verdict = CANNOT_TELL
         findings.append(Finding(claim, experiment, measured, verdict))
     return findings

@@ -72,8 +72,13 @@ def label(curve: str) -> str:
 
     >>> label("RankContextZoom-0.2"), label("RankRandom")
     ('RankContextZoom (widths × 0.2)', 'random')
+    >>> label("RankUCB1--@one-radius")
+    'RankUCB1-- (one radius)'
     """
-    name = curve.replace("-0.2", " (widths × 0.2)")
+    name, _, reading = curve.partition("@")
+    if reading:
+        return f"{label(name)} ({reading.replace('-', ' ').replace('+', ', ')})"
+    name = name.replace("-0.2", " (widths × 0.2)")
     return "greedy optimum" if name == GREEDY else name.replace("RankRandom", "random")
 
 

@@ -53,7 +53,7 @@ class RankUCB1(ExploringRanker):
         return UCB1(tree, exploration=exploration, horizon=horizon)
 
 
-class RankGridUCB1(ExploringRanker):
+class RankGridUCB1(Ranked):
     """UCB1 over ever finer parts of the tree in each slot.
 
     Parameters
@@ -66,6 +66,13 @@ class RankGridUCB1(ExploringRanker):
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
         How many visits there will be; only a pessimistic ranker has to know.
+    start : int
+        The depth of the grid's first phase, from 0 on.
+    stretch : float
+        How many times as long as in the paper phases last, above 0; one visit at least.
+    replay : bool
+        Whether what was seen in earlier phases is replayed to the bandits of a new one, as a footnote of the paper
+        suggests.
     anytime : bool
         Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
@@ -88,9 +95,23 @@ class RankGridUCB1(ExploringRanker):
 
     bandit_kind = Grid
 
-    @staticmethod
-    def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
-        return Grid(UCB1(tree, exploration=exploration, horizon=horizon))
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        exploration: Exploration = "optimistic",
+        horizon: int | None = None,
+        start: int = 0,
+        stretch: float = 1.0,
+        replay: bool = False,
+        anytime: bool = False,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        bandit = UCB1(tree, exploration=exploration, horizon=horizon)
+        grid = Grid(bandit, start=start, stretch=stretch, replay=replay)
+        super().__init__(maybe_anytime(grid, anytime), slots, seed=seed, duplicates=duplicates)
 
 
 class RankEXP3(Ranked):
@@ -150,6 +171,10 @@ class RankGridEXP3(Ranked):
         Where the documents live.
     slots : int
         How many documents a ranking has, from 1 to 60.
+    start : int
+        The depth of the grid's first phase, from 0 on.
+    stretch : float
+        How many times as long as in the paper phases last, above 0; one visit at least.
     anytime : bool
         Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
@@ -176,8 +201,11 @@ class RankGridEXP3(Ranked):
         tree: DocumentTree,
         slots: int = SLOTS,
         *,
+        start: int = 0,
+        stretch: float = 1.0,
         anytime: bool = False,
         seed: Seed = None,
         duplicates: bool = False,
     ) -> None:
-        super().__init__(maybe_anytime(Grid(EXP3(tree)), anytime), slots, seed=seed, duplicates=duplicates)
+        grid = Grid(EXP3(tree), start=start, stretch=stretch)
+        super().__init__(maybe_anytime(grid, anytime), slots, seed=seed, duplicates=duplicates)

@@ -1,10 +1,14 @@
-"""Rankers of other schools: `RankKLUCB` and `CascadeKLUCB` over documents, `RankThompson` along the tree."""
+"""Rankers of other schools, three over documents, one along the tree.
+
+`RankKLUCB` and `CascadeKLUCB` go by bounds, `RankExploreCommit` looks at everything first, `RankThompson` draws.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from zoomrank.bandits import KLUCB, TreeThompson
+from zoomrank.bandits import KLUCB, ExploreThenCommit, TreeThompson
+from zoomrank.bandits.explore_commit import LOOKS
 from zoomrank.bandits.kl_ucb import EXPLORATION
 from zoomrank.bandits.thompson import PRIOR
 from zoomrank.numbers import Seed
@@ -94,6 +98,52 @@ class CascadeKLUCB(_KLUCBRanker):
     """
 
     _shared = True
+
+
+class RankExploreCommit(Ranked):
+    """Ranked Explore and Commit: one slot after the other, from the top, looks at every document equally often and
+    then shows the one that was clicked most, for ever.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Where the documents live.
+    slots : int
+        How many documents a ranking has, from 1 to 60.
+    looks : int
+        How often each document is looked at in a slot before that commits, from 1 on.
+    seed : int, numpy.random.Generator or None
+        Where chance begins: the same seed, the same rankings.
+    duplicates : bool
+        Whether a document may be shown twice in a ranking, as in the paper.
+
+    Examples
+    --------
+    >>> from zoomrank import DocumentTree
+    >>> ranker = RankExploreCommit(DocumentTree.exponential(depth=2), slots=1, seed=0)
+    >>> for _ in range(4):
+    ...     ranking = ranker.rank()
+    ...     ranker.learn(ranking, click=0 if ranking.documents == [3] else None)
+    >>> ranker.rank().documents
+    [3]
+
+    References
+    ----------
+    Radlinski, Kleinberg and Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008.
+    """
+
+    bandit_kind = ExploreThenCommit
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        looks: int = LOOKS,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        super().__init__(ExploreThenCommit(tree, looks=looks), slots, seed=seed, duplicates=duplicates)
 
 
 class RankThompson(Ranked):

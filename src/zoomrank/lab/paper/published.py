@@ -1,0 +1,92 @@
+"""The experiments of the paper's evaluation as data (Section 6), as its figures show them.
+
+They are made under one reading of what the paper leaves open (`readings.py`). Whether visitors belong to a peak is
+shown both ways for most of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.paper.readings import READING, Published, World
+from zoomrank.lab.recipes import ALL_VISITS, Curve, Experiment, recipe
+
+MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
+SMALL = ("small", "small-mixture")
+_CURVES = (
+    Published("RankUCB1", "RankUCB1"),
+    Published("RankEXP3", "RankEXP3", (("horizon", ALL_VISITS),)),
+    Published("RankGridUCB1", "RankGridUCB1"),
+    Published("RankGridEXP3", "RankGridEXP3"),
+    Published("RankZoom", "RankZoom"),
+    Published("RankCorrZoom", "RankCorrZoom"),
+    Published("RankContextZoom", "RankContextZoom"),
+    Published("RankContextZoom-0.2", "RankContextZoom", (("scale", 0.2),)),
+)
+_EXPLORING = (Published("RankExploreCommit", "RankExploreCommit"),)  # the paper's REC, of which it draws no curve
+_PESSIMISTIC = tuple(  # the paper writes these names with two dashes
+    Published(f"{name}--", name, pessimistic=True)
+    for name in ("RankUCB1", "RankGridUCB1", "RankZoom", "RankCorrZoom", "RankContextZoom")
+)
+_BASELINES = (Published("RankRandom", "RankRandom"), Published(GREEDY, GREEDY))
+CURVES, EXPLORING, PESSIMISTIC, BASELINES = (
+    tuple(each.under(READING) for each in some) for some in (_CURVES, _EXPLORING, _PESSIMISTIC, _BASELINES)
+)
+WORLDS = (
+    World("two-peaks", "two-peaks"),
+    World("restaurant", "chinese-restaurant", "network", twin="restaurant-mixture"),
+    World("restaurant-mixture", "chinese-restaurant", "mixture", twin="restaurant"),
+    World("small", "two-peaks", "network", twin="small-mixture"),
+    World("small-mixture", "two-peaks", "mixture", twin="small"),
+)
+_TITLES = {
+    "two-peaks": "two peaks",
+    "restaurant": "Chinese Restaurant, one network",
+    "restaurant-mixture": "Chinese Restaurant, each visitor belongs to a peak",
+    "small": "two peaks, 128 documents, one network",
+    "small-mixture": "two peaks, 128 documents, each visitor belongs to a peak",
+}
+
+
+def published(experiment: str) -> tuple[Published, ...]:
+    """The curves of an experiment, before anything is decided."""
+    if experiment in MAIN:
+        return _CURVES + _EXPLORING + _PESSIMISTIC + _BASELINES
+    return (*(each for each in _CURVES if "Zoom" in each.name), *_BASELINES)
+
+
+def _as_published(world: World) -> Experiment:
+    """An experiment of the paper as the figures show it."""
+    name = world.experiment
+    curves = tuple(each.under(READING) for each in published(name))
+    one = large(name, _TITLES[name], curves) if name in MAIN else _secondary(name, _TITLES[name], curves)
+    return replace(one, users=world.recipe(READING))
+
+
+def _secondary(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
+    return Experiment(
+        name=name,
+        title=title,
+        tree=recipe("exponential", depth=7),
+        users=recipe("two-peaks"),
+        slots=2,
+        visits=1_000_000,
+        curves=curves,
+    )
+
+
+def large(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
+    """The size of the paper's main experiments, with its two peaks."""
+    return Experiment(
+        name=name,
+        title=title,
+        tree=recipe("exponential", depth=15),
+        users=recipe("two-peaks"),
+        slots=5,
+        visits=300_000,
+        curves=curves,
+    )
+
+
+PAPER = {world.experiment: _as_published(world) for world in WORLDS}
