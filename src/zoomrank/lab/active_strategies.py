@@ -35,4 +35,4 @@ def _subtrees(state: Any, slot: int) -> int:
 
 
 def _pairs(state: Any, slot: int) -> int:
-    return int(np.count_nonzero(state.known_for[slot, : state.pair_used[slot]] == ACTIVE))
+    return int(np.count_nonzero(state.pair["known_for"][slot, : state.pair_used[slot]] == ACTIVE))

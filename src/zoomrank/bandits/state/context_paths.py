@@ -128,7 +128,8 @@ def farthest_from(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scal
 @inlined
 def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
     """The place of a value that attains the top among the first few, uniformly where several do."""
-    ties, chosen = 0, np.uint64(0)
+    ties = 0
+    chosen: Scalar = np.uint64(0)
     for step in range(np.uint64(fan)):
         best = value[step] == top
         ties += best

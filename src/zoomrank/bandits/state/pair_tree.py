@@ -133,7 +133,7 @@ def family_of(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
     else:
         place = family_place(state, slot, entry, level)
         found = state.family[row, place, np.uint64(0)] != 0
-        first = np.int64(state.family[row, place, np.uint64(1)]) if found else 0
+        first = np.int64(state.family[row, place, np.uint64(1)]) if found else np.int64(0)
         if first != 0:
             pair.latest_context = context
             pair.latest_family = first
