@@ -14,8 +14,8 @@ from zoomrank.bandits.state.visited import entry_of
 from zoomrank.errors import ParameterError, SlotsError, TreeError, UnknownDocumentError
 from zoomrank.spaces import Eligible
 
-RESTRICTABLE = [name for name in SHARED if not name.startswith("Cascade")]
 TREE = zr.DocumentTree.exponential(depth=5)
+RESTRICTABLE = [name for name in SHARED if made(name, TREE).restrictable and not name.startswith("Cascade")]
 
 
 @pytest.mark.parametrize("name", RESTRICTABLE)
