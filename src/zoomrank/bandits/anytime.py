@@ -61,6 +61,10 @@ class Anytime(Bandit):
         """As the bandit of this phase sees it."""
         return self.bandit.strategy_of(state, slot, above, document)
 
+    def restricted(self, state: Any, allowed: Array) -> Any:
+        """As the bandit does."""
+        return self.bandit.restricted(state, allowed)
+
     def forget_searches(self, state: Any) -> None:
         """As the bandit does."""
         self.bandit.forget_searches(state)

@@ -132,6 +132,10 @@ class Bandit(ABC):
         """The same state with more room; only called after `roomy` said no."""
         raise NotImplementedError(f"{type(state).__name__} never runs out of room.")
 
+    def restricted(self, state: Any, allowed: Array) -> Any:
+        """The same state for kernels that may show some documents only; `allowed` is `Eligible.counts`."""
+        return state._replace(eligible=allowed)
+
     def forget_searches(self, state: Any) -> None:  # noqa: B027  (most have nothing to let go of)
         """Let go of what choosing has remembered: the state then depends on what was learned alone."""
 

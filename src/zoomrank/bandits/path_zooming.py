@@ -43,7 +43,15 @@ from zoomrank.bandits.state.path_bounds import PathBounds, fresh_bounds, more_bo
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier, widest_of
 from zoomrank.bandits.walks.exchange import exchange_alike
-from zoomrank.bandits.walks.path_walk import PathScratch, fresh_path_scratch, select_along_paths
+from zoomrank.bandits.walks.path_walk import (
+    PathScratch,
+    best_of_all,
+    best_of_eligible,
+    fresh_path_scratch,
+    on_best_of,
+    select_along_paths,
+    select_eligible,
+)
 from zoomrank.bandits.walks.prospects import weigh_slots
 from zoomrank.bandits.walks.visit_counting import VisitCounting, entries_fit, subtree_of_entry
 from zoomrank.compiled import Scalar, flat
@@ -68,21 +76,30 @@ class PathParameters(NamedTuple):
     exchange: bool
 
 
-PathState = flat("PathState", TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, Clock)
+_PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, Clock)
+PathState = flat("PathState", *_PARTS)
+# The same where only some documents may be shown: the search for those would slow all rankings down by being there, and
+# it takes as long to compile as everything else, so it is compiled when somebody asks for it.
+ChoosyPathState = flat("ChoosyPathState", *_PARTS)
 
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
-register(
-    PathState,
-    select=select_along_paths,
-    update=_update,
-    subtree=subtree_of_entry,
-    arrange=exchange_alike,
-    roomy=entries_fit,
-)
+for _kind, _select, _best in (
+    (PathState, select_along_paths, best_of_all),
+    (ChoosyPathState, select_eligible, best_of_eligible),
+):
+    on_best_of(_kind)(_best)
+    register(
+        _kind,
+        select=_select,
+        update=_update,
+        subtree=subtree_of_entry,
+        arrange=exchange_alike,
+        roomy=entries_fit,
+    )
 
 
 class PathZooming(VisitCounting):
@@ -179,6 +196,10 @@ class PathZooming(VisitCounting):
         visited = fresh_visited(self.tree, slots, self.patience, more)
         bounds = fresh_bounds(len(visited.node), slots)
         return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless(slots))
+
+    def restricted(self, state: Any, allowed: Array) -> Any:
+        """A kind of its own."""
+        return ChoosyPathState(*state)._replace(eligible=allowed)
 
     def _scratch(self, slots: int) -> tuple[Any, ...]:
         """Room to work in, which all learners of this bandit share."""

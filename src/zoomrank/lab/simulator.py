@@ -241,17 +241,19 @@ def _simulate_compiled(
         while at < end:
             span = np.array([at, end])
             at = _play(
-                _present(ranker), users.state, log, pending, clicks[window], span, ranker.duplicates, (ranker.rng, rng)
+                ranker.restricted(ranker.present),
+                users.state,
+                log,
+                pending,
+                clicks[window],
+                span,
+                ranker.duplicates,
+                (ranker.rng, rng),
             )
             if at < end:
                 ranker.make_room()
         shown.append(ranker.tree.documents.at(log.shown[(end - 1) % (late + 1)]))
     return _trace(ends, clicks, shown)
-
-
-def _present(ranker: Ranked) -> Any:
-    """The state of a ranker, restricted to the documents that were not removed."""
-    return ranker.state if ranker.present is None else ranker.state._replace(eligible=ranker.present.counts)
 
 
 def _simulate_plainly(

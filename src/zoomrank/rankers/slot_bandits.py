@@ -82,7 +82,7 @@ class SlotBandits:
 
     def restricted(self, allowed: Eligible | None) -> Any:
         """The state as kernels see it that may show these documents only; None: all."""
-        return self.state if allowed is None else self.state._replace(eligible=allowed.counts)
+        return self.state if allowed is None else self.bandit.restricted(self.state, allowed.counts)
 
     def copied(self: Kind) -> Kind:
         """The same once more, with random numbers of its own: what becomes of the one changes nothing in the other."""

@@ -15,7 +15,7 @@ import numpy as np
 from zoomrank.bandits.state.context_paths import farthest_from, one_of_the_best, remember_paths, share_out
 from zoomrank.bandits.state.path_bounds import table_of_logarithms
 from zoomrank.bandits.state.tree_view import size_of
-from zoomrank.compiled import Scalar, inlined, separate
+from zoomrank.compiled import Scalar, generic, inlined, separate
 from zoomrank.numbers import Array
 
 
@@ -69,16 +69,29 @@ def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, thresho
     return found
 
 
+def _no_body(state: Any, *_: Any) -> Any:
+    raise TypeError(f"{type(state).__name__} is not the state of a bandit that walks along paths.")
+
+
+_best_of, on_best_of = generic(_no_body)  # one body for states that may show all documents, one for choosy ones
+
+
 @inlined
-def _best_of(
-    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar, some: Scalar
-) -> Scalar:
-    """What was seen below an entry that holds no document of S, or else what may be hoped for there: exactly, unless
-    only some documents are eligible and it is below the threshold.
-    """
+def _kept(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, seen: Scalar) -> Scalar:
+    """What an entry knows of its best document, whoever may be shown."""
     at, column = np.uint64(entry), np.uint64(slot)
-    value = min(cap, state.record[at, column] if seen else state.bound[at, column])
-    if some and value >= threshold:
+    return min(cap, state.record[at, column] if seen else state.bound[at, column])
+
+
+def best_of_all(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
+    """What was seen below an entry that holds no document of S, or else what may be hoped for there."""
+    return _kept(state, slot, entry, cap, seen)
+
+
+def best_of_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
+    """The same of its eligible documents: exactly, unless it is below the threshold."""
+    value = _kept(state, slot, entry, cap, seen)
+    if value >= threshold:
         value = _best_eligible(state, slot, entry, cap, threshold, seen)
     return value
 
@@ -112,14 +125,14 @@ def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known:
     at = np.uint64(entry)
     first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
     for step in range(fan):
-        state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False, some)
+        state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False)
         top = max(top, state.value[step])
     hope = min(top, state.worth[at, np.uint64(slot)])
-    record = _best_of(state, slot, at, cap, hope, True, some)
+    record = _best_of(state, slot, at, cap, hope, True)
     if record >= hope:
         top = record
         for step in range(fan):
-            state.value[step] = _best_of(state, slot, first + step, cap, record, True, some)
+            state.value[step] = _best_of(state, slot, first + step, cap, record, True)
     return top
 
 
@@ -217,8 +230,8 @@ def _follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scal
                 share_out(state, state.below, node, level, mask)
                 for step in range(np.uint64(state.fan[at])):
                     if state.below[step] == 0:
-                        best = max(best, _best_of(state, slot, first + step, width, max(best, found), False, some))
-                        seen = max(seen, _best_of(state, slot, first + step, width, max(seen, found), True, some))
+                        best = max(best, _best_of(state, slot, first + step, width, max(best, found), False))
+                        seen = max(seen, _best_of(state, slot, first + step, width, max(seen, found), True))
                     else:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
@@ -266,7 +279,7 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar,
                     state.below[step] = listed
                     listed += np.uint64(1)
                 else:
-                    state.value[step] = _best_of(state, slot, first + step, cap, known, settled, some)
+                    state.value[step] = _best_of(state, slot, first + step, cap, known, settled)
                     state.below[step] = 0
             chosen = one_of_the_best(state.value, fan, known, rng)
             at = first + chosen
@@ -275,20 +288,15 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar,
     return _walk_freely(state, slot, at, cap, known, some, rng)
 
 
-@separate
-def _select_eligible(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
-    """Choose an entry that has an eligible document."""
-    return _select(state, slot, shown, above, True, rng)
-
-
 def select_along_paths(
     state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
 ) -> tuple[Scalar, Scalar]:
-    """Choose an entry. Usually all documents are eligible: that walk is compiled without any search for those that
-    are, which would slow it down by being there.
-    """
-    if len(state.eligible) > 0:
-        chosen = _select_eligible(state, slot, shown, above, rng)
-    else:
-        chosen = _select(state, slot, shown, above, False, rng)
-    return chosen, 1.0
+    """Choose an entry, where all documents are eligible."""
+    return _select(state, slot, shown, above, False, rng), 1.0
+
+
+def select_eligible(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
+    """Choose an entry that has an eligible document."""
+    return _select(state, slot, shown, above, True, rng), 1.0
