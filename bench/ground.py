@@ -74,15 +74,15 @@ def floor() -> Iterator[Row]:
         for name, rankings in (("random", randoms), ("greedy", [greedy])):
             times = [seconds(lambda r=r, u=users: count_clicks(u.state, r, VISITORS, rng), 3) for r in rankings]  # type: ignore[misc]
             rate[model, name] = VISITORS / float(np.mean(times))
-            aim = "3 M rounds/s" if model == "two peaks" else ""
-            yield Row(f"{model}, {name} ranking", f"{rate[model, name] / 1e6:.2f} M rounds/s", aim)
+            aim = "3 M visits/s" if model == "two peaks" else ""
+            yield Row(f"{model}, {name} ranking", f"{rate[model, name] / 1e6:.2f} M visits/s", aim)
     users = zr.users.two_peaks(tree, seed=7)
     whole = seconds(lambda: users.draw(100, rng), 3) / 100
     yield Row("lazy visitors against whole relevance vectors", f"{rate['two peaks', 'random'] * whole:,.0f} ×")
     large = zr.users.two_peaks(zr.DocumentTree.exponential(depth=20), seed=7)
     ranking = rng.choice(len(large), size=SLOTS, replace=False)
     large_rate = VISITORS / seconds(lambda: count_clicks(large.state, ranking, VISITORS, rng), 3)
-    yield Row("the same with 1,048,576 documents", f"{large_rate / 1e6:.2f} M rounds/s")
+    yield Row("the same with 1,048,576 documents", f"{large_rate / 1e6:.2f} M visits/s")
 
 
 def exact() -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """What people would use instead, on the same visitors: `pip install -e '.[compare]'`, then `python -m bench others`.
 
-Each runs for a few seconds and is counted in rounds per second, ranking 5 of 32,768 documents of the two-peak model.
+Each runs for a few seconds and is counted in visits per second, ranking 5 of 32,768 documents of the two-peak model.
 They are used as their documentation shows, one copy a slot; visitors click through the compiled model, which costs
 them nothing.
 """
@@ -142,26 +142,26 @@ OTHERS: dict[str, tuple[str | None, Callable[[zr.DocumentTree], Other]]] = {
 
 
 def others() -> Iterator[Row]:
-    """Rounds per second, and how many times more RankCorrZoom does in the same run."""
+    """Visits per second, and how many times more RankCorrZoom does in the same run."""
     tree = zr.DocumentTree.exponential()
     users = zr.users.two_peaks(tree, seed=7)
     make = RANKERS["RankCorrZoom"][0]
     zr.simulate(make(tree), users, 10, seed=1)
     ours = rate(make, users, tree, 300_000)
-    yield Row("RankCorrZoom", f"{ours / 1e3:,.0f} k rounds/s")
+    yield Row("RankCorrZoom", f"{ours / 1e3:,.0f} k visits/s")
     for name, (package, start) in OTHERS.items():
         if package is not None and importlib.util.find_spec(package) is None:
             yield Row(name, "not installed: pip install -e '.[compare]'")
             continue
-        theirs = _rounds_per_second(start(tree), users)
-        yield Row(name, f"{theirs:,.1f} rounds/s: RankCorrZoom does {ours / theirs:,.0f} times as many")
+        theirs = _visits_per_second(start(tree), users)
+        yield Row(name, f"{theirs:,.1f} visits/s: RankCorrZoom does {ours / theirs:,.0f} times as many")
 
 
-def _rounds_per_second(other: Other, users: Any) -> float:
+def _visits_per_second(other: Other, users: Any) -> float:
     rng = np.random.default_rng(0)
-    rounds, start = 0, time.perf_counter()
+    visits, start = 0, time.perf_counter()
     while time.perf_counter() - start < SECONDS:
         shown = other.rank()
         other.learn(int(users.first_clicks(np.array(shown, dtype=np.int64), 1, rng)[0]))
-        rounds += 1
-    return rounds / (time.perf_counter() - start)
+        visits += 1
+    return visits / (time.perf_counter() - start)
