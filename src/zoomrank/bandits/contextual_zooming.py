@@ -83,10 +83,12 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     if above == 0:
         update_zoom(state, slot, 0, feedback.pick, feedback.reward)
     else:
+        state.settled_for[slot] = 0  # something changes
         update_pair(state, slot, feedback, shown, above)
 
 
 def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
+    state.settled_for[slot] = 0
     follow_horizon(state, slot, horizon)
     plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
     plant_pairs(state, slot)

@@ -126,14 +126,21 @@ def farthest_from(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scal
 
 
 @inlined
-def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
-    """The place of a value that attains the top among the first few, uniformly where several do."""
+def best_places(value: Array, fan: Scalar, top: Scalar) -> tuple[Scalar, Scalar]:
+    """How many of the first few values attain the top, and the place of the last that does."""
     ties = 0
-    chosen: Scalar = np.uint64(0)
+    last: Scalar = np.uint64(0)
     for step in range(np.uint64(fan)):
         best = value[step] == top
         ties += best
-        chosen = step if best else chosen
+        last = step if best else last
+    return ties, last
+
+
+@inlined
+def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
+    """The place of a value that attains the top among the first few, uniformly where several do."""
+    ties, chosen = best_places(value, fan, top)
     if ties > 1:
         skip = np.uint64(rng.random() * ties)
         if ties == np.int64(fan):  # nothing to look for: where caps decide, this is the rule

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.state.context_paths import documents_below, farthest_from, one_of_the_best, share_out
+from zoomrank.bandits.state.context_paths import best_places, documents_below, farthest_from, one_of_the_best, share_out
 from zoomrank.bandits.state.described_context import context_node, describe_context, width_around
 from zoomrank.bandits.state.pair_tree import ACTIVE, child_at, family_of, fan_of, fresh_index, is_inner, is_opened
 from zoomrank.compiled import Scalar, inlined
@@ -35,6 +35,8 @@ class PairScratch(NamedTuple):
     least_width: Array  # of any subtree at this level or above it
     sure: Array  # in this context every pair reaches a cap of sure[0]; not known beyond sure[1]
     sure_level: Array  # per slot, the level below which nothing may be refined for that
+    settled_for: Array  # per slot, the context in which the last walk left nothing to chance, 0 if it did
+    settled_on: Array  # where that walk ended
 
 
 def fresh_pair_scratch(tree: DocumentTree, slots: int, widest: int) -> PairScratch:
@@ -49,6 +51,8 @@ def fresh_pair_scratch(tree: DocumentTree, slots: int, widest: int) -> PairScrat
         least_width=np.minimum.accumulate(least),
         sure=np.zeros(2),
         sure_level=np.zeros(slots, np.int64),
+        settled_for=np.zeros(slots, np.uint64),
+        settled_on=np.zeros(slots, np.int64),
     )
 
 
@@ -255,31 +259,43 @@ def _best_fresh_child(state: Any, slot: Scalar, node: Scalar, level: Scalar, mas
 
 
 @inlined
-def walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
-    """Walk down along the best value of the pairs that hold the context."""
-    describe_context(state, shown, above)
+def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
+    """Walk down along the best value of the pairs that hold the context; says whether anything was left to chance."""
     state.sure[0], state.sure[1] = -1.0, np.inf
-    row = np.uint64(slot)
-    entry, level, cap = np.int64(0), 0, np.inf
+    entry, level, cap, chance = np.int64(0), 0, np.inf, False
     mask = ((1 << above) - 1) if state.correlated else 0
     node = np.int64(0)
-    refined = state.pair[row, np.uint64(0)].known_for != ACTIVE
+    refined = state.pair[np.uint64(slot), np.uint64(0)].known_for != ACTIVE
     while refined:
         first = family_of(state, slot, entry, level + 1)
         around = cap if mask == 0 else state.width[np.uint64(node)]
         fan = fan_of(state, node)
         if first != 0 and mask == 0 and around <= state.sure[0]:  # all are worth what they are capped at
             step = np.int64(rng.random() * fan) if fan > 1 else np.int64(0)
+            chance = chance or fan > 1
         else:
             if first == 0:
                 top = _best_fresh_child(state, slot, node, level, mask, cap)
             else:
                 top = _best_child(state, slot, node, first, level, mask, around)
-            step = np.int64(one_of_the_best(state.value, fan, top, rng))
+            ties, last = best_places(state.value, fan, top)
+            step = np.int64(one_of_the_best(state.value, fan, top, rng) if ties > 1 else last)
+            chance = chance or ties > 1
             mask = state.inner[np.uint64(step)]
         node = child_at(state, node, step)
         cap = around
         entry = first + step
         level += 1
-        refined = first != 0 and state.pair[row, np.uint64(entry)].known_for != ACTIVE
-    return node
+        refined = first != 0 and state.pair[np.uint64(slot), np.uint64(entry)].known_for != ACTIVE
+    return node, chance
+
+
+@inlined
+def walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
+    """The subtree of the best pair that holds the context: where the last walk ended, if nothing has changed."""
+    describe_context(state, shown, above)
+    row, name = np.uint64(slot), context_node(state, state.path.shape[1] - 1)
+    if state.settled_for[row] != name:
+        node, chance = _walk(state, slot, above, rng)
+        state.settled_for[row], state.settled_on[row] = np.uint64(0) if chance else name, node
+    return state.settled_on[row]
