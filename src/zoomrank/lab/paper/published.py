@@ -40,10 +40,11 @@ WORLDS = (
     World("small", "two-peaks", "network", twin="small-mixture"),
     World("small-mixture", "two-peaks", "mixture", twin="small"),
 )
+_HEIGHTS = {"shares": "peaks as high as their shares", "tallest": "the highest peak ½", "halves": "all peaks ½"}
 _TITLES = {
     "two-peaks": "two peaks",
-    "restaurant": "Chinese Restaurant, one network",
-    "restaurant-mixture": "Chinese Restaurant, each visitor belongs to a peak",
+    "restaurant": f"Chinese Restaurant, one network, {_HEIGHTS[READING.heights]}",
+    "restaurant-mixture": "Chinese Restaurant, each visitor belongs to a peak, peaks as high as their shares",
     "small": "two peaks, 128 documents, one network",
     "small-mixture": "two peaks, 128 documents, each visitor belongs to a peak",
 }
