@@ -32,8 +32,8 @@ BY_NAME = {name_of(reading): reading for reading in OTHERS}
 
 def test_readings_differ_in_one_question_but_for_one() -> None:
     assert set(BY_NAME) == {
-        *("mixture", "one-radius", "replayed", "deeper", "longer", "distinct", "tallest", "halves"),
-        "one-radius+replayed",
+        *("mixture", "one-radius", "fresh", "deeper", "longer", "distinct", "shares", "tallest"),
+        "one-radius+fresh",
     }
     assert set(CHOICES) == {field.name for field in dataclasses.fields(Reading)}
 
@@ -57,18 +57,18 @@ def test_what_a_reading_does_not_change_is_not_run_again() -> None:
 def test_names_follow_a_rule() -> None:
     expected = {
         ("two-peaks", "RankUCB1", "one-radius"): ("two-peaks", "RankUCB1@one-radius"),
-        ("two-peaks", "RankUCB1", "replayed"): ("two-peaks", "RankUCB1"),
-        ("two-peaks", "RankUCB1", "one-radius+replayed"): ("two-peaks", "RankUCB1@one-radius"),
-        ("restaurant", "RankGridUCB1--", "one-radius+replayed"): ("restaurant", "RankGridUCB1--@one-radius+replayed"),
-        ("restaurant", "RankGridEXP3", "replayed"): ("restaurant", "RankGridEXP3"),
+        ("two-peaks", "RankUCB1", "fresh"): ("two-peaks", "RankUCB1"),
+        ("two-peaks", "RankUCB1", "one-radius+fresh"): ("two-peaks", "RankUCB1@one-radius"),
+        ("restaurant", "RankGridUCB1--", "one-radius+fresh"): ("restaurant", "RankGridUCB1--@one-radius+fresh"),
+        ("restaurant", "RankGridEXP3", "fresh"): ("restaurant", "RankGridEXP3"),
         ("restaurant", "RankGridEXP3", "deeper"): ("restaurant", "RankGridEXP3@deeper"),
         ("two-peaks", "RankZoom", "mixture"): ("two-peaks@mixture", "RankZoom"),
         ("restaurant", "RankZoom", "mixture"): ("restaurant-mixture", "RankZoom"),
         ("restaurant-mixture", "RankZoom", "mixture"): ("restaurant-mixture", "RankZoom"),
         ("small", "RankZoom", "mixture"): ("small-mixture", "RankZoom"),
-        ("restaurant", GREEDY, "halves"): ("restaurant@halves", GREEDY),
+        ("restaurant", GREEDY, "shares"): ("restaurant@shares", GREEDY),
         ("restaurant-mixture", "RankZoom", "tallest"): ("restaurant-mixture", "RankZoom"),
-        ("two-peaks", "RankZoom", "halves"): ("two-peaks", "RankZoom"),
+        ("two-peaks", "RankZoom", "shares"): ("two-peaks", "RankZoom"),
         ("small", "RankZoom", "distinct"): ("small@distinct", "RankZoom"),
         ("small", GREEDY, "distinct"): ("small", GREEDY),
     }
@@ -98,9 +98,9 @@ def test_every_curve_of_a_reading_can_be_made() -> None:
 @pytest.mark.parametrize(
     "usual",
     [
-        Reading(belongs="mixture", duplicates="distinct"),
-        Reading(radii="one-radius", grid="replayed"),
-        Reading(grid="longer", heights="halves"),
+        dataclasses.replace(READING, belongs="mixture", duplicates="distinct"),
+        dataclasses.replace(READING, radii="one-radius", grid="fresh"),
+        dataclasses.replace(READING, grid="longer", heights="shares"),
     ],
 )
 def test_the_figures_follow_one_constant(usual: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,12 +183,12 @@ def _verdicts(results: Results, reading: str) -> dict[tuple[str, str], str | Non
 def test_verdicts_follow_the_rows_of_the_reading(results: Results) -> None:
     usual = {(one.claim.name, one.experiment): one.verdict for one in judge_all(results)}
     assert usual["as-random-RankUCB1", "two-peaks"] == HOLDS
-    for reading in ("one-radius", "one-radius+replayed"):
+    for reading in ("one-radius", "one-radius+fresh"):
         found = _verdicts(results, reading)
         assert {found["as-random-RankUCB1", name] for name in MAIN} == {DIFFERS}
         assert {found["as-random-RankEXP3", name] for name in MAIN} == {None}
         assert {found["refining-RankGridUCB1", name] for name in MAIN} == {DIFFERS}
-    assert {verdict for verdict in _verdicts(results, "replayed").values() if verdict} == {HOLDS}
+    assert {verdict for verdict in _verdicts(results, "fresh").values() if verdict} == {HOLDS}
     tallest = _verdicts(results, "tallest")
     assert {name for (_, name), verdict in tallest.items() if verdict} == {"restaurant"}
     mixture = _verdicts(results, "mixture")
@@ -205,7 +205,7 @@ def test_the_table_of_readings(results: Results) -> None:
     assert len(head) == 3 + len(OTHERS)
     (row,) = (row for row in body if row[0].startswith("RankUCB1 does as poorly"))
     marks = dict(zip(head, row, strict=True))
-    assert (marks["as drawn"], marks["one radius (3)"], marks["replayed (3)"]) == ("✓", "✗", "")
+    assert (marks["as drawn"], marks["one radius (3)"], marks["fresh (3)"]) == ("✓", "✗", "")
     held = dict(zip(head, body[-1], strict=True))
     count = len(body) - 1
     held_as_drawn = sum(row[2] == "✓" for row in body[:-1])
@@ -215,15 +215,15 @@ def test_the_table_of_readings(results: Results) -> None:
     won = sum(row[4] == "✓" for row in turned) - sum(row[2] == "✓" for row in turned)
     assert held["one radius (3)"] == f"{held_as_drawn + won} of {count}"
     lines = dict(line.removeprefix("- **").split("**", 1) for line in changes.splitlines())
-    assert "No verdict changes." in lines["replayed"]
+    assert "No verdict changes." in lines["fresh"]
     assert "told apart.” holds → differs (two-peaks, restaurant, restaurant-mixture)" in lines["one radius"]
 
 
 def test_a_reading_without_rows_has_no_column(results: Results) -> None:
-    some = [rows for rows in doctored(as_the_paper_says) if "@halves" not in rows.setting.id]
+    some = [rows for rows in doctored(as_the_paper_says) if "@shares" not in rows.setting.id]
     table = "\n".join(reading_sections(Results(some), judge_all(Results(some))))
     assert "tallest (3)" in table
-    assert "halves (3)" not in table
+    assert "shares (3)" not in table
     none = [rows for rows in some if "@" not in rows.setting.id]
     left = list(reading_sections(Results(none), judge_all(Results(none))))
     assert "| as drawn | mixture" not in "".join(left)
@@ -287,4 +287,3 @@ def test_readings_are_beside_the_other_figures() -> None:
     names = [figure.name for figure in figures_named(["beyond"])]
     assert "readings" not in names
     assert "readings" in [figure.name for figure in figures_named(["all"])]
-    assert Reading() == READING
