@@ -114,7 +114,7 @@ def farthest_from(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scal
                 here = documents_below(state, at, level, mask)
                 held = 0
                 for child in range(state.child_start[at], state.child_start[at + 1]):
-                    if documents_below(state, child, level + 1, here) != 0:
+                    if documents_below(state, np.int64(child), level + 1, here) != 0:
                         held += 1
                 if held < np.int64(state.child_start[at + 1]) - np.int64(state.child_start[at]):
                     farthest = max(farthest, state.width[at])

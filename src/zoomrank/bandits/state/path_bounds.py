@@ -89,7 +89,7 @@ def believed_mean(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
     if state.fan[at] != 0 or mean < 0.0:
         plays, clicks = _evidence(state, at, slot)
         if at != 0:
-            around, gained = _evidence(state, state.up[at], slot)
+            around, gained = _evidence(state, np.uint64(state.up[at]), slot)
             plays += state.prior
             clicks += state.prior * gained / max(around, 1.0)
         mean = clicks / plays if plays > 0.0 else 0.0
@@ -125,7 +125,7 @@ def _want(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar
     """
     node, above = state.node[np.uint64(entry)], np.uint64(state.up[np.uint64(entry)])
     part = _logarithm(state, _documents(state, state.node[above])) - _logarithm(state, _documents(state, node)) - LOG_2
-    want = _logarithm(state, around) - _logarithm(state, plays) - part
+    want = _logarithm(state, np.uint64(around)) - _logarithm(state, np.uint64(plays)) - part
     if entry != 0:
         want += max(0.0, np.float64(state.want[above, np.uint64(slot)]) - NEGLECTED)
     return max(0.0, want)
@@ -237,7 +237,7 @@ def rebound_path(state: Any, entry: Scalar) -> None:
                 news = False
                 if waiting and state.total[at] >= state.due[at]:
                     evidence, record = _evidence(state, at, slot), state.record[at, slot]
-                    want = _look_again(state, at, slot, evidence, _evidence(state, state.up[at], slot))
+                    want = _look_again(state, at, slot, evidence, _evidence(state, np.uint64(state.up[at]), slot))
                     state.want[at, slot] = want
                     news = record != state.record[at, slot]
                     _look_below(state, at, slot, evidence)

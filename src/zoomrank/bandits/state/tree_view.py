@@ -63,7 +63,7 @@ def size_of(tree: Any, node: Scalar) -> Scalar:
 @inlined
 def draw_document(tree: Any, node: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """A random document below the node that is not among the first `above` of `shown`; -1 if none is left."""
-    place = np.uint32(node)
+    place = np.uint64(node)
     taken = taken_below(tree, place, shown, above)
     document = np.int64(-1)
     if taken < size_of(tree, place):
@@ -80,15 +80,15 @@ def _walk_down(
     tree: Any, node: Scalar, shown: Array, above: Scalar, taken: Scalar, r: Scalar, rng: np.random.Generator
 ) -> Scalar:
     """Choose uniformly, at each branch, among the children that hold a document not shown above."""
-    place = np.uint32(node)
+    place = np.uint64(node)
     spent = 1.0
     choosy = len(tree.eligible) > 0
-    while tree.child_start[place] != tree.child_start[place + np.uint32(1)]:
-        start, stop = tree.child_start[place], tree.child_start[place + np.uint32(1)]
+    while tree.child_start[place] != tree.child_start[place + np.uint64(1)]:
+        start, stop = tree.child_start[place], tree.child_start[place + np.uint64(1)]
         free = np.int64(stop) - np.int64(start)
         if taken > 0 or choosy:
             for child in range(start, stop):
-                if taken_below(tree, np.uint32(child), shown, above) == size_of(tree, np.uint32(child)):
+                if taken_below(tree, np.uint64(child), shown, above) == size_of(tree, np.uint64(child)):
                     free -= 1
         step: Scalar = 0
         if free > 1:
@@ -97,14 +97,14 @@ def _walk_down(
             spent *= free
             step = np.int64(r * free)
             r = r * free - step
-        place = start + np.uint32(step)
+        place = start + np.uint64(step)
         if taken > 0 or choosy:  # the step counts only children that have something left
-            place = start
+            place = np.uint64(start)
             held = taken_below(tree, place, shown, above)
             while step > 0 or held == size_of(tree, place):
                 if held < size_of(tree, place):
                     step -= 1
-                place += np.uint32(1)
+                place += np.uint64(1)
                 held = taken_below(tree, place, shown, above)
             taken = held
     return np.int64(tree.first_document[place])

@@ -95,7 +95,7 @@ def _tell_apart(state: Any, entry: Scalar) -> None:
         state.fan[child] = state.child_start[start + step + np.uint64(1)] - state.child_start[start + step]
         if state.first_document[start + step] <= document < state.end_document[start + step]:
             state.last[child], state.last_slot[child] = document, state.last_slot[at]
-            _count(state, child, state.last_slot[at], min(state.gains[at], np.uint32(1)))
+            _count(state, child, np.int64(state.last_slot[at]), np.int64(state.gains[at] > 0))
     state.filled[0] += fan
     state.child[at] = first
 

@@ -54,7 +54,7 @@ def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, thresho
         size -= np.uint64(1)
         at = np.uint64(state.search_entry[size])
         most = min(state.search_limit[size], state.record[at, column] if seen else state.bound[at, column])
-        if most < threshold or most <= found or size_of(state, state.node[at]) == 0:
+        if most < threshold or most <= found or size_of(state, np.uint64(state.node[at])) == 0:
             continue
         first = np.uint64(state.child[at])
         if first == 0:
@@ -147,11 +147,11 @@ def _walk_freely(
     at = np.uint64(entry)
     while state.child[at] != 0:
         ahead = _walk_along_favourites(state, slot, at, cap, some)
-        if not some or (state.child[ahead] == 0 and size_of(state, state.node[ahead]) > 0):
+        if not some or (state.child[ahead] == 0 and size_of(state, np.uint64(state.node[ahead])) > 0):
             at = ahead
         if state.child[at] != 0:
             known = _value_children(state, slot, at, cap, known, some)
-            at = np.uint64(state.child[at]) + one_of_the_best(state.value, state.fan[at], known, rng)
+            at = np.uint64(state.child[at]) + one_of_the_best(state.value, np.uint64(state.fan[at]), known, rng)
     return np.int64(at)
 
 
