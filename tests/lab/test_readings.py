@@ -19,12 +19,12 @@ from zoomrank.lab.paper import published as published_module
 from zoomrank.lab.paper import readings
 from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS, HOLDS
 from zoomrank.lab.paper.experiments import EXPERIMENTS, READINGS, source
-from zoomrank.lab.paper.figures import figures_named, settings_for
+from zoomrank.lab.paper.figures import figures_named, settings_for, settings_of
 from zoomrank.lab.paper.paper_report import write_paper_report
 from zoomrank.lab.paper.published import MAIN, PAPER, SMALL
 from zoomrank.lab.paper.reading_table import judged_under, reading_sections
 from zoomrank.lab.paper.readings import CHOICES, OTHERS, READING, Reading, name_of
-from zoomrank.lab.paper.verdicts import judge_all
+from zoomrank.lab.paper.verdicts import judge_all, undecided
 from zoomrank.lab.results_folder import ResultsFolder, about_sweep
 
 BY_NAME = {name_of(reading): reading for reading in OTHERS}
@@ -287,3 +287,20 @@ def test_readings_are_beside_the_other_figures() -> None:
     names = [figure.name for figure in figures_named(["beyond"])]
     assert "readings" not in names
     assert "readings" in [figure.name for figure in figures_named(["all"])]
+
+
+def test_more_instances_are_played_of_what_cannot_be_told() -> None:
+    """RankZoom and RankCorrZoom change places from instance to instance: nobody can tell which is best."""
+    made = []
+    for rows in doctored(as_the_paper_says, instances=4, other_instances=0):
+        if rows.setting.experiment == "two-peaks" and rows.setting.curve == "RankZoom":
+            clicks = rows.clicks * (2 if rows.setting.instance % 2 else 1) * 0.7
+            rows = dataclasses.replace(rows, clicks=clicks.astype(np.int64))
+        made.append(rows)
+    wanted = undecided(Results(made))
+    assert set(wanted) == {"two-peaks"}
+    assert {"RankZoom", "RankCorrZoom"} <= set(wanted["two-peaks"])
+    assert GREEDY not in wanted["two-peaks"]
+    runs = settings_of(wanted, instances=6)
+    assert {(run.experiment, run.curve) for run in runs} == {("two-peaks", curve) for curve in wanted["two-peaks"]}
+    assert {run.instance for run in runs} == set(range(6))

@@ -15,8 +15,8 @@ from zoomrank.cli.arguments import (
     add_visits,
 )
 from zoomrank.lab.paper import KIND
-from zoomrank.lab.paper.figures import FIGURES, INSTANCES, figures_named, settings_for
-from zoomrank.lab.recipes import SEED
+from zoomrank.lab.paper.figures import FIGURES, INSTANCES, figures_named, settings_for, settings_of
+from zoomrank.lab.recipes import SEED, Setting
 
 _ABOUT = "\n".join(
     [
@@ -27,6 +27,7 @@ _ABOUT = "\n".join(
         "  paper     the five of the paper, which is what you get unless you name some",
         "  beyond    those that ask what the paper does not",
         "  all       every one",
+        "  undecided what --instances more can decide: curves of claims that one cannot tell",
     ]
 )
 
@@ -41,6 +42,7 @@ def add(commands: Commands) -> None:
         "zoomrank reproduce                                  # all of the paper",
         "zoomrank reproduce 1 --instances 3 --visits 50000   # a quick look at Figure 1",
         "zoomrank reproduce all --out results --resume       # go on, or add figures",
+        "zoomrank reproduce undecided --instances 200 --out results --resume",
         "zoomrank reproduce readings --out results --resume  # other readings, too",
         "zoomrank reproduce --engine ray --address auto      # on a Ray cluster",
         extras=("lab",),
@@ -64,9 +66,12 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.lab.sweep import swept
 
     start = time.monotonic()
-    figures = figures_named(options.figures or ["paper"])
-    settings = settings_for(figures, options.instances, options.visits, options.seed)
-    names = [figure.name for figure in figures]
+    if options.figures == ["undecided"]:
+        names, settings = [], _undecided(options)
+    else:
+        figures = figures_named(options.figures or ["paper"])
+        settings = settings_for(figures, options.instances, options.visits, options.seed)
+        names = [figure.name for figure in figures]
     runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
     about = about_sweep(KIND, options.instances, options.visits, options.seed, figures=names)
     with SweepProgress() as progress:
@@ -75,3 +80,13 @@ def run(options: argparse.Namespace) -> None:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
     print(f"{len(settings)} runs in {duration(time.monotonic() - start)}. Claims of the paper: {counts}.")
     print(f"Report: {report.page}")
+
+
+def _undecided(options: argparse.Namespace) -> list[Setting]:
+    """More instances of what the rows there are cannot tell."""
+    from zoomrank.lab.curves import Results
+    from zoomrank.lab.paper.verdicts import undecided
+    from zoomrank.lab.results_folder import ResultsFolder
+
+    wanted = undecided(Results(ResultsFolder(options.out).rows()))
+    return settings_of(wanted, options.instances, options.visits, options.seed)

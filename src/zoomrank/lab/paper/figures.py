@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from zoomrank.errors import CatalogueError
@@ -109,6 +109,14 @@ def figures_named(names: Iterable[str]) -> list[Figure]:
                 )
             wanted[member] = FIGURES[member]
     return list(wanted.values())
+
+
+def settings_of(
+    curves: Mapping[str, Iterable[str]], instances: int, visits: int | None = None, seed: int = SEED
+) -> list[Setting]:
+    """The runs of these curves, by experiment."""
+    panels = tuple(Panel(experiment, tuple(names)) for experiment, names in curves.items())
+    return settings_for([Figure("", "", "table", panels)], instances, visits, seed)
 
 
 def settings_for(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mode
 
 from zoomrank.errors import ResultsError
 from zoomrank.lab import catalogue
@@ -135,6 +136,8 @@ def _opening(folder: ResultsFolder, results: Results, findings: Sequence[Finding
         f"`zoomrank reproduce {' '.join(names)} --instances {count}{options} --seed {manifest['seed']}`"
         for count, names in asked.items()
     )
+    if manifest["instances"] > max(asked):
+        commands += f"; then, once, by `zoomrank reproduce undecided --instances {manifest['instances']} --resume`"
     return (
         f"Made by {commands}. Every curve is the mean of that many instances, with a 95 % band; all rankers meet the "
         "same instances. Each sentence of the paper's evaluation was tested on every experiment it is about: "
@@ -143,14 +146,14 @@ def _opening(folder: ResultsFolder, results: Results, findings: Sequence[Finding
 
 
 def _instances(figure: Figure, results: Results) -> int:
-    """How many the curves of a figure have, at most: some may not be through."""
-    there = (
+    """How many most curves of a figure have: some may not be through, others were played more often."""
+    there = [
         len(results.curve(panel.experiment, curve).instances)
         for panel in figure.panels
         for curve in panel.curves
         if results.has(panel.experiment, curve)
-    )
-    return max(there, default=0)
+    ]
+    return mode(there) if there else 0
 
 
 _CLAIMS_INTRODUCTION = (

@@ -49,6 +49,16 @@ def judge_all(results: Results, known: Mapping[str, Facts] | None = None) -> lis
     return [one for claim in CLAIMS for one in judge(claim, results, known) if one.experiment in there]
 
 
+def undecided(results: Results) -> dict[str, tuple[str, ...]]:
+    """What more instances could decide: the curves that are compared, by experiment."""
+    wanted: dict[str, dict[str, None]] = {}
+    for one in judge_all(results):
+        for test, measured in zip(one.claim.tests[one.experiment], one.measured, strict=True):
+            if CANNOT_TELL == one.verdict == measured.verdict and not one.claim.conjecture:
+                wanted.setdefault(one.experiment, {}).update(dict.fromkeys(test.curves))
+    return {experiment: tuple(curves) for experiment, curves in wanted.items() if curves}
+
+
 def tally(findings: Sequence[Finding]) -> dict[str, int]:
     """How many came out how."""
     counts = Counter(one.verdict for one in findings)
