@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from zoomrank.lab.paper.beyond import BEYOND
-from zoomrank.lab.paper.published import PAPER, WORLDS, published
+from zoomrank.lab.paper.published import PAPER, WORLDS, published, title_of
 from zoomrank.lab.paper.readings import CHOICES, OTHERS, Reading, World, differences
 from zoomrank.lab.recipes import Curve, Experiment
 
@@ -27,7 +27,8 @@ def source(experiment: str, curve: str, reading: Reading) -> tuple[str, str]:
 def _of_reading(world: World, reading: Reading) -> Iterator[tuple[Experiment, Curve]]:
     """The curves of an experiment that are others under a reading, each in the experiment it is run in."""
     usual = _FIGURES[world.experiment]
-    title = f"{usual.title}: {', '.join(CHOICES[name][choice] for name, choice in differences(reading).items())}"
+    words = ", ".join(CHOICES[name][choice] for name, choice in differences(reading).items())
+    title = f"{title_of(world.experiment, reading)}: {words}"
     for each in published(world.experiment):
         name, curve = world.under(reading, each), each.under(reading)
         if (name, curve.name) != (world.experiment, each.name) and name != world.twin:

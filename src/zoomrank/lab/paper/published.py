@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.paper.readings import READING, Published, World
+from zoomrank.lab.paper.readings import READING, Published, Reading, World
 from zoomrank.lab.recipes import ALL_VISITS, Curve, Experiment, recipe
 
 MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
@@ -43,11 +43,16 @@ WORLDS = (
 _HEIGHTS = {"shares": "peaks as high as their shares", "tallest": "the highest peak ½", "halves": "all peaks ½"}
 _TITLES = {
     "two-peaks": "two peaks",
-    "restaurant": f"Chinese Restaurant, one network, {_HEIGHTS[READING.heights]}",
+    "restaurant": "Chinese Restaurant, one network, {heights}",
     "restaurant-mixture": "Chinese Restaurant, each visitor belongs to a peak, peaks as high as their shares",
     "small": "two peaks, 128 documents, one network",
     "small-mixture": "two peaks, 128 documents, each visitor belongs to a peak",
 }
+
+
+def title_of(experiment: str, reading: Reading) -> str:
+    """What an experiment is called under a reading."""
+    return _TITLES[experiment].format(heights=_HEIGHTS[reading.heights])
 
 
 def published(experiment: str) -> tuple[Published, ...]:
@@ -61,7 +66,8 @@ def _as_published(world: World) -> Experiment:
     """An experiment of the paper as the figures show it."""
     name = world.experiment
     curves = tuple(each.under(READING) for each in published(name))
-    one = large(name, _TITLES[name], curves) if name in MAIN else _secondary(name, _TITLES[name], curves)
+    title = title_of(name, READING)
+    one = large(name, title, curves) if name in MAIN else _secondary(name, title, curves)
     return replace(one, users=world.recipe(READING))
 
 
