@@ -140,16 +140,16 @@ def best_places(value: Array, fan: Scalar, top: Scalar) -> tuple[Scalar, Scalar]
 @inlined
 def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
     """The place of a value that attains the top among the first few, uniformly where several do."""
-    ties, chosen = best_places(value, fan, top)
-    if ties > 1:
-        skip = np.uint64(rng.random() * ties)
-        if ties == np.int64(fan):  # nothing to look for: where caps decide, this is the rule
-            chosen = skip
-        else:
-            chosen = np.uint64(0)
-            while value[chosen] != top or skip > 0:
-                skip -= np.uint64(value[chosen] == top)
-                chosen += np.uint64(1)
+    ties = 0
+    for step in range(np.uint64(fan)):
+        if value[step] == top:
+            ties += 1
+    skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
+    chosen = np.uint64(0)
+    while value[chosen] != top or skip > 0:
+        if value[chosen] == top:
+            skip -= 1
+        chosen += np.uint64(1)
     return chosen
 
 

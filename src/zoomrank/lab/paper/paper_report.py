@@ -52,16 +52,26 @@ class Report:
 def write_paper_report(folder: ResultsFolder) -> Report:
     """Draw and write everything."""
     results = Results(folder.rows())
+    drawn = _first(results, folder)
     there = _in_our_order(results.experiments())
     if not there:
         raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
     known = {name: _facts(name, results) for name in there if name in PAPER or name in BEYOND}
     figures = [figure for figure in FIGURES.values() if _drawable(figure, results, folder.manifest["figures"])]
     for figure in figures:
-        draw(figure, results, folder.path / "figures", known)
+        draw(figure, drawn, folder.path / "figures", known)
     findings = judge_all(results, known)
-    paragraphs = _sections(folder, results, known, figures, findings)
+    paragraphs = _sections(folder, (results, drawn), known, figures, findings)
     return Report(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
+
+
+def _first(results: Results, folder: ResultsFolder) -> Results:
+    """The instances that most curves of an experiment have: what is drawn together has met the same ones."""
+    usual = {
+        name: mode(len(results.curve(name, curve).instances) for curve in results.curves(name) if "@" not in curve)
+        for name in results.experiments()
+    }
+    return Results(rows for rows in folder.rows() if rows.setting.instance < usual[rows.setting.experiment])
 
 
 def _in_our_order(experiments: Iterable[str]) -> list[str]:
@@ -85,11 +95,12 @@ def _facts(experiment: str, results: Results) -> Facts:
 
 def _sections(
     folder: ResultsFolder,
-    results: Results,
+    rows: tuple[Results, Results],
     known: Mapping[str, Facts],
     figures: Sequence[Figure],
     findings: Sequence[Finding],
 ) -> Iterable[str]:
+    results, drawn = rows
     yield "# Ranked bandits in metric spaces: the evaluation, rerun"
     yield _opening(folder, results, findings)
     if findings:
@@ -110,7 +121,7 @@ def _sections(
     )
     for experiment in _in_our_order(results.experiments()):
         yield f"### {_title(experiment)}"
-        yield _numbers(experiment, results, folder.seconds())
+        yield _numbers(experiment, drawn, folder.seconds())
     strategies = strategy_table(results, MAIN)
     if strategies:
         yield "## How many strategies there were"
