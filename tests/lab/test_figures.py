@@ -50,5 +50,7 @@ def test_every_ranker_and_belief_can_be_made() -> None:
 
 
 def test_readings_of_an_instance_have_the_same_mean() -> None:
-    one, other = (EXPERIMENTS[name].settings([GREEDY], instances=3)[2] for name in ("restaurant", "restaurant-mixture"))
+    one, other = (
+        EXPERIMENTS[name].settings([GREEDY], instances=3)[2] for name in ("restaurant@shares", "restaurant-mixture")
+    )
     assert np.allclose(catalogue.world(one)[1].mean(), catalogue.world(other)[1].mean())

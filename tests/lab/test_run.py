@@ -94,7 +94,7 @@ def test_rows_say_how_many_strategies_were_active() -> None:
         state = learner.state
         expected = [sum(state.child[slot, entry] == 0 for entry in range(state.used[slot])) for slot in range(2)]
         if name == "RankContextZoom":
-            expected[1] = sum(state.known_for[1, entry] == 2**64 - 1 for entry in range(state.pair_used[1]))
+            expected[1] = sum(state.pair[1, entry]["known_for"] == 2**64 - 1 for entry in range(state.pair_used[1]))
         active = run(asked).active
         assert active == tuple(expected)
         assert min(active) > 1

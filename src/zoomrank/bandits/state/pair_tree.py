@@ -177,6 +177,7 @@ def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Sc
         pair.value = fresh_index(state, slot, child_at(state, node, step), level)
         pair.known_for = ACTIVE
         pair.latest_context = 0
+        pair.known_level = 0
         state.pair_plays[slot, first + step] = 0
         state.pair_clicks[slot, first + step] = 0
     state.pair_used[slot] += fan_of(state, node)
@@ -229,6 +230,7 @@ def plant_pairs(state: Any, slot: Scalar) -> None:
     for level in range(state.opened_at.shape[1]):
         state.opened_at[slot, level] = 0
     state.pair[slot, 0].latest_context = 0
+    state.pair[slot, 0].known_level = 0
     state.pair[slot, 0].known_for = ACTIVE
     state.pair_plays[slot, 0] = 0
     state.pair_clicks[slot, 0] = 0

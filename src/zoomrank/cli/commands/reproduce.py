@@ -27,7 +27,7 @@ _ABOUT = "\n".join(
         "  paper     the five of the paper, which is what you get unless you name some",
         "  beyond    those that ask what the paper does not",
         "  all       every one",
-        "  undecided what --instances more can decide: curves of claims that one cannot tell",
+        "  undecided more --instances of what the rows there are cannot tell",
     ]
 )
 
