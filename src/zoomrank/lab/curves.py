@@ -359,6 +359,33 @@ class Results:
         other._curves = {new: self._curves[old] for new, old in names.items() if old in self._curves}
         return other
 
+    def first(self, instances: Mapping[str, int]) -> Results:
+        """Leave out instances that only some curves have.
+
+        Parameters
+        ----------
+        instances
+            How many to keep of each experiment.
+
+        Returns
+        -------
+        Results
+            The first so many instances of all curves.
+
+        Examples
+        --------
+        >>> from zoomrank.lab import Curve, Experiment, recipe, run
+        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")),)
+        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+        >>> results = Results(run(setting) for setting in experiment.settings(["ZoomRank"], instances=3))
+        >>> results.first({"small": 2}).curve("small", "ZoomRank").instances
+        (0, 1)
+        """
+        other = Results(())
+        other._curves = {name: _only(rows, set(range(instances[name[0]]))) for name, rows in self._curves.items()}
+        return other
+
     def _common(self, experiment: str, curves: Sequence[str]) -> set[int]:
         return set.intersection(*(set(self.curve(experiment, curve).instances) for curve in curves))
 

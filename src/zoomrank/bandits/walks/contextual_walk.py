@@ -1,8 +1,9 @@
 """How contextual zooming chooses: what a pair is worth in a context, and the walk down along the best.
 
-What a refined pair is worth depends on the context; it is remembered for the last context that asked, and forgotten
-when something below it changes. So while contexts recur, as they do once the slots above have settled, choosing is a
-walk.
+What a refined pair is worth depends on the context; it is remembered for all contexts that agree down to the deepest
+level that was looked at, and forgotten when something below it changes. So while contexts recur, as they do once the
+slots above have settled, choosing is a walk. Where a context is new, nothing is refined below the level at which it is;
+pairs above that are wide, and mostly worth all that their cap allows: then nobody has to look.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.state.context_paths import best_places, documents_below, farthest_from, one_of_the_best, share_out
-from zoomrank.bandits.state.described_context import context_node, describe_context, width_around
+from zoomrank.bandits.state.described_context import context_name, context_node, describe_context, width_around
 from zoomrank.bandits.state.pair_tree import ACTIVE, child_at, family_of, fan_of, fresh_index, is_inner, is_opened
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.numbers import Array
@@ -34,7 +35,7 @@ class PairScratch(NamedTuple):
     fresh_value: Array  # the values of children that were never played
     least_width: Array  # of any subtree at this level or above it
     sure: Array  # in this context every pair reaches a cap of sure[0]; not known beyond sure[1]
-    sure_level: Array  # per slot, the level below which nothing may be refined for that
+    sure_level: Array  # per slot, the deepest level at which pairs are wide enough for that: where to begin to look
     settled_for: Array  # per slot, the context in which the last walk left nothing to chance, 0 if it did
     settled_on: Array  # where that walk ended
 
@@ -64,7 +65,9 @@ def _surely(state: Any, slot: Scalar, level: Scalar) -> Scalar:
     narrower, the deeper they are.
     """
     width = state.scale * (state.least_width[np.uint64(level)] + width_around(state, level))
-    return min(2.0 * width, width + np.sqrt(state.constant[np.uint64(slot)])) * (1.0 - 1e-9)  # whoever added it up
+    return min(2.0 * width, width + np.sqrt(state.constant[np.uint64(slot)])) * (
+        1.0 - 1e-9
+    )  # whatever the order of the sum
 
 
 @inlined
@@ -142,7 +145,7 @@ def _quick_value(
     elif pair.known_for == context_node(state, pair.known_level):
         value, deepest = pair.value, np.int64(pair.known_level)
     elif mask == 0 and _is_sure(state, slot, cap):
-        value, deepest = cap, state.sure_level[np.uint64(slot)]
+        value, deepest = cap, np.int64(last)  # only pairs on the paths of S ask this, whose values depend on all of it
     else:
         first = family_of(state, slot, entry, level + 1)
         deepest = max(deepest, np.int64(level + 1))
@@ -294,7 +297,7 @@ def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> 
 def walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """The subtree of the best pair that holds the context: where the last walk ended, if nothing has changed."""
     describe_context(state, shown, above)
-    row, name = np.uint64(slot), context_node(state, state.path.shape[1] - 1)
+    row, name = np.uint64(slot), context_name(state)
     if state.settled_for[row] != name:
         node, chance = _walk(state, slot, above, rng)
         state.settled_for[row], state.settled_on[row] = np.uint64(0) if chance else name, node

@@ -25,6 +25,7 @@ from zoomrank.lab.paper.claims import (
     MUCH,
     NEAR_OPTIMAL,
     RAPIDLY,
+    Claim,
 )
 from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS
 from zoomrank.lab.paper.experiments import EXPERIMENTS
@@ -52,7 +53,7 @@ class Report:
 def write_paper_report(folder: ResultsFolder) -> Report:
     """Draw and write everything."""
     results = Results(folder.rows())
-    drawn = _first(results, folder)
+    drawn = _first(results)
     there = _in_our_order(results.experiments())
     if not there:
         raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
@@ -65,13 +66,13 @@ def write_paper_report(folder: ResultsFolder) -> Report:
     return Report(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
 
 
-def _first(results: Results, folder: ResultsFolder) -> Results:
+def _first(results: Results) -> Results:
     """The instances that most curves of an experiment have: what is drawn together has met the same ones."""
     usual = {
         name: mode(len(results.curve(name, curve).instances) for curve in results.curves(name) if "@" not in curve)
         for name in results.experiments()
     }
-    return Results(rows for rows in folder.rows() if rows.setting.instance < usual[rows.setting.experiment])
+    return results.first(usual)
 
 
 def _in_our_order(experiments: Iterable[str]) -> list[str]:
@@ -190,33 +191,33 @@ def _claims(findings: Sequence[Finding]) -> str:
     return table(("where", "claim", "experiment", "measured", "verdict"), rows)
 
 
+def _by_claim(findings: Sequence[Finding], verdict: str) -> Iterable[tuple[Claim, str]]:
+    """The claims that came out so somewhere, and where."""
+    places: dict[str, list[Finding]] = {}
+    for one in findings:
+        if one.verdict == verdict:
+            places.setdefault(one.claim.name, []).append(one)
+    return ((group[0].claim, ", ".join(one.experiment for one in group)) for group in places.values())
+
+
 def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
     """Why, for each claim that differs somewhere."""
-    differing: dict[str, list[Finding]] = {}
-    for one in findings:
-        if one.verdict == DIFFERS:
-            differing.setdefault(one.claim.name, []).append(one)
-    if differing:
+    lines = [
+        f"- {claim.says} ({where}) {claim.why or 'No explanation yet.'}"
+        for claim, where in _by_claim(findings, DIFFERS)
+    ]
+    if lines:
         yield "### Where it differs, and our reading of why"
-        lines = []
-        for group in differing.values():
-            where = ", ".join(one.experiment for one in group)
-            lines.append(f"- {group[0].claim.says} ({where}) {group[0].claim.why or 'No explanation yet.'}")
         yield "\n".join(lines)
 
 
 def _undecidable(findings: Sequence[Finding]) -> Iterable[str]:
     """Which of those that cannot be told will never be."""
-    open_yet: dict[str, list[Finding]] = {}
-    for one in findings:
-        if one.verdict == CANNOT_TELL and one.claim.undecidable:
-            open_yet.setdefault(one.claim.name, []).append(one)
-    if open_yet:
+    undecided = _by_claim(findings, CANNOT_TELL)
+    lines = [f"- {claim.says} ({where}) {claim.undecidable}" for claim, where in undecided if claim.undecidable]
+    if lines:
         yield "### What no number of instances would decide"
-        yield "\n".join(
-            f"- {group[0].claim.says} ({', '.join(one.experiment for one in group)}) {group[0].claim.undecidable}"
-            for group in open_yet.values()
-        )
+        yield "\n".join(lines)
 
 
 def _caption(figure: Figure, results: Results) -> str:
