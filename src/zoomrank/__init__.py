@@ -2,8 +2,9 @@
 
 __version__ = "0.1.0.dev0"  # before the imports: the lab writes it down
 
-from zoomrank import bandits, errors, lab, spaces, users
+from zoomrank import bandits, errors, lab, queries, spaces, users
 from zoomrank.lab import Trace, simulate
+from zoomrank.queries import QueryRank, QueryTree, Support
 from zoomrank.rankers import (
     CascadeKLUCB,
     FixedRanking,
@@ -37,6 +38,8 @@ __all__ = [
     "FiniteMetric",
     "FixedRanking",
     "Forecast",
+    "QueryRank",
+    "QueryTree",
     "RankContextZoom",
     "RankCorrZoom",
     "RankEXP3",
@@ -53,6 +56,7 @@ __all__ = [
     "Rankings",
     "SlotExplanation",
     "SlotForecast",
+    "Support",
     "Trace",
     "TriedSubtree",
     "ZoomRank",
@@ -60,6 +64,7 @@ __all__ = [
     "errors",
     "lab",
     "load",
+    "queries",
     "simulate",
     "spaces",
     "users",

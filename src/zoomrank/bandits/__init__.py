@@ -7,6 +7,7 @@ from zoomrank.bandits.explore_commit import ExploreThenCommit
 from zoomrank.bandits.grid import Grid
 from zoomrank.bandits.interface import Bandit, Choice
 from zoomrank.bandits.kl_ucb import KLUCB
+from zoomrank.bandits.loan_zooming import Loan, LoanZooming
 from zoomrank.bandits.not_learning import Fixed, Uniform
 from zoomrank.bandits.path_zooming import PathZooming
 from zoomrank.bandits.thompson import TreeThompson
@@ -24,6 +25,8 @@ __all__ = [
     "ExploreThenCommit",
     "Fixed",
     "Grid",
+    "Loan",
+    "LoanZooming",
     "PathZooming",
     "TreeThompson",
     "Uniform",

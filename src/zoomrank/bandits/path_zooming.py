@@ -39,7 +39,15 @@ import numpy as np
 from zoomrank.bandits.interface import Prospects
 from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.context_paths import ContextScratch, fresh_context_scratch
-from zoomrank.bandits.state.path_bounds import PathBounds, fresh_bounds, more_bounds, rebound_all, rebound_path
+from zoomrank.bandits.state.path_bounds import (
+    PathBounds,
+    fresh_bounds,
+    more_bounds,
+    on_evidence,
+    own_evidence,
+    rebound_all,
+    rebound_path,
+)
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier, widest_of
 from zoomrank.bandits.walks.exchange import exchange_alike
@@ -54,7 +62,7 @@ from zoomrank.bandits.walks.path_walk import (
 )
 from zoomrank.bandits.walks.prospects import weigh_slots
 from zoomrank.bandits.walks.visit_counting import VisitCounting, entries_fit, subtree_of_entry
-from zoomrank.compiled import Scalar, flat
+from zoomrank.compiled import Function, Scalar, flat
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
@@ -76,30 +84,41 @@ class PathParameters(NamedTuple):
     exchange: bool
 
 
-_PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, Clock)
-PathState = flat("PathState", *_PARTS)
+PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, Clock)
+PathState = flat("PathState", *PARTS)
 # The same where only some documents may be shown: the search for those would slow all rankings down by being there, and
 # it takes as long to compile as everything else, so it is compiled when somebody asks for it.
-ChoosyPathState = flat("ChoosyPathState", *_PARTS)
+ChoosyPathState = flat("ChoosyPathState", *PARTS)
+
+
+def _own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
+    return own_evidence(state, entry, slot)
 
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
-for _kind, _select, _best in (
-    (PathState, select_along_paths, best_of_all),
-    (ChoosyPathState, select_eligible, best_of_eligible),
-):
-    on_best_of(_kind)(_best)
-    register(
-        _kind,
-        select=_select,
-        update=_update,
-        subtree=subtree_of_entry,
-        arrange=exchange_alike,
-        roomy=entries_fit,
-    )
+def register_paths(kind: Any, choosy: Any, evidence: Function, update: Function) -> None:
+    """Give two kinds of state that count along paths their bodies: one that may show all documents, and a choosy one.
+
+    They differ from others in what counts in a slot, and in what an answer changes.
+    """
+    kinds = ((kind, select_along_paths, best_of_all), (choosy, select_eligible, best_of_eligible))
+    for each, select, best in kinds:
+        on_best_of(each)(best)
+        on_evidence(each)(evidence)
+        register(
+            each,
+            select=select,
+            update=update,
+            subtree=subtree_of_entry,
+            arrange=exchange_alike,
+            roomy=entries_fit,
+        )
+
+
+register_paths(PathState, ChoosyPathState, _own_evidence, _update)
 
 
 class PathZooming(VisitCounting):

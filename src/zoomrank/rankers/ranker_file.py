@@ -77,7 +77,7 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Rank
     True
     """
     header, body = _read(Path(path).read_bytes(), path)
-    return _restored(header, body, _bandit(header["bandit"], _tree(header["tree"], tree)))
+    return _restored(header, body, _bandit(header["bandit"], tree_of(header["tree"], tree)))
 
 
 def to_bytes(ranker: Ranked) -> bytes:
@@ -106,7 +106,7 @@ def to_bytes(ranker: Ranked) -> bytes:
 def from_bytes(content: bytes, bandit: Bandit) -> Ranked:
     """The ranker that was turned into bytes, with a bandit that many rankers share."""
     header, body = _read(content, "a ranker")
-    _tree(header["tree"], bandit.tree)
+    tree_of(header["tree"], bandit.tree)
     if header["bandit"]["class"] == type(bandit).__name__:
         _check_age(type(bandit).__name__, header["bandit"], _specification(bandit))
     if header["bandit"] != _specification(bandit):
@@ -160,7 +160,8 @@ def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any],
     return json.loads(content[_PREFIX.size : end]), zlib.decompress(content[end:-32])
 
 
-def _tree(wanted: dict[str, Any], tree: DocumentTree | None) -> DocumentTree:
+def tree_of(wanted: dict[str, Any], tree: DocumentTree | None) -> DocumentTree:
+    """The tree that a file belongs to: made again, or the given one if it is the same."""
     if tree is None:
         if wanted["recipe"] is None:
             raise FileFormatError("This ranker's tree is not in its file: pass it, load(path, tree=...).")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.state.visited import with_room
-from zoomrank.compiled import Scalar, compiled, inlined, separate
+from zoomrank.compiled import Scalar, compiled, generic, inlined, separate
 from zoomrank.numbers import Array
 
 TABLE = 4096  # logarithms that are looked up
@@ -66,8 +66,15 @@ def upper_bound(mean: Scalar, visits: Scalar, confidence: Scalar) -> Scalar:
     return min(1.0, mean + a + np.sqrt(a * a + 2.0 * mean * a))
 
 
+def _no_body(state: Any, *_: Any) -> Any:
+    raise TypeError(f"{type(state).__name__} is not the state of a bandit that keeps bounds along paths.")
+
+
+_evidence, on_evidence = generic(_no_body)  # the visits and clicks that count in a slot; a loan may be among them
+
+
 @inlined
-def _evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
+def own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
     """The visits and clicks that count in a slot: its own, and some that are lent by the others."""
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = np.float64(state.plays[at, column]), np.float64(state.clicks[at, column])
@@ -204,19 +211,33 @@ def _pass_down(state: Any, entry: Scalar, slot: Scalar) -> None:
     state.search_entry[0] = entry
     while size > 0:
         size -= np.uint64(1)
-        at = np.uint64(abs(state.search_entry[size]))
+        done = state.search_entry[size] < 0
+        at = np.uint64(~state.search_entry[size] if done else state.search_entry[size])
         first = np.uint64(state.child[at])
-        if state.search_entry[size] < 0 or first == 0:  # all below it is done
+        if done or first == 0:  # all below it is done
             _rebound(state, at, slot)
         else:
             around = _evidence(state, at, slot)
-            state.search_entry[size] = -np.int64(at)
+            state.search_entry[size] = ~np.int64(at)
             for child in range(first, first + np.uint64(state.fan[at])):
                 size += np.uint64(1)
                 want = _look_again(state, child, slot, _evidence(state, child, slot), around)
                 state.want[child, column] = want
                 state.search_entry[size] = np.int64(child)
             size += np.uint64(1)
+
+
+@inlined
+def rebound_subtree(state: Any, entry: Scalar) -> None:
+    """Compute M(u) and H(u) anew for an entry, for all below it, and for those above it."""
+    for slot in range(np.uint64(state.bound.shape[1])):
+        at = np.uint64(entry)
+        evidence, around = _evidence(state, at, slot), _evidence(state, np.uint64(state.up[at]), slot)
+        state.want[at, slot] = _look_again(state, at, slot, evidence, around)
+        _pass_down(state, at, slot)
+        while at != 0:
+            at = np.uint64(state.up[at])
+            _rebound(state, at, slot)
 
 
 @inlined

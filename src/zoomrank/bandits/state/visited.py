@@ -81,7 +81,7 @@ def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
 
 
 @inlined
-def _tell_apart(state: Any, entry: Scalar) -> None:
+def tell_apart(state: Any, entry: Scalar) -> None:
     """Make entries of an entry's children; the one that holds the remembered document inherits that visit."""
     at = np.uint64(entry)
     start = np.uint64(state.child_start[np.uint64(state.node[at])])
@@ -117,7 +117,7 @@ def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> S
     at, settled = np.uint64(0), False
     while True:
         if not settled and state.child[at] == 0 and state.fan[at] > 0 and _is_ripe(state, at):
-            _tell_apart(state, at)
+            tell_apart(state, at)
             settled = True
         _count(state, at, slot, reward)
         if state.child[at] == 0:

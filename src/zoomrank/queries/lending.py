@@ -1,0 +1,121 @@
+"""`Lending`: who lends to whom, and when.
+
+A query meets its neighbours now and then: when it is asked for the first time, after its first answer, and whenever it
+has had three times as many. Then it takes a loan instead of the one that it has. It reports what it has seen whenever
+its answers have doubled. So both cost little, however often it is asked, and what a query knows is decided by its own
+visits and a few loans.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits import Loan
+from zoomrank.queries.pooling import pool_tree, pooled
+from zoomrank.queries.query_tree import QueryTree
+from zoomrank.queries.reports import Report
+from zoomrank.spaces import DocumentTree
+
+MOST_LENDERS = 64  # to one query; and of those in a group, as many are remembered
+_HEAD = struct.Struct("<IIId")
+
+
+class Granted(NamedTuple):
+    """A loan, and the numbers of the queries that make it together."""
+
+    loan: Loan
+    lenders: tuple[int, ...]
+
+
+def next_meeting(answers: int) -> int:
+    """How many answers a query will have had when it next takes a loan."""
+    return max(1, 3 * answers)
+
+
+def next_report(answers: int) -> int:
+    """How many answers a query will have had when it next tells what it has seen."""
+    return max(1, 2 * answers)
+
+
+class Lending:
+    """What queries have told, and what others can be lent of it."""
+
+    def __init__(self, queries: QueryTree, tree: DocumentTree, borrow: float) -> None:
+        self.queries = queries
+        self.reports: dict[int, Report] = {}
+        self._borrow = borrow
+        self._tree = pool_tree(tree)
+        self.known: dict[int, dict[int, int]] = {}  # of each group, who has told something, and after how many answers
+
+    def tell(self, query: int, report: Report, answers: int) -> None:
+        """Take a report in, instead of the one before. Groups remember those who have had the most answers."""
+        self.reports[query] = report
+        for group in self.queries.groups.around(self.queries.group[query]):
+            known = self.known.setdefault(group, {})
+            if query not in known and len(known) == MOST_LENDERS:
+                least = min(known, key=known.__getitem__)
+                if known[least] >= answers:
+                    continue
+                del known[least]
+            known[query] = answers
+
+    def grant(self, query: int) -> Granted | None:
+        """What a query can be lent now; None if nobody near it has told anything."""
+        levels = list(self._levels(query))
+        loan = pooled([[self.reports[lender] for lender in level] for level in levels], self._tree, self._borrow)
+        return None if loan is None else Granted(loan, tuple(lender for level in levels for lender in level))
+
+    def _levels(self, query: int) -> Iterator[list[int]]:
+        """Who can lend, the nearest first."""
+        asked = {query}
+        for group in self.queries.groups.around(self.queries.group[query]):
+            level = [lender for lender in self.known.get(group, ()) if lender not in asked]
+            level = level[: MOST_LENDERS + 1 - len(asked)]
+            asked.update(level)
+            yield level
+
+    def move(self, tree: DocumentTree, node: np.ndarray) -> None:
+        """Go on with a tree of documents that has grown; `node` says what number each node has now."""
+        self._tree = pool_tree(tree)
+        for query, report in self.reports.items():
+            moved = node[report.node]
+            order = np.argsort(moved)
+            self.reports[query] = Report(
+                moved[order].astype(np.uint32), report.visits[order], report.clicks[order], report.score
+            )
+
+
+def report_bytes(report: Report) -> bytes:
+    """A report in few bytes."""
+    node, visits, clicks, score = report
+    return granted_bytes(Granted(Loan(node, visits, clicks, score), ()))
+
+
+def report_from(content: bytes) -> Report:
+    """The report that was put into bytes."""
+    return Report(*granted_from(content).loan)
+
+
+def granted_bytes(granted: Granted) -> bytes:
+    """A loan in few bytes."""
+    loan = granted.loan
+    head = _HEAD.pack(len(loan.node), loan.visits.shape[1], len(granted.lenders), loan.credit)
+    arrays = (loan.node.astype("<u4"), loan.visits.astype("<f4"), loan.clicks.astype("<f4"))
+    lenders = np.array(granted.lenders, "<u4")
+    return head + zlib.compress(b"".join(array.tobytes() for array in (*arrays, lenders)), 1)
+
+
+def granted_from(content: bytes) -> Granted:
+    """The loan that was put into bytes."""
+    rows, slots, lenders, credit = _HEAD.unpack_from(content)
+    body = zlib.decompress(content[_HEAD.size :])
+    node = np.frombuffer(body, "<u4", rows)
+    visits = np.frombuffer(body, "<f4", rows * slots, 4 * rows).reshape(rows, slots)
+    clicks = np.frombuffer(body, "<f4", rows * slots, 4 * rows * (1 + slots)).reshape(rows, slots)
+    by = np.frombuffer(body, "<u4", lenders, 4 * rows * (1 + 2 * slots))
+    return Granted(Loan(node, visits, clicks, credit), tuple(by.tolist()))

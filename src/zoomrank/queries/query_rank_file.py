@@ -1,0 +1,130 @@
+"""All learners of a `QueryRank` in one file, which is checked before anything in it is believed. Never a pickle.
+
+| bytes | what |
+|---|---|
+| 8 | `zoomqrys` |
+| 4 | format version, little-endian like all numbers here |
+| 8 | length of the header |
+| … | header: JSON with the settings, the tree of queries, who has told something, and the lengths of what follows |
+| … | the vectors of groups, then for each query its learner and its report |
+| 32 | SHA-256 of everything before |
+
+The tree of documents is not in the file (see `rankers/ranker_file.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits import LoanZooming
+from zoomrank.errors import FileFormatError
+from zoomrank.files import whole_file
+from zoomrank.queries.lending import report_bytes, report_from
+from zoomrank.queries.placing import PLACINGS, Groups, Placing
+from zoomrank.queries.query_rank import QueryRank
+from zoomrank.queries.query_tree import QueryTree
+from zoomrank.rankers.ranker_file import tree_of
+from zoomrank.spaces import DocumentTree
+
+MAGIC = b"zoomqrys"
+VERSION = 1
+_PREFIX = struct.Struct("<8sIQ")
+
+
+def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
+    """Write everything to a file; it appears whole or not at all."""
+    queries, learners = ranker.queries, ranker.learners()
+    reports = {number: report_bytes(report) for number, report in ranker.lending.reports.items()}
+    leaders = queries.placing.leaders
+    header = json.dumps(
+        {
+            "parameters": ranker.bandit.settings,
+            "slots": ranker.slots,
+            "lend": ranker.lend,
+            "live": ranker.live,
+            "seed": ranker.seed,
+            "name": ranker.name,
+            "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
+            "placing": {"kind": queries.placing.kind, **queries.placing.settings},
+            "groups": [queries.groups.parent, queries.groups.label],
+            "leaders": list(leaders.shape),
+            "queries": [queries.queries, queries.group],
+            "known": [[group, list(known.items())] for group, known in ranker.lending.known.items()],
+            "learners": [[number, len(content)] for number, content in learners.items()],
+            "reports": [[number, len(content)] for number, content in reports.items()],
+        }
+    ).encode()
+    parts = (_PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
+    digest = hashlib.sha256()
+    with whole_file(path) as file:
+        for part in (*parts, *learners.values(), *reports.values()):
+            digest.update(part)
+            file.write(part)
+        file.write(digest.digest())
+
+
+def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> QueryRank:
+    """Read a ranker of queries back; it goes on exactly as the saved one would have."""
+    content = Path(path).read_bytes()
+    header, start = _read(content, path)
+    settings = dict(header["parameters"])
+    ranker = QueryRank(
+        tree_of(header["tree"], tree),
+        _queries(header, content, start),
+        header["slots"],
+        parameters=settings,
+        lend=header["lend"],
+        live=header["live"],
+        seed=header["seed"],
+    )
+    start += 4 * header["leaders"][0] * header["leaders"][1]
+    learners: dict[int, bytes] = {}
+    for found, sizes in ((learners, header["learners"]), (reports := dict[int, bytes](), header["reports"])):
+        for number, size in sizes:
+            found[number] = content[start : start + size]
+            start += size
+    ranker.lending.reports = {number: report_from(report) for number, report in reports.items()}
+    ranker.lending.known = {group: dict(known) for group, known in header["known"]}
+    ranker.restore(header["name"], learners)
+    return ranker
+
+
+def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], int]:
+    if len(content) < _PREFIX.size + 32 or content[:8] != MAGIC:
+        raise FileFormatError(f"{path} was not written by QueryRank.save.")
+    _, version, length = _PREFIX.unpack_from(content)
+    if version != VERSION:
+        raise FileFormatError(f"{path} has format version {version}; this zoomrank reads version {VERSION}.")
+    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+        raise FileFormatError(f"{path} is damaged: its checksum is not that of its content.")
+    end = _PREFIX.size + length
+    header: dict[str, Any] = json.loads(content[_PREFIX.size : end])
+    strange = set(header["parameters"]) ^ set(LoanZooming(DocumentTree.exponential(depth=1)).settings)
+    if strange:
+        raise FileFormatError(
+            f"{path} was saved by another version of zoomrank, which had other parameters: {strange}."
+        )
+    return header, end
+
+
+def _queries(header: dict[str, Any], content: bytes, start: int) -> QueryTree:
+    """The tree of queries."""
+    about = dict(header["placing"])
+    kind = about.pop("kind")
+    groups = Groups()
+    groups.parent, groups.label = header["groups"]
+    rows, dimensions = header["leaders"]
+    leaders = np.frombuffer(content, "<f4", rows * dimensions, start).reshape(rows, dimensions).copy()
+    placing: Placing = PLACINGS[kind](**about) if kind in PLACINGS else Placing(groups)
+    placing.restore(groups, leaders)
+    queries = QueryTree(placing)
+    for query, group in zip(*header["queries"], strict=True):
+        queries.put(query, group)
+    return queries
