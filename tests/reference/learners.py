@@ -260,7 +260,7 @@ class Visits:
     def __init__(self, tree: Tree, slots: int, patience: int) -> None:
         self.tree, self.slots, self.patience = tree, slots, patience
         self.n, self.r = ({(u, i): 0 for u in range(len(tree.parent)) for i in range(slots)} for _ in range(2))
-        self.apart: set[int] = set()
+        self.apart: dict[int, None] = {}  # in the order in which they were told apart
         self.last: dict[int, tuple[int, int, int]] = {}
 
     def total(self, u: int) -> int:
@@ -287,7 +287,7 @@ class Visits:
             u = path[-1]
             ripe = self.gains(u) > 0 or self.total(u) >= min(self.patience, len(self.tree.below(u)))
             if ripe and not settled and u not in self.apart and self.tree.children[u]:
-                self.apart.add(u)
+                self.apart[u] = None
                 settled = True
                 heir = self.holder(u, self.last[u][0])
                 self.last[heir] = self.last[u]
@@ -651,6 +651,122 @@ class PathZooming(Visits):
     def each(self) -> list[Learner]:
         """One face per slot."""
         return [PathSlot(self, i) for i in range(self.slots)]
+
+
+class LoanZooming(PathZooming):
+    """All slots of a query's ZoomRank, with a loan that is believed as far as it has predicted answers."""
+
+    def __init__(self, tree: Tree, slots: int, **how: Any) -> None:
+        super().__init__(tree, slots, **how)
+        self.credit, self.reconsidered = 0.0, 0
+        self.lent = {(u, i): (0.0, 0.0) for u in range(len(tree.parent)) for i in range(slots)}
+        self.score, self.weight = (dict.fromkeys(range(len(tree.parent)), 0.0) for _ in range(2))
+        self.faith = dict.fromkeys(range(len(tree.parent)), 0.0)
+
+    def evidence(self, u: int, i: int) -> tuple[float, float]:
+        plays, clicks = super().evidence(u, i)
+        visits, clicked = self.lent[u, i]
+        return plays + self.faith[u] * visits, clicks + self.faith[u] * clicked
+
+    def told(self) -> list[int]:
+        """All that is told apart, in the order in which it was."""
+        return [0] + [child for u in self.apart for child in self.tree.children[u]]
+
+    def weigh(self, u: int) -> float:
+        """Its own score, and nine tenths of what was found out around it."""
+        if u == 0:
+            return self.score[0] + self.credit
+        return self.score[u] + 0.9 * (self.weight[self.tree.parent[u]] - self.score[u])
+
+    def believe(self, u: int) -> None:
+        """How far it and all below it are believed."""
+        weight = self.weigh(u)
+        self.weight[u] = float(np.float32(weight))
+        self.faith[u] = float(np.float32(1 / (1 + math.exp(-weight))))
+        for child in self.children(u):
+            self.believe(child)
+
+    def take(self, node: list[int], visits: Any, clicks: Any, credit: float) -> None:
+        """Another loan, scored by all that was seen before it."""
+        self.lent = dict.fromkeys(self.lent, (0.0, 0.0))
+        for row, u in enumerate(node):
+            if u != 0 and self.tree.parent[u] not in self.apart:
+                self.tell_apart(self.tree.parent[u])
+            for i in range(self.slots):
+                self.lent[u, i] = float(np.float32(visits[row, i])), float(np.float32(clicks[row, i]))
+        self.credit = credit
+        self.judge_all()
+        self.look_at(0)
+
+    def tell_apart(self, u: int) -> None:
+        self.apart[u] = None
+        if u in self.last:
+            heir = self.holder(u, self.last[u][0])
+            self.last[heir] = self.last[u]
+            self.count(heir, *self.last[u][1:])
+
+    def look_at(self, u: int) -> None:
+        """Look again at a subtree and all within it."""
+        self.believe(u)
+        for i in range(self.slots):
+            self.look_again(u, i)
+            self.pass_down(u, i)
+
+    @staticmethod
+    def luck(plays: int, clicks: int, strength: float, mean: float) -> float:
+        """The logarithm of the chance of these visits, one after the other."""
+        found, seen = 0.0, strength
+        for times, expected in ((clicks, strength * mean), (plays - clicks, strength * (1 - mean))):
+            for turn in range(times):
+                found += math.log((expected + turn) / seen)
+                seen += 1
+        return found
+
+    def judge_all(self) -> None:
+        overall = (self.gains(0) + self.prior * 0.1) / (self.total(0) + self.prior)
+        score = dict.fromkeys(self.score, np.float32(0))
+        for u in self.told():
+            news = 0.0
+            for i in range(self.slots):
+                plays, clicks, (lent, clicked) = self.n[u, i], self.r[u, i], self.lent[u, i]
+                if not self.children(u) and plays and lent:
+                    mean = (clicked + self.prior * overall) / (lent + self.prior)
+                    news += self.luck(plays, clicks, lent + self.prior, mean)
+                    news -= self.luck(plays, clicks, self.prior, overall)
+            for up in self.up(u) if news else []:
+                score[up] = np.float32(float(score[up]) + news)
+        self.score = {u: float(np.float32(max(-6.0, min(6.0, float(score[u]))))) for u in score}
+
+    def up(self, u: int) -> list[int]:
+        """From a node to the root."""
+        return [u] if u == 0 else [u, *self.up(self.tree.parent[u])]
+
+    def judge(self, i: int, pick: int, reward: int) -> None:
+        """Who knew better: one who has seen what was seen here, or one who was lent visits to it as well."""
+        u, around, alone = 0, 0.1, 0.1
+        while True:
+            plays, clicks = PathZooming.evidence(self, u, i)
+            around, alone = alone, (clicks + self.prior * alone) / (plays + self.prior)
+            if u not in self.apart:
+                break
+            u = self.holder(u, pick)
+        visits, clicked = self.lent[u, i]
+        both = (clicks + clicked + self.prior * around) / (plays + visits + self.prior)
+        news = math.log(both / alone) if reward else math.log((1 - both) / (1 - alone))
+        news = max(-2.0, min(2.0, news))
+        for up in self.up(u) if news else []:
+            self.score[up] = float(np.float32(max(-6.0, min(6.0, self.score[up] + news))))
+
+    def update(self, i: int, pick: int, reward: int) -> None:
+        self.judge(i, pick, reward)
+        super().update(i, pick, reward)
+        u = 0
+        while u in self.apart:
+            u = self.holder(u, pick)
+        moved = [up for up in self.up(u) if abs(self.weigh(up) - self.weight[up]) >= 0.5]
+        if moved:
+            self.reconsidered += 1
+            self.look_at(moved[-1])
 
 
 class PathSlot:

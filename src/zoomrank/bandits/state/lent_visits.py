@@ -40,8 +40,8 @@ class LentVisits(NamedTuple):
 def no_loan(room: int, slots: int) -> LentVisits:
     """Nothing is lent."""
     lent, clicks = (np.zeros((room, slots), np.float32) for _ in range(2))
-    score, weight = (np.zeros(room, np.float32) for _ in range(2))
-    return LentVisits(lent, clicks, score, weight, np.ones(room, np.float32), np.zeros(1))
+    score, weight, faith = (np.zeros(room, np.float32) for _ in range(3))
+    return LentVisits(lent, clicks, score, weight, faith, np.zeros(1))
 
 
 def more_lent(state: Any, room: int) -> dict[str, Array]:
@@ -172,9 +172,11 @@ def _judge_all(state: Any) -> None:
                     news += _luck(plays, clicks, lent + state.prior, mean) - _luck(plays, clicks, state.prior, overall)
             at, going = np.uint64(entry), news != 0.0
             while going:
-                state.score[at] = max(-FIRMEST, min(FIRMEST, np.float64(state.score[at]) + news))
+                state.score[at] += news
                 going = at != 0
                 at = np.uint64(state.up[at])
+    for entry in range(state.filled[0]):
+        state.score[entry] = max(-FIRMEST, min(FIRMEST, np.float64(state.score[entry])))
 
 
 @compiled

@@ -82,18 +82,18 @@ def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
 
 @inlined
 def tell_apart(state: Any, entry: Scalar) -> None:
-    """Make entries of an entry's children; the one that holds the remembered document inherits that visit."""
+    """Make entries of an entry's children; the one that holds the remembered document, if any, inherits that visit."""
     at = np.uint64(entry)
     start = np.uint64(state.child_start[np.uint64(state.node[at])])
     fan = np.uint64(state.fan[at])
     first = np.uint64(state.filled[0])
-    document = state.last[at]
+    document, visited = state.last[at], state.total[at] > 0  # a loan tells apart what nobody has visited
     for step in range(fan):
         child = first + step
         state.node[child] = start + step
         state.up[child] = at
         state.fan[child] = state.child_start[start + step + np.uint64(1)] - state.child_start[start + step]
-        if state.first_document[start + step] <= document < state.end_document[start + step]:
+        if visited and state.first_document[start + step] <= document < state.end_document[start + step]:
             state.last[child], state.last_slot[child] = document, state.last_slot[at]
             _count(state, child, np.int64(state.last_slot[at]), np.int64(state.gains[at] > 0))
     state.filled[0] += fan
