@@ -8,20 +8,21 @@ from tests.reference import learners as reference
 from zoomrank import DocumentTree, Ranked, users
 from zoomrank.bandits import Loan, LoanZooming
 from zoomrank.lab import simulate
+from zoomrank.numbers import Array
 
 
-def loan_of(tree: DocumentTree, rng: np.random.Generator, slots: int, mean: np.ndarray) -> Loan:
+def loan_of(tree: DocumentTree, rng: np.random.Generator, slots: int, mean: Array) -> Loan:
     """Somebody has seen some families, with these means or, now and then, with others."""
     shape, opened = tree.shape, {0}
     for node in range(1, tree.nodes):
         if int(shape.parent[node]) in opened and rng.random() < 0.7:
             opened.add(node)
-    node = np.array([0] + [u for u in range(1, tree.nodes) if int(shape.parent[u]) in opened])
-    visits = np.round(rng.random((len(node), slots)) * 30, 2)
+    rows = [0] + [u for u in range(1, tree.nodes) if int(shape.parent[u]) in opened]
+    visits = np.round(rng.random((len(rows), slots)) * 30, 2)
     wrong = rng.random() < 0.4
-    share = np.array([mean[shape.first_document[u] : shape.end_document[u]].max() for u in node])
+    share = np.array([mean[shape.first_document[u] : shape.end_document[u]].max() for u in rows])
     clicks = visits * (1 - share if wrong else share)[:, None]
-    return Loan(node, visits.astype(np.float32), clicks.astype(np.float32), float(np.round(rng.normal(), 2)))
+    return Loan(np.array(rows), visits.astype(np.float32), clicks.astype(np.float32), float(np.round(rng.normal(), 2)))
 
 
 @pytest.mark.parametrize("shape", LIKENESS)
@@ -30,13 +31,14 @@ def test_same_choices_as_the_literal_twin(shape: str) -> None:
     tree, slots = LIKENESS[shape], 3
     plain = twin_tree(tree)
     paths = reference.LoanZooming(plain, slots)
-    slow, fast = reference.Ranked(plain, paths.each(), False, 3), Ranked(LoanZooming(tree), slots, seed=3)
+    bandit = LoanZooming(tree)
+    slow, fast = reference.Ranked(plain, paths.each(), False, 3), Ranked(bandit, slots, seed=3)
     rng = np.random.default_rng(5)
     mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)
     for visit in range(800):
         if visit in (0, 1, 3, 10, 40, 150, 151, 400):
             loan = loan_of(tree, rng, slots, mean)
-            fast.state = fast.bandit.with_loan(fast.state, loan)
+            fast.state = bandit.with_loan(fast.state, loan)
             paths.take(loan.node.tolist(), loan.visits, loan.clicks, loan.credit)
         restricted = rng.random() < 0.2
         away = rng.choice(len(tree), size=int(rng.integers(len(tree) - slots)) if restricted else 0, replace=False)
@@ -70,9 +72,10 @@ def told(tree: DocumentTree, visitors: users.UserDistribution) -> Loan:
 def clicks_after(tree: DocumentTree, visitors: users.UserDistribution, loan: Loan | None, visits: int) -> float:
     found = 0.0
     for seed in range(8):
-        ranker = Ranked(LoanZooming(tree), 3, seed=seed)
+        bandit = LoanZooming(tree)
+        ranker = Ranked(bandit, 3, seed=seed)
         if loan is not None:
-            ranker.state = ranker.bandit.with_loan(ranker.state, loan)
+            ranker.state = bandit.with_loan(ranker.state, loan)
         found += simulate(ranker, visitors, visits, seed=seed).rate
     return found / 8
 
@@ -87,8 +90,9 @@ def test_a_loan_that_misleads_is_soon_given_up() -> None:
     tree = DocumentTree.exponential(depth=9)
     loan, visitors = told(tree, world(tree, 100, 400)), world(tree, 250, 30)
     assert clicks_after(tree, visitors, loan, 1000) > 0.9 * clicks_after(tree, visitors, None, 1000)
-    ranker = Ranked(LoanZooming(tree), 3, seed=0)
-    ranker.state = ranker.bandit.with_loan(ranker.state, loan)
+    bandit = LoanZooming(tree)
+    ranker = Ranked(bandit, 3, seed=0)
+    ranker.state = bandit.with_loan(ranker.state, loan)
     simulate(ranker, visitors, 60, seed=0)
     assert ranker.state.faith[0] < 0.05
 

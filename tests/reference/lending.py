@@ -23,7 +23,8 @@ def told(node: list[int], parent: list[int], plays: Any, clicks: Any, rows: int,
 def worth(reports: list[Counts], depth: list[int], first: float, doubt: float, most: float) -> dict[int, float]:
     """How many visits a pool is worth, by depth."""
     nodes = sorted({u for report in reports for u in report})
-    between, luck = defaultdict(float), defaultdict(float)
+    between: dict[int, float] = defaultdict(float)
+    luck: dict[int, float] = defaultdict(float)
     for u in nodes:
         each = [(sum(report[u][0]), sum(report[u][1])) for report in reports if u in report]
         n, r = sum(n for n, _ in each), sum(r for _, r in each)
@@ -44,9 +45,11 @@ def lent(
 ) -> Counts:
     """What all levels lend together, before it is decided what there is room for."""
     loan: Counts = {}
-    for reports in levels:
-        if not reports:
+    reports: list[Counts] = []
+    for level in levels:
+        if not level:
             continue
+        reports += level  # a wider pool holds the narrower ones
         limit = worth(reports, depth, first, doubt, most)
         for u in sorted({u for report in reports for u in report}):
             visits, clicks = loan.setdefault(u, ([0.0] * slots, [0.0] * slots))
@@ -55,7 +58,7 @@ def lent(
                 others = sum(n) - n[i]
                 share = min(borrow, others) / others if others > 0 else 0.0
                 seen, clicked = n[i] + share * others, r[i] + share * (sum(r) - r[i])
-                more = min(limit[depth[u]], seen, most - visits[i])
+                more = min(limit[depth[u]], min(seen, most) - visits[i])
                 if seen > 0 and more > 0:
                     visits[i] += more
                     clicks[i] += more * clicked / seen

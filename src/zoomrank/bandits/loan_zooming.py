@@ -16,6 +16,7 @@ from zoomrank.bandits.state.lent_visits import (
     evidence_with_loan,
     judge,
     more_lent,
+    new_entries,
     no_loan,
     reconsider,
     take,
@@ -142,11 +143,9 @@ class LoanZooming(PathZooming):
         >>> float(state.lent[0, 0])
         1.0
         """
-        start = self.tree.shape.child_start.astype(np.int64)
-        parents = np.unique(self.tree.shape.parent[loan.node[1:]])
-        need = int((start[parents + 1] - start[parents]).sum())
-        room = int(state.filled[0]) + need
+        room = int(state.filled[0]) + new_entries(state, loan.node)
         if room > len(state.node):
+            room += room // 2  # the next loan will bring more
             state = state._replace(**more_visited(state, room), **more_bounds(state, room), **more_lent(state, room))
         take(state, loan.node, loan.visits, loan.clicks, loan.credit)
         return state

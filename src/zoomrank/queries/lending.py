@@ -1,9 +1,8 @@
 """`Lending`: who lends to whom, and when.
 
-A query meets its neighbours now and then: when it is asked for the first time, after its first answer, and whenever it
-has had three times as many. Then it takes a loan instead of the one that it has. It reports what it has seen whenever
-its answers have doubled. So both cost little, however often it is asked, and what a query knows is decided by its own
-visits and a few loans.
+A query meets its neighbours now and then: when it is asked for the first time, and whenever its answers have grown by
+half. Then it tells what it has seen, and when it is asked next it takes a loan instead of the one that it has. So both
+cost little, however often it is asked, and what a query knows is decided by its own visits and a few loans.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from zoomrank.queries.query_tree import QueryTree
 from zoomrank.queries.reports import Report
 from zoomrank.spaces import DocumentTree
 
-MOST_LENDERS = 64  # to one query; and of those in a group, as many are remembered
+MOST_LENDERS = 32  # to one query; and of those in a group, as many are remembered
 _HEAD = struct.Struct("<IIId")
 
 
@@ -33,13 +32,8 @@ class Granted(NamedTuple):
 
 
 def next_meeting(answers: int) -> int:
-    """How many answers a query will have had when it next takes a loan."""
-    return max(1, 3 * answers)
-
-
-def next_report(answers: int) -> int:
-    """How many answers a query will have had when it next tells what it has seen."""
-    return max(1, 2 * answers)
+    """How many answers a query will have had when it meets its neighbours again."""
+    return answers + answers // 2 + 1
 
 
 class Lending:

@@ -1,8 +1,9 @@
 """From reports to a loan: what similar queries have seen together, and how many visits that is worth to one more.
 
-Queries that lend belong to levels: those nearest to the borrower first, then those next to them, and so on. On each
-level visits and clicks are added up. How many visits that is worth depends on how much queries differ beyond luck. If
-the chance of a click varies from query to query by the share ρ of p(1 - p), one more query knows as much from the
+Queries that lend belong to levels: those of the borrower's own group first, then those of the group around it, and so
+on. Visits and clicks of all queries of a group are added up: its pool. The nearest pool lends first, the next ones what
+is still missing. How many visits a pool is worth depends on how much its queries differ beyond luck. If the chance of a
+click varies from query to query by the share ρ of p(1 - p), one more query knows as much from the
 pool as from 1/ρ - 1 visits of its own, however large the pool is. ρ is estimated for each depth of the tree of
 documents, from all subtrees there that two queries or more have visited; the depth above says what to expect.
 """
@@ -46,6 +47,7 @@ def pool_tree(tree: DocumentTree) -> PoolTree:
 
 def pooled(levels: Sequence[Sequence[Report]], tree: PoolTree, borrow: float) -> Loan | None:
     """The loan that queries make together, those of the nearest level first; None if there are none."""
+    levels = [level for level in levels if level]
     reports = [report for level in levels for report in level]
     if not reports:
         return None
@@ -63,33 +65,41 @@ def pooled(levels: Sequence[Sequence[Report]], tree: PoolTree, borrow: float) ->
 def _lend(
     node: Array, visits: Array, clicks: Array, ends: Array, tree: PoolTree, borrow: float
 ) -> tuple[Array, Array, Array]:
-    """Lend what the nearest level has, and of the next ones what is still missing."""
-    slots = visits.shape[1]
+    """Lend what the nearest pool has, and of the next ones what is still missing. Wider pools hold the narrower ones:
+    how much near and far queries differ says how much a far one is worth.
+    """
+    rows, slots = visits.shape
     which, nodes = _numbered(node, tree.place)
     size = len(nodes)
-    lent, clicked, gains = np.zeros((size, slots)), np.zeros((size, slots)), np.zeros(size)
+    lent, clicked = np.zeros((size, slots)), np.zeros((size, slots))
+    plays, found = np.zeros((size, slots)), np.zeros((size, slots))
+    total, gained = np.zeros(size), np.zeros(size)
+    row_visits, row_clicks = np.zeros(rows), np.zeros(rows)
     start = 0
     for end in ends:
-        plays, found = np.zeros((size, slots)), np.zeros((size, slots))
         for row in range(start, end):
+            at = which[row]
             for slot in range(slots):
-                plays[which[row], slot] += visits[row, slot]
-                found[which[row], slot] += clicks[row, slot]
-        total, gained = plays.sum(axis=1), found.sum(axis=1)
-        worth = _worth(which[start:end], nodes, visits[start:end], clicks[start:end], total, gained, tree.depth)
+                row_visits[row] += visits[row, slot]
+                row_clicks[row] += clicks[row, slot]
+                plays[at, slot] += visits[row, slot]
+                found[at, slot] += clicks[row, slot]
+            total[at] += row_visits[row]
+            gained[at] += row_clicks[row]
+        start = end
+        worth = _worth(which[:end], nodes, row_visits, row_clicks, total, gained, tree.depth)
         for at in range(size):
-            gains[at] += gained[at]
+            most = worth[tree.depth[nodes[at]]]
             for slot in range(slots if total[at] > 0.0 else 0):
                 others = total[at] - plays[at, slot]
                 share = min(borrow, others) / others if others > 0.0 else 0.0  # as slots lend each other
                 seen = plays[at, slot] + share * others
-                more = min(worth[tree.depth[nodes[at]]], seen, MOST_LENT - lent[at, slot])
+                more = min(most, min(seen, MOST_LENT) - lent[at, slot])
                 if seen > 0.0 and more > 0.0:
                     lent[at, slot] += more
                     clicked[at, slot] += more * (found[at, slot] + share * (gained[at] - found[at, slot])) / seen
-        start = end
     order = np.argsort(nodes)
-    kept = order[_chosen(nodes[order], gains[order], tree.parent, tree.child_start)]
+    kept = order[_chosen(nodes[order], gained[order], tree.parent, tree.child_start)]
     return nodes[kept].astype(np.uint32), lent[kept].astype(np.float32), clicked[kept].astype(np.float32)
 
 
@@ -120,7 +130,7 @@ def _worth(
     size = len(nodes)
     queries, squares, spread = np.zeros(size), np.zeros(size), np.zeros(size)
     for row in range(len(which)):
-        at, seen, clicked = which[row], visits[row].sum(), clicks[row].sum()
+        at, seen, clicked = which[row], visits[row], clicks[row]
         if seen > 0.0:
             queries[at] += 1
             squares[at] += seen * seen

@@ -20,7 +20,7 @@ import numpy as np
 from zoomrank.bandits import LoanZooming
 from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.numbers import whole_number
-from zoomrank.queries.lending import Lending, next_meeting, next_report
+from zoomrank.queries.lending import Lending, next_meeting
 from zoomrank.queries.query_tree import Query, QueryTree
 from zoomrank.queries.reports import report_of
 from zoomrank.rankers import Ranked, Ranking, SlotExplanation
@@ -209,7 +209,7 @@ class QueryRank:
         learner.ranker.learn(ranking, click)
         learner.answers += 1
         if learner.answers >= learner.reports:
-            learner.reports = next_report(learner.answers)
+            learner.reports = next_meeting(learner.answers)
             if self.lend:
                 self.lending.tell(number, report_of(learner.ranker.state), learner.answers)
 

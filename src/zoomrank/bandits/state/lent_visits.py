@@ -180,6 +180,18 @@ def _judge_all(state: Any) -> None:
 
 
 @compiled
+def new_entries(state: Any, node: Array) -> Scalar:
+    """How many entries at most a loan makes: those of all children of its parents."""
+    found, last = 0, -1
+    for place in range(1, len(node)):
+        parent = np.int64(state.parent[node[place]])
+        if parent != last:  # parents ascend as their children do
+            found += np.int64(state.child_start[parent + 1]) - np.int64(state.child_start[parent])
+            last = parent
+    return found
+
+
+@compiled
 def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> None:
     """Take a loan instead of the one before: nodes in ascending order, with the root, each with its parent.
 

@@ -60,8 +60,9 @@ def roomier(state: Any) -> int:
 
 def with_room(array: Array, room: int, fresh: float = 0) -> Array:
     """The same array with room for more entries."""
-    grown = np.full((room, *array.shape[1:]), fresh, array.dtype)
+    grown = np.empty((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
+    grown[len(array) :] = fresh
     return grown
 
 
