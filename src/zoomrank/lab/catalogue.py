@@ -155,7 +155,10 @@ def ranker(setting: Setting, tree: DocumentTree, users: UserDistribution) -> Ran
     if setting.ranker.name == GREEDY:
         return FixedRanking(tree, users.greedy(setting.slots).documents)
     make = _found(RANKERS, setting.ranker, "rankers")
-    made: Ranker = make(tree, setting.slots, seed=_stream(setting.seed, setting.instance, 2), **setting.ranker.given)
+    given = setting.ranker.given
+    if getattr(make, "meets_others", False):  # it meets visitors of other queries first, drawn with those of this one
+        given["world"] = _stream(setting.seed, setting.instance, 0)
+    made: Ranker = make(tree, setting.slots, seed=_stream(setting.seed, setting.instance, 2), **given)
     return made
 
 
@@ -194,4 +197,5 @@ def _with_good_errors(make: Make, wanted: Recipe) -> Make:
         except TypeError as error:
             raise ParameterError(f"{wanted} cannot be made: {error}.") from error
 
+    careful.meets_others = getattr(make, "meets_others", False)  # type: ignore[attr-defined]
     return careful

@@ -182,7 +182,7 @@ def _judge_all(state: Any) -> None:
 @compiled
 def new_entries(state: Any, node: Array) -> Scalar:
     """How many entries at most a loan makes: those of all children of its parents."""
-    found, last = 0, -1
+    found, last = np.int64(0), np.int64(-1)
     for place in range(1, len(node)):
         parent = np.int64(state.parent[node[place]])
         if parent != last:  # parents ascend as their children do

@@ -42,7 +42,7 @@ _ABOUT = "\n".join(
         *(_STUDY.format(name, one.title, one.instances, one.seed) for name, one in STUDIES.items()),
         "\nfamilies (those with * take twice as many instances, which differ much):",
         *(_FAMILY.format(family.name + "*" * family.needles, family.title) for family in FAMILIES),
-        "\nfamilies of your own, for efficiency and tuning:",
+        "\nfamilies of your own, for efficiency and tuning (queries makes traffic of them):",
         _FAMILY.format("taxonomy", "peaks on your taxonomy (--taxonomy)"),
         _FAMILY.format("taxonomy-intents", "intents on it (--taxonomy)"),
         _FAMILY.format("judged-topics", "the documents judged for a topic (--judged)"),
@@ -66,7 +66,9 @@ def add(commands: Commands) -> None:
         "zoomrank study tuning --judged pages.tsv --relevance qrels.txt",
         extras=("lab",),
     )
-    parser.add_argument("study", choices=list(STUDIES), metavar="STUDY", help="efficiency, tuning or convergence")
+    parser.add_argument(
+        "study", choices=list(STUDIES), metavar="STUDY", help="efficiency, tuning, queries or convergence"
+    )
     parser.add_argument(
         "--taxonomy",
         type=Path,
@@ -112,8 +114,18 @@ def run(options: argparse.Namespace) -> None:
         write(folder.path)
     with SweepProgress() as progress:
         sweep(runs, folder, runner, progress)
+    if options.study == "queries":
+        _let_traffic_come(folder, runner.workers)
     page = write_study_report(folder)
     print(f"{len(runs)} runs in {duration(time.monotonic() - start)}.\nReport: {page}")
+
+
+def _let_traffic_come(folder: Any, workers: int) -> None:
+    """Queries that learn at the same time; each world is done when it is told of."""
+    from zoomrank.lab.studies.traffic_runs import carry_out
+
+    for name in carry_out(folder.manifest, folder.path, workers):
+        print(f"Traffic: {name} is done.", flush=True)
 
 
 @dataclass
@@ -130,7 +142,7 @@ def _own_files(options: argparse.Namespace) -> _OwnFiles:
         raise ParameterError("Judged documents need both --judged, the documents, and --relevance, who likes them.")
     if options.study == "convergence" and (options.taxonomy or options.judged):
         raise ParameterError(
-            "A taxonomy and judged documents are families of the studies called efficiency and tuning, and of no other."
+            "A taxonomy and judged documents are worlds of the studies called efficiency, tuning and queries only."
         )
     if options.taxonomy is not None:
         _add_taxonomy(own, options.taxonomy)

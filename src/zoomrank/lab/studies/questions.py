@@ -2,6 +2,7 @@
 
 Efficiency: how many impressions a ranker needs, on every family of worlds, and which of ZoomRank's ingredients matter.
 Tuning: which constants suit each ranker best over all families, found on instances of another seed than those reported.
+Queries: what queries are worth to each other that are alike, and what is lost where they only seem so.
 Convergence: whether ZoomRank gets to greedy in the long run.
 """
 
@@ -16,6 +17,7 @@ from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.studies.families import FAMILIES, Family
+from zoomrank.lab.studies.query_worlds import RELATIONS, Lent, copied, one_for_all, oracle, query_users
 
 # ZoomRank without one of its ingredients; and without all of them: counting along paths, the bound, witnesses, records.
 _WITHOUT: Mapping[str, Mapping[str, Any]] = {
@@ -37,6 +39,7 @@ EFFICIENCY_SEED = 4242  # instances of another, 2013, were looked at while ZoomR
 
 # What each ranker is tried with; those of COMPETITORS are the best of these.
 TUNING_SEED = 1
+QUERIES_SEED = 5151  # others were looked at while lending was made
 CANDIDATES: Mapping[str, Recipe] = {
     str(candidate): candidate
     for candidate in (
@@ -128,6 +131,43 @@ def _convergence(instances: int, visits: int | None, seed: int, families: Sequen
     return [run for one in CONVERGENCE for run in one.settings(instances=instances, visits=visits, seed=seed)]
 
 
+SIBLINGS = (1, 5, 20, 100)
+_QUERY_TREE = recipe("exponential", depth=12)
+NEGATIVE_CONTROLS = 10  # times as many instances where the question is how little is lost
+
+
+def query_experiment(relation: str, first: bool = False) -> Experiment:
+    """A query whose siblings have learned before; `first`: the first visitor alone."""
+    curves = [Curve("alone", recipe("ZoomRank"))]
+    curves += [Curve(f"lent-{n}", recipe(Lent, relation=relation, siblings=n)) for n in SIBLINGS]
+    others = {"one-for-all": one_for_all, "copied": copied, "oracle": oracle}
+    curves += [Curve(name, recipe(make, relation=relation, siblings=20)) for name, make in others.items()]
+    return Experiment(
+        name=f"queries-{relation}{'-first' if first else ''}",
+        title=RELATIONS[relation].title,
+        tree=_QUERY_TREE,
+        users=recipe(query_users, relation=relation),
+        slots=5,
+        visits=1 if first else 10_000,
+        curves=(*curves, _GREEDILY),
+    )
+
+
+def _queries(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    runs: list[Setting] = []
+    for name, relation in RELATIONS.items():
+        for first in (True, False):
+            one = query_experiment(name, first)
+            longest = one.visits if visits is None else min(visits, one.visits)
+            runs += one.settings(instances=instances, visits=longest, seed=seed)
+            if relation.negative and not first:
+                compared = one.settings(
+                    ["alone", "lent-20", GREEDY], instances=NEGATIVE_CONTROLS * instances, visits=longest, seed=seed
+                )
+                runs += [run for run in compared if run.instance >= instances]
+    return runs
+
+
 @dataclass(frozen=True)
 class Study:
     """A sweep that answers one question."""
@@ -147,5 +187,6 @@ class Study:
 STUDIES: Mapping[str, Study] = {
     "efficiency": Study("how many impressions ZoomRank and its competitors need", 30, EFFICIENCY_SEED, _efficiency),
     "tuning": Study("which parameters are best over all families", 4, TUNING_SEED, _tuning),
+    "queries": Study("what similar queries are worth to each other", 30, QUERIES_SEED, _queries),
     "convergence": Study("whether ZoomRank gets to greedy in 3 million visits", 4, SEED, _convergence),
 }

@@ -1,4 +1,4 @@
-"""The report of a study, whichever it was: efficiency, tuning or convergence."""
+"""The report of a study, whichever it was: efficiency, tuning, queries or convergence."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ from zoomrank.lab.reports.page_text import made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.studies.efficiency_report import efficiency_sections
 from zoomrank.lab.studies.families import Family, families_of
+from zoomrank.lab.studies.queries_report import query_sections
 from zoomrank.lab.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
 
 
 def write_study_report(folder: ResultsFolder) -> Path:
     """Draw and write everything; returns where the page is."""
     study = folder.manifest["study"]
-    sections = {"efficiency": efficiency_sections, "tuning": _tuning, "convergence": _convergence}[study]
-    paragraphs = sections(folder.path, _command(folder), Results(folder.rows()), families_of(folder.manifest))
+    results, command = Results(folder.rows()), _command(folder)
+    if study == "queries":
+        paragraphs = query_sections(folder.path, command, results, folder.manifest)
+    else:
+        sections = {"efficiency": efficiency_sections, "tuning": _tuning, "convergence": _convergence}[study]
+        paragraphs = sections(folder.path, command, results, families_of(folder.manifest))
     made = (*_notes(folder), "## Made with", made_with(folder))
     return write_page(folder.path, f"zoomrank: {STUDIES[study].title}", (*paragraphs, *made))
 

@@ -1,0 +1,64 @@
+"""Carry traffic out, a world to a process, and keep what was found: a small file for each, so that it can go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from zoomrank.files import whole_file
+from zoomrank.lab.studies.query_traffic import KINDS, QUERIES, VISITS, Traffic, traffic
+
+INSTANCES = 3
+
+
+def kinds_of(manifest: Mapping[str, Any], folder: Path) -> list[Traffic]:
+    """All kinds of traffic of a study, those of one's own files among them."""
+    kinds = [*KINDS]
+    if manifest.get("taxonomy"):
+        file = str(folder / manifest["taxonomy"])
+        kinds.append(Traffic("taxonomy", "leaves of the taxonomy; neighbours share two of three peaks", file=file))
+    if manifest.get("judged"):
+        files = tuple(str(folder / file) for file in manifest["judged"]["all"])
+        kinds.append(Traffic("judged", "judged topics, which share nothing", file=files))
+    return kinds
+
+
+def carry_out(manifest: Mapping[str, Any], folder: Path, workers: int) -> Iterator[str]:
+    """Carry out what is missing; yields the name of each that is done."""
+    visits = VISITS if manifest["visits"] is None else min(VISITS, 10 * manifest["visits"])
+    queries = max(10, QUERIES * visits // VISITS)
+    missing = [
+        (kind, instance)
+        for instance in range(min(INSTANCES, manifest["instances"]))
+        for kind in kinds_of(manifest, folder)
+        if not _file(folder, kind, instance).exists()
+    ]
+    with ProcessPoolExecutor(workers) as pool:
+        coming = {
+            pool.submit(traffic, kind, instance, manifest["seed"], queries, visits): (kind, instance)
+            for kind, instance in missing
+        }
+        for done in as_completed(coming):
+            kind, instance = coming[done]
+            with whole_file(_file(folder, kind, instance)) as file:
+                file.write(json.dumps(done.result()).encode())
+            yield f"{kind.name}/{instance}"
+
+
+def found(manifest: Mapping[str, Any], folder: Path) -> list[tuple[Traffic, Sequence[dict[str, Any]]]]:
+    """What has been found so far."""
+    results: list[tuple[Traffic, Sequence[dict[str, Any]]]] = []
+    for kind in kinds_of(manifest, folder):
+        files = [_file(folder, kind, instance) for instance in range(INSTANCES)]
+        done = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+        if done:
+            results.append((kind, done))
+    return results
+
+
+def _file(folder: Path, kind: Traffic, instance: int) -> Path:
+    (folder / "traffic").mkdir(exist_ok=True)
+    return folder / "traffic" / f"{kind.name}-{instance}.json"
