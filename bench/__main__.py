@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import ground, learners, others, service
+from bench import ground, learners, others, queries, service
 from bench.measure import Row
 from zoomrank.lab.reports.machine import machine
 
@@ -26,6 +26,7 @@ SECTIONS = {
     "footprint": learners.footprint,
     "eligible": learners.eligible,
     "documents": ground.documents,
+    "queries": queries.queries,
     "compilation": learners.compilation,
     "others": others.others,
     "service": service.service,

@@ -76,8 +76,8 @@ class LoanZooming(PathZooming):
     ----------
     tree : DocumentTree
         Where the documents live.
-    **parameters
-        Those of `PathZooming`.
+    confidence, growth, optimism, borrow, prior, margin, correlated, patience, exchange, seed
+        As for `PathZooming`.
 
     Examples
     --------

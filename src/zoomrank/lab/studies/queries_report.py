@@ -39,9 +39,9 @@ def query_sections(folder: Path, command: str, results: Results, manifest: Mappi
     yield "# What similar queries are worth to each other"
     yield (
         f"Made by `{command}`. A query with three peaks among 4,096 documents is asked for the first time; siblings "
-        f"of it have learned for {LEARNED} visits each, alone. Those that lend are told apart by how many there are; copies, "
-        "one learner for all and one for those who are alike had 20. Shares of what greedy collects, with 95 % "
-        "intervals."
+        f"of it have learned for {LEARNED} visits each, alone. Those that lend are told apart by how many there are; "
+        "copies, one learner for all and one for those who are alike had 20. Shares of what greedy collects, with "
+        "95 % intervals."
     )
     yield _picture(folder, results, there)
     yield "## The first ranking, and clicks by some visit"
@@ -138,8 +138,8 @@ def _traffic_sections(folder: Path, crowds: Sequence[tuple[Traffic, Sequence[dic
     queries = int(sum(crowds[0][1][0]["queries"]))
     yield (
         f"{queries:,} queries in groups, asked {visits:,} times in all as Zipf's law has it (files of one's own may "
-        "have fewer queries), all of them learning at the same time from nothing. Shares of what greedy collects, means of "
-        f"{len(crowds[0][1])} instances; in brackets the lowest and the highest."
+        "have fewer queries), all of them learning at the same time from nothing. Shares of what greedy collects, "
+        f"means of {len(crowds[0][1])} instances; in brackets the lowest and the highest."
     )
     yield table(
         ("world", *LEARNERS, "lent / alone"),

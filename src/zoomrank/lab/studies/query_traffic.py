@@ -95,10 +95,10 @@ def _leaves(tree: DocumentTree, rng: np.random.Generator, queries: int) -> Crowd
     above = shape.parent[shape.leaf]
     fit = [int(node) for node in np.unique(above) if np.count_nonzero(above == node) >= 4]
     popular = {node: rng.choice(np.flatnonzero(above == node), 2, replace=False) for node in fit}
-    asked = [place for node in rng.permutation(fit) for place in np.flatnonzero(above == node)]
+    asked = [int(place) for node in rng.permutation(fit) for place in np.flatnonzero(above == node)]
     asked = [place for place in asked if place not in popular[int(above[place])]][:queries]
     groups = [tree.name(int(above[place])) for place in asked]
-    users = [_peaks(tree, [*popular[int(above[place])], place]) for place in asked]
+    users = [_peaks(tree, [*popular[int(above[place])].tolist(), place]) for place in asked]
     return Crowd(tree, users, groups, groups)
 
 

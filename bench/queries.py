@@ -1,0 +1,68 @@
+"""Many queries that lend each other: what that costs beside queries that learn alone, and how much memory it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from bench.measure import Row, in_fresh_process
+from zoomrank import DocumentTree, QueryRank, QueryTree, users
+
+QUERIES, VISITS, GROUPS = 1_000, 100_000, 50
+TIMES = 3
+MANY, ASKED = 100_000, 300_000  # queries, and how often they are asked in all
+
+_MEMORY = """
+import resource
+from bench.queries import ASKED, MANY, traffic
+from zoomrank import DocumentTree, QueryRank, QueryTree
+tree = DocumentTree.exponential(depth=4, branching=10, epsilon=0.5)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+ranker = QueryRank(tree, QueryTree.by_paths(), 5, seed=1)
+for _ in traffic(ranker, MANY, ASKED, seed=1, groups=MANY // 20):
+    pass
+print(before / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(ranker.learners()))
+"""
+
+
+def traffic(ranker: QueryRank, queries: int, visits: int, seed: int, groups: int = GROUPS) -> Iterator[float]:
+    """Let visitors ask as Zipf's law has it; yields the seconds that each ranking took together with its feedback."""
+    rng = np.random.default_rng(seed)
+    share = 1 / (1 + rng.permutation(queries))
+    wanted = [_visitors(ranker.tree, rng) for _ in range(min(groups, GROUPS))]
+    for query in rng.choice(queries, size=visits, p=share / share.sum()).tolist():
+        begun = time.perf_counter()
+        ranking = ranker.rank(query, f"{query % 7} > {query % groups}")
+        asked = time.perf_counter()
+        click = wanted[query % groups % len(wanted)].click(ranking.documents, rng)
+        clicked = time.perf_counter()
+        ranker.learn(ranking, click)
+        yield asked - begun + time.perf_counter() - clicked
+
+
+def _visitors(tree: DocumentTree, rng: np.random.Generator) -> users.UserDistribution:
+    places = tree.documents.at(rng.choice(len(tree), 3, replace=False).tolist())
+    return users.peaks(tree, dict(zip(places, (0.5, 0.4, 0.3), strict=True)), background=0.02)
+
+
+def queries() -> Iterator[Row]:
+    """Time and memory of `QueryRank`."""
+    tree = DocumentTree.exponential(depth=12)
+    taken: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(TIMES):
+        for lend in taken:
+            ranker = QueryRank(tree, QueryTree.by_paths(), 5, lend=lend, live=10_000, seed=1)
+            seconds = list(traffic(ranker, QUERIES, VISITS, seed=1))
+            taken[lend].append(sum(seconds[VISITS // 100 :]) / (VISITS - VISITS // 100))
+    alone, lent = (min(taken[lend]) for lend in (False, True))
+    what = f"rank() + learn(), {QUERIES:,} queries, {VISITS:,} visits, best of {TIMES}"
+    yield Row(f"{what}: every query alone", f"{1e6 * alone:.0f} µs", "")
+    yield Row(f"{what}: queries that lend", f"{1e6 * lent:.0f} µs, {lent / alone:.2f} ×", "1.5 ×")
+    before, after, asked = in_fresh_process(_MEMORY)
+    yield Row(
+        f"memory of {asked:,.0f} queries over 10,000 documents, {ASKED:,} visits",
+        f"{after:,.0f} MB, {before:,.0f} MB of them before the first",
+        "2,000 MB",
+    )
