@@ -56,7 +56,7 @@ class LearnerCache:
         self._keys: dict[int, Key] = {}  # of those that are here
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
-        self._wanted: dict[Key, str | None] = {}  # of those, who wants one even if it has to be made, and what it is about
+        self._wanted: dict[Key, str | None] = {}  # of those, which are made if need be, and what they are about
         self._away = store.unfinished()  # those not here of which an impression may wait, and since when
         self._last = store.last("learners")
 

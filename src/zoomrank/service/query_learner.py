@@ -84,7 +84,7 @@ class QueryLearner:
         return event, ranking
 
     def chooser(self, loan: bytes | None = None) -> Ranked:
-        """What chooses the next ranking: the ranker or, if it is to take a loan first, a copy that has. Nothing changes."""
+        """What chooses the next ranking: the ranker or, if it is to take a loan first, a copy that has taken it."""
         ranker = self.ranker
         if loan is not None:
             ranker = ranker.copied()  # one that cannot rank leaves no loan behind of which the log knows nothing

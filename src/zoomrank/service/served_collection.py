@@ -1,4 +1,4 @@
-"""`ServedCollection`: a collection that is being served, with the one bandit that all its queries share, and who is like whom."""
+"""`ServedCollection`: a collection that is being served, with what all its queries share: a bandit, and who is like whom."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ServedCollection:
         if self.neighbours is not None:
             return self.neighbours.checked(said)
         if said is not None:
-            raise UnusableError("Queries of this collection learn alone (its setting `similar` is off): leave `about` out.")
+            raise UnusableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
         return None
 
     def eligible(
@@ -113,8 +113,8 @@ class ServedCollection:
         if slot > 0 and reason.cap < reason.index + 1e-9 and reason.cap < 1:
             return f"{told}; it is at most {reason.cap:.2f} away from what stands above, which bounds what it can add."
         if reason.trial is False and reason.record is not None and abs(reason.record - reason.mean) > _NOTICEABLE:
-            others = "other slots and those like it" if self.neighbours is None else "other slots, similar queries and those like it"
-            return f"{told}; counting what {others} have seen, it earns {reason.record:.2f}."
+            others = "other slots" if self.neighbours is None else "other slots, similar queries"
+            return f"{told}; counting what {others} and those like it have seen, it earns {reason.record:.2f}."
         if reason.trial is None and reason.index > reason.mean + 0.1:
             return f"{told}; it may be as good as {min(reason.index, 1):.2f}, so it is worth finding out."
         return f"{told}."

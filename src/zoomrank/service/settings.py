@@ -45,7 +45,7 @@ class Settings(BaseModel):
             return bandit
         if self.algorithm != "ZoomRank":
             raise ParameterError(
-                f"Only queries of ZoomRank lend each other what they have seen: with {self.algorithm}, leave `similar` off."
+                f"Only queries of ZoomRank lend each other anything: with {self.algorithm}, `similar` has to be off."
             )
         return LoanZooming(tree, **bandit.settings)
 
