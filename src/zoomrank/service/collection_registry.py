@@ -54,7 +54,7 @@ class CollectionRegistry:
             served = ServedCollection(stored, settings, load_collection(path))
             if served.neighbours is not None:
                 served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
-            _rehearse(served)
+            rehearse(served)
             self._register(served)
 
     def stop(self) -> None:
@@ -106,7 +106,7 @@ class CollectionRegistry:
             digest, collection = self._read(content)
             stored = StoredCollection(number, name, self._now(), settings.model_dump_json(), digest)
             served = ServedCollection(stored, settings, collection)
-            _rehearse(served)
+            rehearse(served)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         except OSError as error:
@@ -148,7 +148,7 @@ class CollectionRegistry:
             raise UnusableError(str(error).replace(str(path), "What was sent")) from error
 
 
-def _rehearse(served: ServedCollection) -> None:
+def rehearse(served: ServedCollection) -> None:
     """Rank, learn and lend once, so that nobody has to wait for what must be compiled."""
     learner = QueryLearner.rehearse(served.bandit, served.settings)
     if served.neighbours is not None:

@@ -1,4 +1,4 @@
-"""`ServedCollection`: a collection that is being served, with what all its queries share: a bandit, and who is like whom."""
+"""`ServedCollection`: a collection that is being served; its queries share a bandit, and know who is like whom."""
 
 from __future__ import annotations
 
