@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import unicodedata
 from typing import Any
 
@@ -18,8 +19,10 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import LONGEST_QUERY, Settings
-from zoomrank.service.storage.events import pack, parted, unpack
+from zoomrank.service.storage.events import Event, pack, parted, unpack
+from zoomrank.service.storage.outcomes import ABANDONED
 from zoomrank.service.storage.store import Store
+from zoomrank.spaces import DocumentTree
 
 RANK = "/v1/collections/shop/rank"
 
@@ -270,6 +273,30 @@ def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(plac
             await audit(engine)
 
     run(scenario())
+
+
+def test_when_a_learner_was_written_down_does_not_matter() -> None:
+    """Writing it down may make room in its arrays, and so may a loan: a small one, now and then."""
+    settings = Settings(similar="words", slots=3, feedback_within=30 * 86_400)
+    bandit = settings.bandit(DocumentTree.exponential(depth=10))
+    neighbours, chance = Neighbours("words", bandit), random.Random(5)
+    lender, learner = (QueryLearner(number, bandit, settings) for number in (1, 2))
+    for number in (1, 2):
+        neighbours.join(number, "snowy owl", None)
+    for visit in range(6):
+        lender.show(visit, 3, None)
+        lender.close(visit, 1, visit)
+    neighbours.report(1, lender.ranker.state, 1)
+    log: list[Event] = []
+    for visit in range(400):
+        shown, _ = learner.show(visit, 3, None, neighbours.grant(2) if visit % 10 == 0 else None)
+        log.append(shown)
+        if visit % 10 == 0:
+            again = QueryLearner(2, bandit, settings)
+            again.replay(log)
+            assert again.snapshot() == learner.snapshot()
+        log.append(learner.close(shown.number, chance.choice([0, 1, 2, ABANDONED]), visit))
+        learner.snapshot()
 
 
 def test_what_is_said_of_the_next_ranking_counts_the_loan_that_comes_with_it(sqlite: Place) -> None:
