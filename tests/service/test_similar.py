@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, small_collection, started
-from zoomrank.queries.lending import report_bytes
+from zoomrank.queries.lending import granted_bytes, report_bytes
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.neighbours import Neighbours
@@ -191,13 +191,15 @@ def test_a_start_brings_queries_and_reports_back(place: Place, similar: str, abo
             before = shop.neighbours.queries
             near, same, far, *_ = (number for number, *_ in engine.store.learners(shop.id))
             assert before.steps_up(near, same) < before.steps_up(near, far)
-            told = _told(shop.neighbours)
+            told, granted = _told(shop.neighbours), shop.neighbours.grant(near)
             assert len(told) == len(abouts)
         async with started(place) as engine:
             again = engine.collections.find("shop").neighbours
             assert again is not None
             assert (again.queries.queries, again.queries.group) == (before.queries, before.group)
             assert _told(again) == told
+            assert granted is not None
+            assert granted_bytes(again.grant(near) or granted._replace(lenders=())) == granted_bytes(granted)
             assert not again.is_due(near, 5)  # it has told what it knows
             assert again.is_due(near, 8)
             assert (await audit(engine)).loans > 0

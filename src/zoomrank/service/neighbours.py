@@ -56,7 +56,7 @@ class Neighbours:
         for learner in learners:
             self.join(*learner)
         for report in reports:
-            self._take(report.learner, report_from(report.content), report.answers)
+            self._take(report)
 
     # Where queries belong.
 
@@ -123,7 +123,7 @@ class Neighbours:
             if learner not in refused:
                 self.queries.put(learner, 0)
                 if number in before.reports:
-                    self._take(int(learner), before.reports[number], told[int(learner)])
+                    self._take(StoredReport(int(learner), told[int(learner)], report_bytes(before.reports[number])))
 
     # What they tell, and what they are lent.
 
@@ -133,14 +133,15 @@ class Neighbours:
 
     def report(self, learner: int, state: Any, answers: int) -> StoredReport:
         """Let a learner tell what it has seen; to be kept."""
-        report = report_of(state)
-        self._take(learner, report, answers)
-        return StoredReport(learner, answers, report_bytes(report))
+        report = StoredReport(learner, answers, report_bytes(report_of(state)))
+        self._take(report)
+        return report
 
-    def _take(self, learner: int, report: Any, answers: int) -> None:
-        self._told[learner] = answers
-        if learner in self.queries:
-            self.lending.tell(self.queries.number(learner), report, answers)
+    def _take(self, report: StoredReport) -> None:
+        """Take a report as it is kept, so that others are lent the same after a start."""
+        self._told[report.learner] = report.answers
+        if report.learner in self.queries:
+            self.lending.tell(self.queries.number(report.learner), report_from(report.content), report.answers)
 
     def grant(self, learner: int) -> Granted | None:
         """What a learner can be lent now, and the numbers of the learners who lend; None if nobody near it has told
@@ -157,5 +158,5 @@ class Neighbours:
         """What a learner that has this state would lend: so that what must be compiled is compiled."""
         queries = QueryTree.by_paths({0: "", 1: ""})
         lending = Lending(queries, self._bandit.tree, self._bandit.parameters.borrow)
-        lending.tell(0, report_of(state), 1)
+        lending.tell(0, report_from(report_bytes(report_of(state))), 1)
         return lending.grant(1)
