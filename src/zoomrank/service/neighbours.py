@@ -2,8 +2,7 @@
 
 All of this only decides what is lent next. What was lent stands in the log, behind the ranking that it was lent for, so
 learners do not depend on it: the tree of queries may be another one after a start, and the last reports may be lost in
-a crash. Both are harmless. A learner that reported 40 answers and is remembered by 20 lends a little less until it has
-had 80.
+a crash. Both are harmless: a learner whose last report was lost lends what it told before, until it tells more.
 
 A query joins when it is asked for the first time, before that is durable. If it cannot be written down, it stays where
 it is and has nothing to lend: nobody was lent anything by it, since whatever was noted after it is refused with it. If
@@ -21,7 +20,7 @@ import numpy as np
 
 from zoomrank.bandits import Bandit
 from zoomrank.queries import QueryTree
-from zoomrank.queries.lending import Granted, Lending, next_report, report_bytes, report_from
+from zoomrank.queries.lending import Granted, Lending, next_meeting, report_bytes, report_from
 from zoomrank.queries.reports import report_of
 from zoomrank.service.refusals import UnusableError
 from zoomrank.service.settings import LONGEST_STEP, MOST_DIMENSIONS, MOST_STEPS
@@ -129,7 +128,7 @@ class Neighbours:
 
     def is_due(self, learner: int, answers: int) -> bool:
         """Whether a learner has something new to tell."""
-        return answers >= next_report(self._told.get(learner, 0))
+        return answers >= next_meeting(self._told.get(learner, 0))
 
     def report(self, learner: int, state: Any, answers: int) -> StoredReport:
         """Let a learner tell what it has seen; to be kept."""

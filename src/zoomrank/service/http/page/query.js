@@ -73,7 +73,7 @@ function supportOf(collection, { visitors, faith, lenders }) {
   if (!lenders.length) return [make("p", {}, "Nobody has lent anything yet.")];
   const rows = lenders.slice(0, MOST_LENDERS).map(({ query, impressions }) =>
     [link(query, queryRoute(collection, query), { key: query, test: "lender" }), count(impressions)]);
-  const like = visitors < 0.95 ? "less than one visitor" : `${amount(visitors)} ${amount(visitors) === "1" ? "visitor" : "visitors"}`;
+  const like = visitors < 0.5 ? "less than one visitor" : plural(Math.round(visitors), "visitor");
   return [
     make("p", { test: "support-sentence" }, `Believed like ${like} of its own; lent by ${plural(lenders.length, "query", "queries")}, `,
       `${percent(faith, 1)} of it is believed.`),
