@@ -302,9 +302,9 @@ def test_when_a_learner_was_written_down_does_not_matter() -> None:
         learner.snapshot()
 
 
-def test_what_is_said_of_the_next_ranking_counts_the_loan_that_comes_with_it(sqlite: Place) -> None:
+def test_what_is_said_of_the_next_ranking_counts_the_loan_that_comes_with_it(place: Place) -> None:
     async def scenario() -> None:
-        async with started(sqlite) as engine:
+        async with started(place) as engine:
             shop = await served(engine, similar="words")
             learner = await _learner(engine, shop, "snowy owls")
             alone = await page_data.query(engine, shop, "snowy owls")

@@ -157,7 +157,7 @@ async def audit(engine: Engine) -> Audit:
         assert live.counts == replayed.counts
         assert live.snapshot() == replayed.snapshot(), f"learner {number} is not what its log makes of it"
         found.learners += 1
-        assert where.neighbours is None or number in where.neighbours
+        assert where.neighbours is None or number in where.neighbours.queries
     assert len(places) == engine.store._read("SELECT COUNT(*) FROM events")[0][0], "events of unknown learners"
     _audit_counts(engine, activity)
     assert sum(engine.learners.queries.values()) == found.learners

@@ -47,9 +47,6 @@ class Neighbours:
         self._told: dict[int, int] = {}  # after how many answers a learner has reported last
         self._first: tuple[int, int] | None = None  # the first learner with a vector, and how many numbers that has
 
-    def __contains__(self, learner: int) -> bool:
-        return learner in self.queries
-
     def read_back(self, learners: Iterable[tuple[int, str, str | None]], reports: Iterable[StoredReport]) -> None:
         """Go on with what a store has; learners come in the order of their numbers."""
         for learner in learners:

@@ -73,6 +73,25 @@ async def query(engine: Engine, served: ServedCollection, asked: str) -> dict[st
     learner = await engine.known(served, query)
     granted = engine.next_loan(served, learner)
     chooser = learner.chooser(None if granted is None else granted_bytes(granted))
+    counts = learner.counts
+    found: dict[str, Any] = {
+        "query": query,
+        **_numbers(counts),
+        "waiting": counts.waiting,
+        "unseen": counts.unseen,
+        "clicks_by_slot": [*counts.clicks],
+        "examined_by_slot": [*counts.examined],
+        "ranking": _next_ranking(served, chooser),
+    }
+    twin = chooser.copied()  # at once: others go on teaching the learner meanwhile
+    lenders = learner.lenders if granted is None else granted.lenders
+    found["support"] = await _support(engine, served, twin.state, lenders)
+    found["forecast"] = await _trials(engine, served, twin, counts.impressions)
+    return found
+
+
+def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, Any]]:
+    """What the next visitor will see, and why."""
     ranking = chooser.rank_arrays(1, None, served.settings.slots)
     reasons = chooser.explain_arrays(ranking)
     documents = [dict(row) for row in served.describe(ranking.shown[0])]
@@ -91,21 +110,7 @@ async def query(engine: Engine, served: ServedCollection, asked: str) -> dict[st
             "record": reason.record,
             "trial": reason.trial,
         }
-    counts = learner.counts
-    found: dict[str, Any] = {
-        "query": query,
-        **_numbers(counts),
-        "waiting": counts.waiting,
-        "unseen": counts.unseen,
-        "clicks_by_slot": [*counts.clicks],
-        "examined_by_slot": [*counts.examined],
-        "ranking": documents,
-    }
-    twin = chooser.copied()  # at once: others go on teaching the learner meanwhile
-    lenders = learner.lenders if granted is None else granted.lenders
-    found["support"] = await _support(engine, served, twin.state, lenders)
-    found["forecast"] = await _trials(engine, served, twin, counts.impressions)
-    return found
+    return documents
 
 
 async def _support(
