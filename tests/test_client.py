@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.support.serving import serving
@@ -99,6 +100,23 @@ def test_collections_are_sent_as_their_files(client: Client) -> None:
 def test_documents_may_be_documents(client: Client) -> None:
     client.create_collection("texts", [Document("a", text="barn owl"), Document("b", text="pike")], {"slots": 1})
     assert client.rank("texts", "owl").ids[0] in ("a", "b")
+
+
+def test_a_query_may_say_where_it_belongs(client: Client) -> None:
+    client.create_collection("by-paths", OWLS, {"slots": 1, "similar": "paths"})
+    client.create_collection("by-vectors", OWLS, {"slots": 1, "similar": "vectors"})
+    for name, one, other in (
+        ("by-paths", "Birds > Owls", ("Birds", "Owls")),
+        ("by-vectors", [1, 2.5], np.array([1, 2.4], np.float32)),
+    ):
+        shown = client.rank(name, "Barn  owl", about=one)
+        assert shown.query == "barn owl"
+        client.feedback(shown, shown.ids[0])
+        client.rank(name, "snowy owl", about=other)
+        support = client.query(name, "snowy owl")["support"]
+        assert support is not None
+        assert support["lenders"] == [{"query": "barn owl", "impressions": 1}]
+    assert refusal(lambda: client.rank("by-vectors", "owl", about="Birds")) == (422, "unusable")
 
 
 def refusal(call: Callable[[], object]) -> tuple[int, str]:
@@ -224,7 +242,7 @@ def test_the_page_about_the_service_runs(
     for example in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         example = example.replace("http://127.0.0.1:8000", address).replace('key="…"', f'key="{"a" * 16}"')
         exec(compile(example, "service.md", "exec", dont_inherit=True), known)  # noqa: S102
-    assert re.search(r"\nlearned\n.*\n409 contradiction", capsys.readouterr().out)
+    assert re.search(r"\nlearned\n.*\n409 contradiction(.*\n)+\[.*'snowy'.*\]\n", capsys.readouterr().out)
 
     async def visit() -> list[str]:
         transport = httpx.ASGITransport(known["app"])

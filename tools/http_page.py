@@ -125,8 +125,9 @@ def _shape(schema: Schema) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name})"
-    if "anyOf" in schema:
-        return ", or ".join(map(_shape, sorted(schema["anyOf"], key=lambda one: one.get("type") != "null")))
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices:
+        return ", or ".join(map(_shape, sorted(choices, key=lambda one: one.get("type") != "null")))
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":

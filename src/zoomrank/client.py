@@ -282,6 +282,7 @@ class Client:
         slots: int | None = None,
         eligible: Iterable[Id] | None = None,
         excluded: Iterable[Id] | None = None,
+        about: str | Iterable[str] | Iterable[float] | None = None,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -293,6 +294,9 @@ class Client:
             How many documents, if fewer than the collection's settings say.
         eligible, excluded
             Ids of the only documents that may be shown to her, and of those that may not.
+        about
+            Where a query belongs that nobody has asked before: its path ("Animals > Cats", or a list of steps) or its
+            vector, as the collection's setting `similar` says. Later it changes nothing.
 
         Returns
         -------
@@ -316,6 +320,8 @@ class Client:
             body["eligible"] = list(eligible)
         if excluded is not None:
             body["excluded"] = list(excluded)
+        if about is not None:
+            body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
         shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body)
         documents = [Document(**document) for document in shown["documents"]]
         return ShownRanking(shown["impression"], shown["query"], documents)
@@ -530,6 +536,11 @@ def _document(document: Document | Mapping[str, Any]) -> dict[str, Any]:
 def _report(impression: ShownRanking | str, clicked: Id | None) -> dict[str, Any]:
     name = impression.impression if isinstance(impression, ShownRanking) else impression
     return {"impression": name, "clicked": clicked}
+
+
+def _said(one: str | float) -> str | float:
+    """A step of a path, or a number of a vector, which may be one of NumPy's."""
+    return one if isinstance(one, str) else float(one)
 
 
 def _seconds(text: str) -> float:

@@ -164,8 +164,27 @@ class Trials(TypedDict):
     slots: list[SlotTrials]
 
 
+class Lender(TypedDict):
+    """A similar query that lends what it has seen, and how often it was asked."""
+
+    query: str
+    impressions: int
+
+
+class Support(TypedDict):
+    """How far similar queries help: like so many visitors of its own, the share of the loan that is believed, and who
+    lends, the nearest first.
+    """
+
+    visitors: float
+    faith: float
+    lenders: list[Lender]
+
+
 class QueryInfo(QueryRow):
-    """A query, and what the next visitor will see; `forecast` is null for rankers that keep no records."""
+    """A query, and what the next visitor will see; `forecast` is null for rankers that keep no records, `support` where
+    queries learn alone.
+    """
 
     waiting: int
     unseen: int
@@ -173,6 +192,7 @@ class QueryInfo(QueryRow):
     examined_by_slot: list[int]
     ranking: list[ExplainedDocument]
     forecast: Trials | None
+    support: Support | None
 
 
 class Node(TypedDict):

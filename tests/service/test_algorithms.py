@@ -115,7 +115,7 @@ def test_what_is_written_down_of_a_ranking_is_all_of_it(sqlite: Place, algorithm
             learner = await engine.learners.find(shop, "owl")
             assert learner is not None
             for slots in (1, 2, 3):
-                ranking = learner.next_ranking(slots)
+                ranking = learner.chooser().rank_arrays(1, None, slots)
                 again = unpack(pack(ranking))
                 for array, other in zip(ranking, again, strict=True):
                     assert array.shape == other.shape == (1, slots)

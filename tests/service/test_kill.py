@@ -5,6 +5,8 @@ A few kills here; `ZOOMRANK_KILLS=50 pytest -s tests/service/test_kill.py` kills
 
 import os
 
+import pytest
+
 from tests.support.killing import torment
 from tests.support.services import Place
 
@@ -12,8 +14,10 @@ KILLS = int(os.environ.get("ZOOMRANK_KILLS", "5"))
 SEED = int(os.environ.get("ZOOMRANK_KILL_SEED", "7"))
 
 
-def test_killed_again_and_again(place: Place) -> None:
-    numbers = torment(place, KILLS, SEED, longest=0.5 if KILLS < 10 else 1.5)
+@pytest.mark.parametrize("similar", ["off", "words"])
+def test_killed_again_and_again(place: Place, similar: str) -> None:
+    numbers = torment(place, KILLS, SEED, longest=0.5 if KILLS < 10 else 1.5, similar=similar)
     print(numbers)
+    assert (numbers["loans in the log"] > 0) == (similar == "words")
     assert numbers["feedback acknowledged"] > 0
     assert numbers["outcomes in the log"] >= numbers["feedback acknowledged"]

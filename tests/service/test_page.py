@@ -16,6 +16,7 @@ from zoomrank.client import Client
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUERY = "java"
+MANY = 24  # similar queries: more than the page lists
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 expect.set_options(timeout=60_000)  # milliseconds; how fast a browser draws on a busy machine is not what is tested
@@ -41,6 +42,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         client.create_collection("library", sample.library())
         for query in (QUERY, HOSTILE):
             _visitors(client, query, 60)
+        client.create_collection("alike", sample.library(), {"similar": "words"})
+        for number in range(MANY):
+            _visitors(client, f"snowy owl {number}", 3, "alike")
         yield address
 
 
@@ -98,10 +102,46 @@ def test_what_is_tried_is_marked_and_counted(page: Page, address: str) -> None:
     expect(page.get_by_test_id("trials-cost")).to_contain_text("clicks a day")
 
 
-def _visitors(client: Client, query: str, count: int) -> None:
+def test_similar_queries_are_named_with_what_they_are_worth(page: Page, address: str) -> None:
+    with Client(address, trust_env=False) as client:
+        support = client.query("alike", "snowy owl 0")["support"]
+        assert support is not None
+        assert len(support["lenders"]) == MANY - 1
+        page.goto("/#/c/alike/q/Snowy%20%20Owl%200")
+        expect(page.get_by_role("heading", name="snowy owl 0", exact=True)).to_be_visible()
+        said = page.get_by_test_id("support-sentence")
+        expect(said).to_contain_text(f"lent by {MANY - 1} queries, {100 * support['faith']:.0f} % of it is believed.")
+        lenders = page.get_by_test_id("lender")
+        expect(lenders).to_have_count(20)
+        assert lenders.all_inner_texts() == [one["query"] for one in support["lenders"][:20]]
+        expect(page.get_by_test_id("query-support").locator("tbody tr").first).to_contain_text("3")
+        nearest = lenders.first.inner_text()
+        lenders.first.click()
+        expect(page.get_by_role("heading", name=nearest, exact=True)).to_be_visible()
+        client.create_collection("alone", sample.library(), {"similar": "words", "fold": False})
+        client.rank("alone", "Pizza")
+    page.goto("/#/c/alone/q/Pizza")
+    expect(page.get_by_test_id("query-support")).to_contain_text("Nobody has lent anything yet.")
+    page.goto(f"/#/c/library/q/{QUERY}")
+    expect(page.get_by_test_id("query-document")).to_have_count(5)
+    expect(page.get_by_test_id("query-support")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("collection", "said"),
+    [("library", "Each query learns alone."), ("alike", "Those that are alike by their words lend each other")],
+)
+def test_a_collection_says_how_its_queries_are_alike(page: Page, collection: str, said: str) -> None:
+    page.goto(f"/#/c/{collection}")
+    queries = page.get_by_test_id("overview-queries")
+    expect(queries).to_contain_text("Queries that differ only in case, spaces or Unicode form are one.")
+    expect(queries).to_contain_text(said)
+
+
+def _visitors(client: Client, query: str, count: int, collection: str = "library") -> None:
     """So many visitors who click here and there."""
     for number in range(count):
-        shown = client.rank("library", query)
+        shown = client.rank(collection, query)
         client.feedback(shown, shown.ids[number % 7] if number % 7 < len(shown.ids) else None)
 
 
@@ -165,7 +205,7 @@ def test_the_keyboard_is_enough(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("route", ["/", f"/#/c/library/q/{QUERY}", "/#/c/library/play"])
+@pytest.mark.parametrize("route", ["/", f"/#/c/library/q/{QUERY}", "/#/c/alike/q/snowy%20owl%200", "/#/c/library/play"])
 def test_it_fits_a_phone(browser: Browser, address: str, scheme: Any, route: str) -> None:
     page = browser.new_page(base_url=address, viewport={"width": 360, "height": 740}, color_scheme=scheme)
     page.goto(route)

@@ -40,7 +40,7 @@ TRIALS += [(*one, GenerationMode.NEGATIVE) for one in PATHS]
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     place = Place(tmp_path_factory.mktemp("schema"))
-    make_collection(place)
+    make_collection(place, similar="paths")  # so that what queries say of themselves is tried, too
     with nursery() as servers:
         pid, found = servers.start(place, 2**30)
         yield found

@@ -58,10 +58,14 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Compile what servers need, before there are threads."""
-    from zoomrank import ZoomRank
+    from zoomrank.service.collection_registry import rehearse
+    from zoomrank.service.served_collection import ServedCollection
+    from zoomrank.service.settings import Settings
+    from zoomrank.service.storage.store import StoredCollection
 
-    ranker = ZoomRank(small_collection().tree, slots=3, seed=0)
-    ranker.learn(ranker.rank(), 1)
+    for similar in ("off", "words"):
+        settings = Settings(**SETTINGS, similar=similar)
+        rehearse(ServedCollection(StoredCollection(1, "shop", 0.0, "", ""), settings, small_collection()))
 
 
 class Nursery:
@@ -228,12 +232,14 @@ def check(place: Place, memory: Memory) -> Audit:
     return found
 
 
-def torment(place: Place, kills: int, seed: int, clients: int = 4, longest: float = 0.6) -> dict[str, int]:
+def torment(
+    place: Place, kills: int, seed: int, clients: int = 4, longest: float = 0.6, **settings: Any
+) -> dict[str, int]:
     """Kill a server again and again at random moments under load; check after every kill."""
     random_ = random.Random(seed)
     memory, found = Memory(), Audit()
     during_start = 0
-    make_collection(place)
+    make_collection(place, **settings)
     with nursery() as servers:
         for life in range(kills):
             budget = random_.choice([0, 100_000, 2**30])  # with evictions, and without
@@ -268,14 +274,15 @@ def torment(place: Place, kills: int, seed: int, clients: int = 4, longest: floa
         "impressions in the log": len(found.outcomes),
         "outcomes in the log": found.closed,
         "learners": found.learners,
+        "loans in the log": found.loans,
     }
 
 
-def make_collection(place: Place) -> None:
+def make_collection(place: Place, **settings: Any) -> None:
     async def scenario() -> None:
         engine = Engine(place.open(), place.folder)
         await engine.start()
-        await served(engine, **SETTINGS)
+        await served(engine, **SETTINGS, **settings)
         await engine.stop()
 
     asyncio.run(scenario())

@@ -19,7 +19,7 @@ from zoomrank.service.http.app import make_app
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import Event, parted
 from zoomrank.service.storage.opening import open_store
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
 from zoomrank.service.storage.store import Store
@@ -128,6 +128,7 @@ class Audit:
 
     outcomes: dict[tuple[int, int], Outcome] = field(default_factory=dict)  # of each (learner, impression)
     learners: int = 0
+    loans: int = 0
 
     @property
     def closed(self) -> int:
@@ -156,6 +157,7 @@ async def audit(engine: Engine) -> Audit:
         assert live.counts == replayed.counts
         assert live.snapshot() == replayed.snapshot(), f"learner {number} is not what its log makes of it"
         found.learners += 1
+        assert where.neighbours is None or number in where.neighbours.queries
     assert len(places) == engine.store._read("SELECT COUNT(*) FROM events")[0][0], "events of unknown learners"
     _audit_counts(engine, activity)
     assert sum(engine.learners.queries.values()) == found.learners
@@ -165,6 +167,8 @@ async def audit(engine: Engine) -> Audit:
 def _audit_event(found: Audit, event: Event) -> None:
     key = (event.learner, event.number)
     if event.outcome == WAITING:
+        assert event.shown is not None
+        found.loans += parted(event.shown)[1] is not None
         assert key not in found.outcomes, "shown twice"
     else:
         assert found.outcomes[key] == WAITING, "closed twice"

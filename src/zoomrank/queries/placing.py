@@ -166,10 +166,11 @@ class ByVector(Placing):
 
     def _checked(self, query: Any, about: Any) -> Array:
         vector = np.asarray(about, dtype=np.float32)
-        self._dimensions = self._dimensions or vector.size
+        wanted = self._dimensions or vector.size
         length = float(np.linalg.norm(vector))
-        if vector.shape != (self._dimensions,) or not 0 < length < np.inf:
-            raise VectorError(f"{query!r} needs a vector of {self._dimensions} finite numbers, not all of them 0.")
+        if vector.shape != (wanted,) or not 0 < length < np.inf:
+            raise VectorError(f"{query!r} needs a vector of {wanted} finite numbers, not all of them 0.")
+        self._dimensions = wanted
         return vector / np.float32(length)
 
 

@@ -1,9 +1,10 @@
 """Rankers behind HTTP: a learner per query, a durable log of everything that was shown and what became of it, a page.
 
-From the inside out: `storage` where everything is kept · `settings` what a collection's owner chooses ·
-`served_collection` one collection · `query_learner` one query's ranker, made of events alone · `learner_cache` those in
-memory · `collection_registry` all collections · `engine` the service without HTTP · `http` the service with HTTP ·
-`server` a process that runs it. Beside them: `impression_names` by which feedback comes back, `refusals`.
+From the inside out: `storage` where everything is kept · `settings` what a collection's owner chooses · `neighbours`
+which queries are alike, and what they lend each other · `served_collection` one collection · `query_learner` one
+query's ranker, made of events alone · `learner_cache` those in memory · `collection_registry` all collections ·
+`engine` the service without HTTP · `http` the service with HTTP · `server` a process that runs it. Beside them:
+`impression_names` by which feedback comes back, `refusals`.
 """
 
 from importlib.util import find_spec

@@ -52,7 +52,9 @@ class CollectionRegistry:
                 self._write(stored.digest, self._store.content(stored.id))
             settings = Settings.model_validate_json(stored.settings)
             served = ServedCollection(stored, settings, load_collection(path))
-            QueryLearner.rehearse(served.bandit, settings)
+            if served.neighbours is not None:
+                served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
+            rehearse(served)
             self._register(served)
 
     def stop(self) -> None:
@@ -104,7 +106,7 @@ class CollectionRegistry:
             digest, collection = self._read(content)
             stored = StoredCollection(number, name, self._now(), settings.model_dump_json(), digest)
             served = ServedCollection(stored, settings, collection)
-            QueryLearner.rehearse(served.bandit, settings)
+            rehearse(served)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         except OSError as error:
@@ -144,6 +146,13 @@ class CollectionRegistry:
             if not known:
                 path.unlink(missing_ok=True)
             raise UnusableError(str(error).replace(str(path), "What was sent")) from error
+
+
+def rehearse(served: ServedCollection) -> None:
+    """Rank, learn and lend once, so that nobody has to wait for what must be compiled."""
+    learner = QueryLearner.rehearse(served.bandit, served.settings)
+    if served.neighbours is not None:
+        learner.show(0.0, served.settings.slots, None, served.neighbours.rehearsed(learner.ranker.state))
 
 
 def _exists(name: str) -> ExistsError:

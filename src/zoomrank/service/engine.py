@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from zoomrank.errors import ZoomrankError
+from zoomrank.queries.lending import Granted
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Key, LearnerCache
+from zoomrank.service.neighbours import About
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import ContradictionError, ExpiredError, NotFoundError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
@@ -77,22 +79,32 @@ class Engine:
         slots: int | None = None,
         eligible: Sequence[DocumentId] | None = None,
         excluded: Sequence[DocumentId] | None = None,
+        about: About | None = None,
     ) -> tuple[str, list[dict[str, Any]]]:
-        """Choose what a visitor sees; returns the impression's name and the documents."""
+        """Choose what a visitor sees; returns the impression's name and the documents.
+
+        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new.
+        """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
             raise UnusableError(f"{wanted} slots are more than this collection has ({served.settings.slots}).")
         allowed = served.eligible(eligible, excluded, wanted)
-        learner = await self.learners.find(served, query, create=True)
+        learner = await self.learners.find(served, query, create=True, about=served.about(about))
         assert learner is not None  # noqa: S101
         time = round(self.now(), 3)
         try:
-            event, ranking = learner.show(time, wanted, allowed)
+            event, ranking = learner.show(time, wanted, allowed, self.next_loan(served, learner))
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self._append(served, learner, event)
         await self.journal.written()
         return self._signer.name(learner.number, event.number, time), served.describe(ranking.shown[0])
+
+    def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
+        """What a learner is lent before it ranks next, if it is to meet its neighbours; asking changes nothing."""
+        if served.neighbours is None or learner.answers < learner.meets:
+            return None
+        return served.neighbours.grant(learner.number)
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
         """Learn what became of an impression; says whether that was "learned" or "repeated"."""
@@ -141,7 +153,14 @@ class Engine:
         """Have an event written down that its learner has noted."""
         self.journal.append(served.id, event)
         self.outcomes[served.id][event.outcome] += 1
+        self._report(served, learner)
         self.learners.noted(learner)
+
+    def _report(self, served: ServedCollection, learner: QueryLearner) -> None:
+        """Let a learner tell its neighbours what it has seen, if that is much more than when it told them last."""
+        neighbours, answers = served.neighbours, learner.answers
+        if neighbours is not None and neighbours.is_due(learner.number, answers):
+            self.journal.add_report(neighbours.report(learner.number, learner.ranker.state, answers))
 
     def _refused(self, batch: Batch) -> None:
         """Forget what could not be written down."""

@@ -56,7 +56,7 @@ class LearnerCache:
         self._keys: dict[int, Key] = {}  # of those that are here
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
-        self._wanted: set[Key] = set()  # of those, whoever asked wants one even if it has to be made
+        self._wanted: dict[Key, str | None] = {}  # of those, which are made if need be, and what they are about
         self._away = store.unfinished()  # those not here of which an impression may wait, and since when
         self._last = store.last("learners")
 
@@ -74,8 +74,10 @@ class LearnerCache:
         """The collection and the query of a learner."""
         return self._keys.get(number) or await asyncio.to_thread(self._store.query_of, number)
 
-    async def find(self, served: ServedCollection, query: str, create: bool = False) -> QueryLearner | None:
-        """The learner of a query; a new one, if that is wanted and there is none.
+    async def find(
+        self, served: ServedCollection, query: str, create: bool = False, about: str | None = None
+    ) -> QueryLearner | None:
+        """The learner of a query; a new one, if that is wanted and there is none, which then says `about` of itself.
 
         It is here when this returns, and stays until the caller waits for something.
         """
@@ -86,7 +88,7 @@ class LearnerCache:
                 self._here.move_to_end(key)
                 return learner
             if create:
-                self._wanted.add(key)
+                self._wanted[key] = self._wanted.get(key) or about
             if key not in self._coming:
                 self._coming[key] = asyncio.create_task(self._bring(served, query))
             if not await asyncio.shield(self._coming[key]):
@@ -98,12 +100,12 @@ class LearnerCache:
         try:
             learner = await asyncio.to_thread(self._restored, served, query)
             if learner is None and key in self._wanted:
-                learner = self._made(served, query)
+                learner = self._made(served, query, self._wanted[key])
             if learner is not None:
                 self._keep(key, learner)
             return learner is not None
         finally:
-            self._wanted.discard(key)
+            self._wanted.pop(key, None)
             del self._coming[key]  # in the same turn of the loop in which it is here
 
     def _restored(self, served: ServedCollection, query: str) -> QueryLearner | None:
@@ -114,9 +116,11 @@ class LearnerCache:
         learner.replay(event for _, event in self._store.events(found.learner, found.event, found.first))
         return learner
 
-    def _made(self, served: ServedCollection, query: str) -> QueryLearner:
+    def _made(self, served: ServedCollection, query: str, about: str | None) -> QueryLearner:
         self._last += 1
-        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now()))
+        if served.neighbours is not None:
+            served.neighbours.join(self._last, query, about)
+        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), about))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
         return QueryLearner(self._last, served.bandit, served.settings)
 
@@ -169,6 +173,9 @@ class LearnerCache:
         """Forget what could not be written down: the learners that noted it are read again when they are needed."""
         for collection, count in batch.queries.items():
             self.queries[collection] -= count
+            neighbours = self._collections[collection].neighbours
+            if neighbours is not None:
+                neighbours.forget({made.id for made in batch.learners if made.collection == collection})
         for learner in self._numbered(made.id for made in batch.learners):
             self._drop(learner, waits_since=None)
         noted = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}

@@ -2,7 +2,8 @@
 
 It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So
 the log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show` and
-`close` make new ones and note them.
+`close` make new ones and note them. What similar queries lend is part of the event of the ranking that it was lent for:
+whatever they learn later, the log makes the same of it.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from zoomrank.bandits import Bandit
+from zoomrank.bandits import Bandit, Loan, LoanZooming
+from zoomrank.queries.lending import Granted, granted_bytes, granted_from, next_meeting
 from zoomrank.rankers import Ranked
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, pack, unpack
+from zoomrank.service.storage.events import Event, pack, parted, unpack
 from zoomrank.service.storage.outcomes import UNSEEN, WAITING, Outcome, is_satisfied
 from zoomrank.spaces import Eligible
 
@@ -65,27 +67,37 @@ class QueryLearner:
         self.outcomes = bytearray()  # of the impressions from `first` on
         self.first = 0
         self.marks: deque[tuple[int, float]] = deque()  # when every 64th impression was shown
+        self.meets = 0  # its neighbours, when it has had so many answers
+        self.lenders: tuple[int, ...] = ()  # the learners who made its loan, the nearest first
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
         self.listed = -1  # impressions, as lists of queries have it
 
-    def show(self, time: float, slots: int, eligible: Eligible | None) -> tuple[Event, RankingArrays]:
-        """Choose a ranking for the next visitor."""
-        ranking = self.next_ranking(slots, eligible)
-        event = Event(self.number, self.ranker.made, time, WAITING, pack(ranking))
-        self.note(event)
+    def show(
+        self, time: float, slots: int, eligible: Eligible | None, granted: Granted | None = None
+    ) -> tuple[Event, RankingArrays]:
+        """Choose a ranking for the next visitor, with what is lent for it."""
+        loan = None if granted is None else granted_bytes(granted)
+        ranking = self.chooser(loan).rank_arrays(1, eligible, slots)
+        event = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, loan))
+        self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking
 
-    def next_ranking(self, slots: int, eligible: Eligible | None = None) -> RankingArrays:
-        """What the next visitor will be shown; asking changes nothing."""
-        self._draw_for(self.ranker.made)
-        return self.ranker.rank_arrays(1, eligible, slots)
+    def chooser(self, loan: bytes | None = None) -> Ranked:
+        """What chooses the next ranking: the ranker or, if it is to take a loan first, a copy that has taken it."""
+        ranker = self.ranker
+        if loan is not None:
+            ranker = ranker.copied()  # one that cannot rank leaves no loan behind of which the log knows nothing
+            _borrow(ranker, granted_from(loan))
+        self._draw_for(ranker)
+        return ranker
 
-    def _draw_for(self, impression: int) -> None:
+    def _draw_for(self, ranker: Ranked) -> None:
         """Chance depends on the number of the impression alone, so that the log need not say what was drawn."""
+        impression = ranker.made
         mixed = hashlib.blake2b(f"{self.settings.seed}/{self.number}/{impression}".encode(), digest_size=32).digest()
         state = {"state": int.from_bytes(mixed[:16], "little"), "inc": int.from_bytes(mixed[16:], "little") | 1}
-        self.ranker.rng.bit_generator.state = {
+        ranker.rng.bit_generator.state = {
             "bit_generator": "PCG64",
             "state": state,
             "has_uint32": 0,
@@ -128,7 +140,12 @@ class QueryLearner:
         self.noted += 1
 
     def _note_shown(self, number: int, time: float, shown: bytes) -> None:
-        self.waiting[number] = (time, shown)
+        ranking, loan = parted(shown)
+        if loan is not None:  # before anything else
+            granted = granted_from(loan)
+            _borrow(self.ranker, granted)
+            self.meets, self.lenders = next_meeting(self.answers), granted.lenders
+        self.waiting[number] = (time, ranking)
         self.ranker.made = number + 1
         self.outcomes.append(WAITING)
         self.counts.impressions += 1
@@ -167,6 +184,11 @@ class QueryLearner:
             self.first = keep
 
     @property
+    def answers(self) -> int:
+        """How many impressions it has learned from."""
+        return self.counts.satisfied + self.counts.abandoned
+
+    @property
     def size(self) -> int:
         """About how much memory this learner takes for itself."""
         own = sum(array.nbytes for array in self.ranker.learned.values())
@@ -174,12 +196,14 @@ class QueryLearner:
 
     def snapshot(self) -> bytes:
         """Everything, in bytes; two learners that have noted the same events give the same."""
-        self._draw_for(self.ranker.made)
+        self._draw_for(self.ranker)
         self.ranker.settle_room()  # a ranking may have made room that learning alone would have made later
         about: dict[str, Any] = {
             "counts": asdict(self.counts),
             "first": self.first,
             "marks": list(self.marks),
+            "meets": self.meets,
+            "lenders": self.lenders,
             "outcomes": base64.b64encode(self.outcomes).decode(),
             "waiting": [
                 [number, time, base64.b64encode(shown).decode()] for number, (time, shown) in self.waiting.items()
@@ -201,12 +225,13 @@ class QueryLearner:
             learner.counts = QueryCounts(**about["counts"])
             learner.first = about["first"]
             learner.marks = deque((mark, time) for mark, time in about["marks"])
+            learner.meets, learner.lenders = about["meets"], tuple(about["lenders"])
             learner.outcomes = bytearray(base64.b64decode(about["outcomes"]))
             learner.waiting = {key: (time, base64.b64decode(shown)) for key, time, shown in about["waiting"]}
         return learner
 
     @classmethod
-    def rehearse(cls, bandit: Bandit, settings: Settings) -> None:
+    def rehearse(cls, bandit: Bandit, settings: Settings) -> QueryLearner:
         """Rank and learn once, so that what must be compiled is compiled before anybody waits for it."""
         learner = cls(0, bandit, settings)
         learner.show(0.0, settings.slots, None)
@@ -214,8 +239,17 @@ class QueryLearner:
         learner.snapshot()
         if bandit.keeps_records:
             learner.ranker.forecast(visits=1)
+        return learner
 
     def replay(self, events: Iterable[Event]) -> None:
         """Note events of the log, in their order."""
         for event in events:
             self.note(event)
+
+
+def _borrow(ranker: Ranked, granted: Granted) -> None:
+    """Let a ranker take a loan; the room that it has before depends on what it has learned alone, and so after."""
+    ranker.settle_room()
+    bandit, (node, visits, clicks, credit) = cast(LoanZooming, ranker.bandit), granted.loan
+    loan = Loan(node.copy(), visits.copy(), clicks.copy(), credit)  # arrays that may be written to, as all others are
+    ranker.state = bandit.with_loan(ranker.state, loan)

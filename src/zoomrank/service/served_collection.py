@@ -1,4 +1,4 @@
-"""`ServedCollection`: a collection that is being served, with the one bandit that all its queries share."""
+"""`ServedCollection`: a collection that is being served; its queries share a bandit, and know who is like whom."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.rankers import SlotExplanation
 from zoomrank.rankers.slot_bandits import check_eligible
+from zoomrank.service.neighbours import About, Neighbours
 from zoomrank.service.refusals import UnusableError
-from zoomrank.service.settings import Settings
+from zoomrank.service.settings import LONGEST_QUERY, Settings
 from zoomrank.service.storage.store import StoredCollection
 from zoomrank.spaces import DocumentId, Eligible
 
@@ -31,8 +32,27 @@ class ServedCollection:
         self.collection = collection
         self.tree = collection.tree
         self.bandit = self.settings.bandit(self.tree)
+        self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.bandit)
         self._eligible = lru_cache(_REMEMBERED)(self._find_eligible)
         self.document = lru_cache(_DESCRIBED)(self._describe)  # what is shown is mostly what was shown before
+
+    def query(self, asked: str) -> str:
+        """The query that somebody asks, in the one spelling that all of them have, if it can be one."""
+        query = self.settings.folded(asked)
+        if not 1 <= len(query) <= LONGEST_QUERY:
+            raise UnusableError(
+                f"A query has 1 to {LONGEST_QUERY} letters when case, spaces and Unicode forms are folded; "
+                f"this one has {len(query)}."
+            )
+        return query
+
+    def about(self, said: About | None) -> str | None:
+        """What a query says of itself, as JSON, if that is something that can be said here."""
+        if self.neighbours is not None:
+            return self.neighbours.checked(said)
+        if said is not None:
+            raise UnusableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
+        return None
 
     def eligible(
         self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, slots: int
@@ -93,7 +113,8 @@ class ServedCollection:
         if slot > 0 and reason.cap < reason.index + 1e-9 and reason.cap < 1:
             return f"{told}; it is at most {reason.cap:.2f} away from what stands above, which bounds what it can add."
         if reason.trial is False and reason.record is not None and abs(reason.record - reason.mean) > _NOTICEABLE:
-            return f"{told}; counting what other slots and those like it have seen, it earns {reason.record:.2f}."
+            others = "other slots" if self.neighbours is None else "other slots, similar queries"
+            return f"{told}; counting what {others} and those like it have seen, it earns {reason.record:.2f}."
         if reason.trial is None and reason.index > reason.mean + 0.1:
             return f"{told}; it may be as good as {min(reason.index, 1):.2f}, so it is worth finding out."
         return f"{told}."

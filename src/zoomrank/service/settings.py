@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zoomrank.bandits import Bandit
+from zoomrank.bandits import Bandit, LoanZooming
 from zoomrank.errors import ParameterError
 from zoomrank.rankers.registry import WITHOUT_HORIZON, endless_bandit
 from zoomrank.spaces import DocumentTree
@@ -15,6 +16,8 @@ LONGEST_NAME = 64
 NAME_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9_.-]{{0,{LONGEST_NAME - 1}}}"  # of a collection
 LONGEST_QUERY = 512
 MOST_SLOTS = 50
+MOST_STEPS, LONGEST_STEP = 32, 512  # of the path of a query
+MOST_DIMENSIONS = 4096  # of its vector
 MOST_NAMED = 100_000  # documents that one request may name
 ALGORITHMS = WITHOUT_HORIZON  # visitors come for ever
 
@@ -30,9 +33,34 @@ class Settings(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**63)
     feedback_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
     no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
+    similar: Literal["off", "words", "paths", "vectors"] = "off"  # by what queries are alike
+    fold: bool = True  # whether spellings of a query are one query
 
     def bandit(self, tree: DocumentTree) -> Bandit:
         """The learner of each slot, of which all queries share one."""
         if self.slots > len(tree):
             raise ParameterError(f"{self.slots} slots cannot be filled from {len(tree)} documents.")
-        return endless_bandit(self.algorithm, tree, self.parameters)
+        bandit = endless_bandit(self.algorithm, tree, self.parameters)
+        if self.similar == "off":
+            return bandit
+        if self.algorithm != "ZoomRank":
+            raise ParameterError(
+                f"Only queries of ZoomRank lend each other anything: with {self.algorithm}, `similar` has to be off."
+            )
+        return LoanZooming(tree, **bandit.settings)
+
+    def folded(self, query: str) -> str:
+        """A query without what its spellings differ in, if they are to be one query.
+
+        >>> Settings().folded("  Stra\u00dfe  nach\u3000\uff32om ")
+        'strasse nach rom'
+        """
+        return _folded(query) if self.fold else query
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return " ".join(text.lower().split())
+    while (once := " ".join(unicodedata.normalize("NFKC", text).casefold().split())) != text:
+        text = once  # until nothing changes: what pages show and link to has to be the query itself
+    return text

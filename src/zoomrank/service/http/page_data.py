@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from zoomrank.queries.lending import granted_bytes
+from zoomrank.queries.query_rank import support_of
+from zoomrank.rankers import Ranked
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.tree_outline import zoom_tree
-from zoomrank.service.query_learner import QueryCounts, QueryLearner
+from zoomrank.service.query_learner import QueryCounts
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import STEP
 from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
@@ -63,11 +67,33 @@ async def queries(engine: Engine, served: ServedCollection, offset: int, limit: 
     return {"queries": listed, "total": total}
 
 
-async def query(engine: Engine, served: ServedCollection, query: str) -> dict[str, Any]:
+async def query(engine: Engine, served: ServedCollection, asked: str) -> dict[str, Any]:
     """One query: what became of its impressions, and what the next visitor will see."""
+    query = served.settings.folded(asked)
     learner = await engine.known(served, query)
-    ranking = learner.next_ranking(served.settings.slots)
-    reasons = learner.ranker.explain_arrays(ranking)
+    granted = engine.next_loan(served, learner)
+    chooser = learner.chooser(None if granted is None else granted_bytes(granted))
+    counts = learner.counts
+    found: dict[str, Any] = {
+        "query": query,
+        **_numbers(counts),
+        "waiting": counts.waiting,
+        "unseen": counts.unseen,
+        "clicks_by_slot": [*counts.clicks],
+        "examined_by_slot": [*counts.examined],
+        "ranking": _next_ranking(served, chooser),
+    }
+    twin = chooser.copied()  # at once: others go on teaching the learner meanwhile
+    lenders = learner.lenders if granted is None else granted.lenders
+    found["support"] = await _support(engine, served, twin.state, lenders)
+    found["forecast"] = await _trials(engine, served, twin, counts.impressions)
+    return found
+
+
+def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, Any]]:
+    """What the next visitor will see, and why."""
+    ranking = chooser.rank_arrays(1, None, served.settings.slots)
+    reasons = chooser.explain_arrays(ranking)
     documents = [dict(row) for row in served.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
         label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
@@ -84,25 +110,29 @@ async def query(engine: Engine, served: ServedCollection, query: str) -> dict[st
             "record": reason.record,
             "trial": reason.trial,
         }
-    counts = learner.counts
-    found = {
-        "query": query,
-        **_numbers(counts),
-        "waiting": counts.waiting,
-        "unseen": counts.unseen,
-        "clicks_by_slot": [*counts.clicks],
-        "examined_by_slot": [*counts.examined],
-        "ranking": documents,
-    }
-    return {**found, "forecast": await _trials(engine, served, learner)}
+    return documents
 
 
-async def _trials(engine: Engine, served: ServedCollection, learner: QueryLearner) -> dict[str, Any] | None:
+async def _support(
+    engine: Engine, served: ServedCollection, state: Any, lenders: Sequence[int]
+) -> dict[str, Any] | None:
+    """How far similar queries help, and which; nothing where queries learn alone."""
+    if served.neighbours is None:
+        return None
+    support = support_of(state, [*lenders])
+    asked = await asyncio.to_thread(engine.store.asked, lenders)
+    rows = []
+    for query, impressions in (asked[lender] for lender in lenders if lender in asked):
+        here = engine.learners.get((served.id, query))
+        rows.append({"query": query, "impressions": impressions if here is None else here.counts.impressions})
+    return {"visitors": support.visitors, "faith": support.faith, "lenders": rows}
+
+
+async def _trials(engine: Engine, served: ServedCollection, twin: Ranked, impressions: int) -> dict[str, Any] | None:
     """What the next visitors will be shown on trial, and what that costs; nothing if the ranker cannot tell."""
     if not served.bandit.keeps_records:
         return None
-    share = learner.counts.impressions / max(1, by_word(engine.outcomes[served.id])["shown"])
-    twin = learner.ranker.copied()  # at once: others go on teaching the learner meanwhile
+    share = impressions / max(1, by_word(engine.outcomes[served.id])["shown"])
     found = await asyncio.to_thread(twin.forecast)
     recent = await asyncio.to_thread(engine.store.activity, served.id, (int(engine.now()) - _DAY) // STEP)
     a_day = share * sum(count for _, outcome, count in recent if word_of(outcome) == "shown")
@@ -124,9 +154,9 @@ async def _trials(engine: Engine, served: ServedCollection, learner: QueryLearne
     }
 
 
-async def tree(engine: Engine, served: ServedCollection, query: str, limit: int) -> dict[str, Any]:
+async def tree(engine: Engine, served: ServedCollection, asked: str, limit: int) -> dict[str, Any]:
     """The zoom tree of a query."""
-    learner = await engine.known(served, query)
+    learner = await engine.known(served, served.settings.folded(asked))
     return {"nodes": zoom_tree(served, learner.ranker.state, limit)}
 
 

@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag
 
 from zoomrank import wire
-from zoomrank.service.settings import LONGEST_NAME, LONGEST_QUERY, MOST_NAMED, MOST_SLOTS, NAME_PATTERN, Settings
+from zoomrank.service.settings import (
+    LONGEST_NAME,
+    LONGEST_QUERY,
+    LONGEST_STEP,
+    MOST_DIMENSIONS,
+    MOST_NAMED,
+    MOST_SLOTS,
+    MOST_STEPS,
+    NAME_PATTERN,
+    Settings,
+)
 
 CollectionName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
 QueryText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$")]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 DocumentName = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | Annotated[str, StringConstraints(max_length=1000)]
+
+
+def _kind(about: Any) -> str | None:
+    """What a query says of itself: a path as a text, the steps of one, or a vector."""
+    if isinstance(about, list):
+        return "steps" if about and isinstance(about[0], str) else "vector"
+    return "path" if isinstance(about, str) else None
+
+
+PathText = Annotated[str, StringConstraints(min_length=1, max_length=MOST_STEPS * (LONGEST_STEP + 3))]
+PathStep = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_STEP)]
+Path = Annotated[list[PathStep], Field(min_length=1, max_length=MOST_STEPS)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Vector = Annotated[list[Number], Field(min_length=1, max_length=MOST_DIMENSIONS)]
+About = Annotated[
+    Annotated[PathText, Tag("path")] | Annotated[Path, Tag("steps")] | Annotated[Vector, Tag("vector")],
+    Discriminator(_kind, "about", "It is a path, as a text or as a list of its steps, or a vector of numbers"),
+]
 Step = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -23,9 +51,10 @@ class Strict(BaseModel):
 
 
 class RankRequest(Strict):
-    """Who asks for what."""
+    """Who asks for what; `about` says where a new query belongs, by its path or its vector."""
 
     query: QueryText
+    about: About | None = None
     slots: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
     eligible: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
     excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)

@@ -19,6 +19,7 @@ class StoredLearner(NamedTuple):
     collection: int
     query: str
     created: float
+    about: str | None = None  # what it said of itself when it was first asked, as JSON
 
 
 class Snapshot(NamedTuple):
@@ -31,6 +32,14 @@ class Snapshot(NamedTuple):
     content: bytes | None  # None: it never was
 
 
+class StoredReport(NamedTuple):
+    """What a learner has told its neighbours last."""
+
+    learner: int
+    answers: int  # that it had had
+    content: bytes
+
+
 @dataclass
 class Batch:
     """One durable write."""
@@ -38,11 +47,12 @@ class Batch:
     learners: list[StoredLearner] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
     snapshots: list[Snapshot] = field(default_factory=list)
+    reports: dict[int, StoredReport] = field(default_factory=dict)  # of a learner, the newest
     impressions: dict[int, int] = field(default_factory=dict)  # of a learner
     activity: Counter[tuple[int, int, Outcome]] = field(default_factory=Counter)  # of a collection and a step
 
     def __bool__(self) -> bool:
-        return bool(self.learners or self.events or self.snapshots or self.impressions)
+        return bool(self.learners or self.events or self.snapshots or self.reports or self.impressions)
 
     @property
     def outcomes(self) -> dict[int, Counter[Outcome]]:

@@ -11,7 +11,7 @@ from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.storage.outcomes import Outcome
 
 _HEAD = struct.Struct("<BB")
-_PICKS, _CHANCES = 1, 2
+_PICKS, _CHANCES, _LOAN = 1, 2, 4
 
 
 class Event(NamedTuple):
@@ -21,26 +21,27 @@ class Event(NamedTuple):
     number: int  # of the impression, among those of its learner
     time: float  # seconds since 1970
     outcome: Outcome  # WAITING when it is shown
-    shown: bytes | None  # the ranking, packed, when it is shown
+    shown: bytes | None  # the ranking, packed, when it is shown; behind it the loan that was taken for it, if one was
 
 
-def pack(ranking: RankingArrays) -> bytes:
-    """One ranking in few bytes; what most rankings have in common is left out."""
+def pack(ranking: RankingArrays, loan: bytes | None = None) -> bytes:
+    """One ranking in few bytes; what most rankings have in common is left out. A loan stands behind it as it is."""
     shown, pick, strategy, chance = (array[0].tolist() for array in ranking)
-    flags, rows = 0, shown + strategy
+    flags, rows, behind = 0, shown + strategy, b""
     if pick != shown:
         flags |= _PICKS
         rows += pick
-    packed = _HEAD.pack(flags, len(shown)) + struct.pack(f"<{len(rows)}I", *rows)
     if any(each != 1.0 for each in chance):
-        packed = (
-            _HEAD.pack(flags | _CHANCES, len(shown)) + packed[_HEAD.size :] + struct.pack(f"<{len(chance)}d", *chance)
-        )
-    return packed
+        flags |= _CHANCES
+        behind = struct.pack(f"<{len(chance)}d", *chance)
+    if loan is not None:
+        flags |= _LOAN
+        behind += loan
+    return _HEAD.pack(flags, len(shown)) + struct.pack(f"<{len(rows)}I", *rows) + behind
 
 
 def unpack(content: bytes) -> RankingArrays:
-    """The ranking that was packed."""
+    """The ranking that was packed, whether or not there is a loan behind it."""
     flags, slots = _HEAD.unpack_from(content)
     count = 3 if flags & _PICKS else 2
     rows = np.frombuffer(content, "<u4", count * slots, _HEAD.size).astype(np.int64).reshape(count, 1, slots)
@@ -49,3 +50,12 @@ def unpack(content: bytes) -> RankingArrays:
     if flags & _CHANCES:
         chance[0] = np.frombuffer(content, "<f8", slots, _HEAD.size + 4 * count * slots)
     return RankingArrays(shown, pick, strategy, chance)
+
+
+def parted(content: bytes) -> tuple[bytes, bytes | None]:
+    """A ranking that was packed without its loan, and the loan, if there is one."""
+    flags, slots = _HEAD.unpack_from(content)
+    if not flags & _LOAN:
+        return content, None
+    end = _HEAD.size + 4 * slots * (3 if flags & _PICKS else 2) + (8 * slots if flags & _CHANCES else 0)
+    return _HEAD.pack(flags ^ _LOAN, slots) + content[_HEAD.size : end], content[end:]

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import STEP, Batch, Snapshot, StoredLearner
+from zoomrank.service.storage.batch import STEP, Batch, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.store import Store
 
@@ -77,6 +77,10 @@ class Journal:
     def add_snapshot(self, learner: int, first: int, counts: str, content: bytes) -> None:
         """Keep a learner as it is after all events that were appended; later ones are about impressions from one on."""
         self._batch.snapshots.append(Snapshot(learner, self._place, first, counts, content))
+
+    def add_report(self, report: StoredReport) -> None:
+        """Keep what a learner tells its neighbours, instead of what it told before."""
+        self._batch.reports[report.learner] = report
 
     def list_impressions(self, learner: int, impressions: int) -> None:
         """Say how often a query was asked, for the order of lists."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import Batch, Snapshot
+from zoomrank.service.storage.batch import Batch, Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
@@ -22,6 +22,7 @@ _NEWER_SNAPSHOT = (
     "ON CONFLICT (learner) DO UPDATE SET "
     "event = excluded.event, first = excluded.first, counts = excluded.counts, content = excluded.content"
 )
+_NEWER_REPORT = "ON CONFLICT (learner) DO UPDATE SET answers = excluded.answers, content = excluded.content"
 
 
 class StoredCollection(NamedTuple):
@@ -87,7 +88,7 @@ class Store(Database):
         cursor = self.writer.cursor()
         cursor.execute("BEGIN")
         try:
-            self._insert(cursor, "learners (id, collection, query, created)", batch.learners)
+            self._insert(cursor, "learners (id, collection, query, created, about)", batch.learners)
             self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
             self._insert(
                 cursor,
@@ -97,6 +98,7 @@ class Store(Database):
             )
             for snapshot in batch.snapshots:
                 self._insert(cursor, "snapshots", [snapshot], _NEWER_SNAPSHOT)
+            self._insert(cursor, "reports", list(batch.reports.values()), _NEWER_REPORT)
             if batch.impressions:
                 cursor.executemany(
                     self._sql("UPDATE learners SET impressions = ? WHERE id = ?"),
@@ -151,6 +153,28 @@ class Store(Database):
         """The collection and the query of a learner."""
         rows = self._read("SELECT collection, query FROM learners WHERE id = ?", (learner,))
         return (int(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def learners(self, collection: int) -> Iterator[tuple[int, str, str | None]]:
+        """All learners of a collection in the order of their ids: the id, the query, what it said of itself."""
+        rows = self._read("SELECT id, query, about FROM learners WHERE collection = ? ORDER BY id", (collection,))
+        return ((int(learner), str(query), about) for learner, query, about in rows)
+
+    def reports(self, collection: int) -> Iterator[StoredReport]:
+        """What the learners of a collection have told last."""
+        rows = self._read(
+            "SELECT r.learner, r.answers, r.content FROM reports r JOIN learners l ON l.id = r.learner "
+            "WHERE l.collection = ? ORDER BY r.learner",
+            (collection,),
+        )
+        return (StoredReport(int(learner), int(answers), bytes(content)) for learner, answers, content in rows)
+
+    def asked(self, learners: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Of some learners the query, and how often it was asked, as of late."""
+        if not learners:
+            return {}
+        among = ", ".join("?" * len(learners))
+        rows = self._read(f"SELECT id, query, impressions FROM learners WHERE id IN ({among})", learners)  # noqa: S608
+        return {int(learner): (str(query), int(impressions)) for learner, query, impressions in rows}
 
     def events(self, learner: int, after: int = 0, first: int = 0) -> Iterator[tuple[int, Event]]:
         """The log of a learner after a place, in its order, with places; all of it about impressions from one on."""

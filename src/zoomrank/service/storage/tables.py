@@ -4,8 +4,9 @@
 |---|---|
 | about | the version of this layout, the secret that signs impressions |
 | collections | settings and the collection file |
-| learners | the query of each learner, and how often it was asked (as of late) |
+| learners | the query of each learner, what it said of itself, how often it was asked (as of late) |
 | snapshots | the newest of each learner |
+| reports | what each learner has told its neighbours, newest only |
 | events | the log: append-only, in the order in which learners noted it |
 | activity | what became of impressions, per collection and ten seconds |
 
@@ -19,7 +20,7 @@ from collections.abc import Mapping
 
 from zoomrank.service.storage.outcomes import WAITING
 
-LAYOUT = 3
+LAYOUT = 4
 
 ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
@@ -29,12 +30,14 @@ CREATE TABLE IF NOT EXISTS collections (
     digest TEXT NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS learners (
     id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, query TEXT NOT NULL, created {{real}} NOT NULL,
-    impressions {{whole}} NOT NULL DEFAULT 0);
+    about TEXT, impressions {{whole}} NOT NULL DEFAULT 0);
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE TABLE IF NOT EXISTS snapshots (
     learner {{whole}} PRIMARY KEY, event {{whole}} NOT NULL, first {{whole}} NOT NULL, counts TEXT NOT NULL,
     content {{bytes}} NOT NULL);
+CREATE TABLE IF NOT EXISTS reports (
+    learner {{whole}} PRIMARY KEY, answers {{whole}} NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
     id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
     outcome {{whole}} NOT NULL, shown {{bytes}});

@@ -44,7 +44,8 @@ async function refresh(state) {
     api.activity(collection, period, POINTS, signal), api.queries(listed, 0, state.limit, signal)]);
   // Bars that only moved on by a second are not drawn again.
   if (changed.activity({ ...activity, start: Math.floor(activity.start / activity.step) })) showActivity(parts, activity);
-  if (changed.queries([listed, queries])) showQueries(state, listed, queries);
+  const { settings } = collections.find(({ name }) => name === listed) ?? busiest;
+  if (changed.queries([listed, queries])) showQueries(state, listed, queries, settings);
 }
 
 function showCards(state, collections) {
@@ -91,7 +92,12 @@ export function slotTable(clicks, examined) {
     meter(examined[slot] > 0 ? number / examined[slot] : 0, percent(number, examined[slot]))]), { class: "slots" });
 }
 
-function showQueries(state, name, { queries, total }) {
+function aboutQueries({ similar, fold }) {
+  return quiet(fold ? "Queries that differ only in case, spaces or Unicode form are one." : "Every spelling is a query of its own.", " ",
+    similar !== "off" ? `Those that are alike by their ${similar} lend each other what they have seen.` : "Each query learns alone.");
+}
+
+function showQueries(state, name, { queries, total }, settings) {
   const rows = queries.map(({ query, impressions, satisfied, learned, last }) => [
     link(query, queryRoute(name, query), { key: query, test: "query-link" }),
     count(impressions), percent(satisfied, learned), ago(last)]);
@@ -99,7 +105,7 @@ function showQueries(state, name, { queries, total }) {
     state.limit += MORE_QUERIES;
     state.look();
   };
-  refill(state.parts.queries, make("h2", {}, state.collection === undefined ? `Queries of ${name}` : "Queries"),
+  refill(state.parts.queries, make("h2", {}, state.collection === undefined ? `Queries of ${name}` : "Queries"), aboutQueries(settings),
     total ? table(["query", "impressions", "satisfied", "last"], rows, { class: "queries" }) : howToRank(name),
     total > queries.length && state.limit < MOST_QUERIES ? button(`More of ${count(total)} queries`, more, { key: "more", test: "more-queries" }) : null);
 }

@@ -5,10 +5,11 @@ import { bar, changes, documentTitle, figure, link, make, panel, quiet, refill, 
 import { amount, chance, count, percent, plural, trail } from "./format.js";
 import { keepFresh } from "./live.js";
 import { slotHint, slotTable } from "./overview.js";
-import { playRoute } from "./routes.js";
+import { playRoute, queryRoute } from "./routes.js";
 import { zoomTree } from "./zoomtree.js";
 
 const MOST_NODES = 400;
+const MOST_LENDERS = 20;
 
 export function queryPage(page, { collection, query }, signal) {
   const figures = make("dl", { class: "figures", test: "query-figures" });
@@ -16,6 +17,9 @@ export function queryPage(page, { collection, query }, signal) {
   const slots = make("div", { test: "query-slots" });
   const trials = make("div", { class: "stack", test: "query-trials" });
   const tried = panel("What is being tried", trials);
+  const support = make("div", { class: "stack", test: "query-support" });
+  const similar = panel("Similar queries", support);
+  const heading = title(query);
   const play = playRoute(collection, query);
   const nothing = make("p", { hidden: true, test: "query-empty" }, "Nobody has asked this yet. ",
     link("Send it visitors in the playground", play), " and come back.");
@@ -24,8 +28,8 @@ export function queryPage(page, { collection, query }, signal) {
     panel("What the next visitor sees", quiet("Bars: the estimated chance of a click. Marks: how good it may still be (the bound)."), ranking),
     make("div", { class: "stack" },
       panel("What has been told apart", quiet("Every box is a group of documents; what visitors like is divided further. Click a box to zoom in, the leftmost one to zoom out."), tree.element),
-      tried, panel("Where they click", slotHint(), slots)));
-  page.replaceChildren(spread(title(query), link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
+      similar, tried, panel("Where they click", slotHint(), slots)));
+  page.replaceChildren(spread(heading, link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
     figures, nothing, body);
 
   const changed = changes();
@@ -35,11 +39,14 @@ export function queryPage(page, { collection, query }, signal) {
     tree.show(nodes);
     if (!changed(found)) return;
     nothing.hidden = found.impressions > 0;
+    heading.textContent = found.query; // as it is spelt once case and spaces are folded
     refill(figures, keyNumbers(found));
     refill(ranking, found.ranking.map(rankedDocument));
     refill(slots, slotTable(found.clicks_by_slot, found.examined_by_slot));
     tried.hidden = found.forecast === null;
     if (found.forecast !== null) refill(trials, trialsOf(found.forecast));
+    similar.hidden = found.support === null;
+    if (found.support !== null) refill(support, supportOf(collection, found.support));
   }, signal);
 }
 
@@ -60,6 +67,18 @@ function rankedDocument(item) {
   const mark = trial ? make("span", { class: "badge trial", test: "on-trial" }, "on trial") : null;
   return make("li", { test: "query-document" }, make("div", { class: "row" }, documentTitle(item), mark), quiet(trail(item.path)),
     bar(estimate, numbers, bound), quiet(numbers), make("p", {}, item.why));
+}
+
+function supportOf(collection, { visitors, faith, lenders }) {
+  if (!lenders.length) return [make("p", {}, "Nobody has lent anything yet.")];
+  const rows = lenders.slice(0, MOST_LENDERS).map(({ query, impressions }) =>
+    [link(query, queryRoute(collection, query), { key: query, test: "lender" }), count(impressions)]);
+  const like = visitors < 0.5 ? "less than one visitor" : plural(Math.round(visitors), "visitor");
+  return [
+    make("p", { test: "support-sentence" }, `Believed like ${like} of its own; lent by ${plural(lenders.length, "query", "queries")}, `,
+      `${percent(faith, 1)} of it is believed.`),
+    table([lenders.length > MOST_LENDERS ? `the nearest ${MOST_LENDERS} of them` : "the nearest first", "impressions"], rows, { class: "lenders" }),
+  ];
 }
 
 const sum = (slots, value) => slots.reduce((total, slot) => total + value(slot), 0);

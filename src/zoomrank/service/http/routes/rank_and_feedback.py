@@ -24,8 +24,11 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
     async def rank(asked: schema.RankRequest, name: CollectionName) -> Any:
         """Choose a ranking for a visitor. Report what became of it with its impression."""
         served = engine.collections.find(name)
-        impression, documents = await engine.rank(served, asked.query, asked.slots, asked.eligible, asked.excluded)
-        return {"impression": impression, "query": asked.query, "documents": documents}
+        query = served.query(asked.query)
+        impression, documents = await engine.rank(
+            served, query, asked.slots, asked.eligible, asked.excluded, asked.about
+        )
+        return {"impression": impression, "query": query, "documents": documents}
 
     async def feedback(asked: schema.FeedbackRequest) -> Any:
         """Report the first click on a ranking, or that there was none. The same report may come twice."""

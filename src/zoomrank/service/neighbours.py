@@ -1,0 +1,158 @@
+"""`Neighbours`: which queries of a collection are alike, what they have told, and what a learner is lent of it.
+
+All of this only decides what is lent next. What was lent stands in the log, behind the ranking that it was lent for, so
+learners do not depend on it: the tree of queries may be another one after a start, and the last reports may be lost in
+a crash. Both are harmless: a learner whose last report was lost lends what it told before, until it tells more.
+
+A query joins when it is asked for the first time, before that is durable. If it cannot be written down, it stays where
+it is and has nothing to lend: nobody was lent anything by it, since whatever was noted after it is refused with it. If
+its write came true after all, it is there already. Only the first vector is undone, since it says how many numbers the
+others have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits import Bandit
+from zoomrank.queries import QueryTree
+from zoomrank.queries.lending import Granted, Lending, next_meeting, report_bytes, report_from
+from zoomrank.queries.reports import report_of
+from zoomrank.service.refusals import UnusableError
+from zoomrank.service.settings import LONGEST_STEP, MOST_DIMENSIONS, MOST_STEPS
+from zoomrank.service.storage.batch import StoredReport
+
+SEPARATOR = " > "  # between the steps of a path
+
+About = str | list[str] | list[float]
+
+_TREES = {"words": QueryTree.by_words, "paths": QueryTree.by_paths, "vectors": QueryTree.by_vectors}
+
+
+class Neighbours:
+    """The queries of one collection, by the numbers of their learners."""
+
+    def __init__(self, similar: str, bandit: Bandit) -> None:
+        self.similar = similar
+        self._bandit: Any = bandit
+        self._begin()
+
+    def _begin(self) -> None:
+        self.queries: QueryTree = _TREES[self.similar]()  # type: ignore[operator]
+        self.lending = Lending(self.queries, self._bandit.tree, self._bandit.parameters.borrow)
+        self._told: dict[int, int] = {}  # after how many answers a learner has reported last
+        self._first: tuple[int, int] | None = None  # the first learner with a vector, and how many numbers that has
+
+    def read_back(self, learners: Iterable[tuple[int, str, str | None]], reports: Iterable[StoredReport]) -> None:
+        """Go on with what a store has; learners come in the order of their numbers."""
+        for learner in learners:
+            self.join(*learner)
+        for report in reports:
+            self._take(report)
+
+    # Where queries belong.
+
+    def checked(self, about: About | None) -> str | None:
+        """What a query says of itself, as JSON, if that is something that can be said here."""
+        if about is None:
+            return None
+        if self.similar == "words":
+            raise UnusableError("Queries of this collection are alike by their words: leave `about` out.")
+        return json.dumps(self._path(about) if self.similar == "paths" else self._vector(about))
+
+    def _path(self, about: About) -> list[str]:
+        steps = about.split(SEPARATOR) if isinstance(about, str) else about
+        path = [step.strip() for step in steps if isinstance(step, str)]
+        if len(path) < len(steps):
+            raise UnusableError(
+                "Queries of this collection are alike by their paths: `about` is a path, such as “Animals > Cats”."
+            )
+        if not 1 <= len(path) <= MOST_STEPS or not all(1 <= len(step) <= LONGEST_STEP for step in path):
+            raise UnusableError(f"A path has 1 to {MOST_STEPS} steps of 1 to {LONGEST_STEP} letters.")
+        return path
+
+    def _vector(self, about: About) -> list[float]:
+        if isinstance(about, str) or not all(isinstance(number, int | float) for number in about):
+            raise UnusableError("Queries of this collection are alike by their vectors: `about` is a list of numbers.")
+        wanted = len(about) if self._first is None else self._first[1]
+        if len(about) != wanted or not 1 <= wanted <= MOST_DIMENSIONS:
+            most = f"1 to {MOST_DIMENSIONS}" if self._first is None else str(wanted)
+            raise UnusableError(f"A vector of this collection's queries has {most} numbers, not {len(about)}.")
+        vector = [float(number) for number in about]
+        with np.errstate(over="ignore", under="ignore"):
+            length = float(np.linalg.norm(np.array(vector).astype(np.float32)))
+        if not 0 < length < np.inf:
+            raise UnusableError("A vector has a direction: finite numbers, not all of them 0, and none beyond 1e18.")
+        return vector
+
+    def join(self, learner: int, query: str, about: str | None) -> None:
+        """Let a query join that is asked for the first time; `about` is what `checked` made of it."""
+        said = None if about is None else json.loads(about)
+        if self.similar == "vectors" and said is not None:
+            if self._first is None:
+                self._first = (learner, len(said))
+            elif self._first[1] != len(said):  # two that came at once, before the first of them had joined
+                said = None
+        self.queries.add(learner, query if self.similar == "words" else said)
+
+    def forget(self, refused: Collection[int]) -> None:
+        """Some that have joined could not be written down: nobody is lent anything by them."""
+        if self._first is not None and self._first[0] in refused:
+            self._begin_again(refused)
+        for learner in refused:
+            self._told.pop(learner, None)
+            if learner in self.queries:
+                number = self.queries.number(learner)
+                self.lending.reports.pop(number, None)
+                for known in self.lending.known.values():
+                    known.pop(number, None)
+
+    def _begin_again(self, refused: Collection[int]) -> None:
+        """Undo the first vector. All that have one came after it and are refused too: the others are in one group."""
+        before, told = self.lending, self._told
+        self._begin()
+        for number, learner in enumerate(before.queries.queries):
+            if learner not in refused:
+                self.queries.put(learner, 0)
+                if number in before.reports:
+                    self._take(StoredReport(int(learner), told[int(learner)], report_bytes(before.reports[number])))
+
+    # What they tell, and what they are lent.
+
+    def is_due(self, learner: int, answers: int) -> bool:
+        """Whether a learner has something new to tell."""
+        return answers >= next_meeting(self._told.get(learner, 0))
+
+    def report(self, learner: int, state: Any, answers: int) -> StoredReport:
+        """Let a learner tell what it has seen; to be kept."""
+        report = StoredReport(learner, answers, report_bytes(report_of(state)))
+        self._take(report)
+        return report
+
+    def _take(self, report: StoredReport) -> None:
+        """Take a report as it is kept, so that others are lent the same after a start."""
+        self._told[report.learner] = report.answers
+        if report.learner in self.queries:
+            self.lending.tell(self.queries.number(report.learner), report_from(report.content), report.answers)
+
+    def grant(self, learner: int) -> Granted | None:
+        """What a learner can be lent now, and the numbers of the learners who lend; None if nobody near it has told
+        anything.
+        """
+        if learner not in self.queries:  # its first write came true after it was refused
+            self.queries.put(learner, 0)
+        granted = self.lending.grant(self.queries.number(learner))
+        if granted is None:
+            return None
+        return Granted(granted.loan, tuple(int(self.queries.queries[lender]) for lender in granted.lenders))
+
+    def rehearsed(self, state: Any) -> Granted | None:
+        """What a learner that has this state would lend: so that what must be compiled is compiled."""
+        queries = QueryTree.by_paths({0: "", 1: ""})
+        lending = Lending(queries, self._bandit.tree, self._bandit.parameters.borrow)
+        lending.tell(0, report_from(report_bytes(report_of(state))), 1)
+        return lending.grant(1)
