@@ -658,7 +658,7 @@ class LoanZooming(PathZooming):
 
     def __init__(self, tree: Tree, slots: int, **how: Any) -> None:
         super().__init__(tree, slots, **how)
-        self.credit, self.reconsidered = 0.0, 0
+        self.credit, self.habit, self.reconsidered = 0.0, 0.0, 0
         self.lent = {(u, i): (0.0, 0.0) for u in range(len(tree.parent)) for i in range(slots)}
         self.score, self.weight = (dict.fromkeys(range(len(tree.parent)), 0.0) for _ in range(2))
         self.faith = dict.fromkeys(range(len(tree.parent)), 0.0)
@@ -694,7 +694,8 @@ class LoanZooming(PathZooming):
                 self.tell_apart(self.tree.parent[u])
             for i in range(self.slots):
                 self.lent[u, i] = float(np.float32(visits[row, i])), float(np.float32(clicks[row, i]))
-        self.credit = credit
+        self.habit = max(-5.0, min(5.0, 0.75 * (self.habit + self.score[0])))
+        self.credit = credit + self.habit
         self.judge_all()
         self.look_at(0)
 

@@ -5,7 +5,8 @@ beside the learner's own, times its *faith* in them. Faith follows from a score.
 how likely a click on the document is: one by what was seen here, the other by what was lent of it as well. What the
 second has got better than the first, in logarithms, is added up for all subtrees that hold the document. A subtree
 believes its own score and, of what was found out around it, a share. So a loan that is wrong everywhere is soon given
-up, and one that is wrong somewhere, there. A new loan is scored by all that was seen before it came.
+up, and one that is wrong somewhere, there. A new loan is scored by all that was seen before it came, and begins with a
+share of what the loans before it have earned: who was misled again and again becomes careful.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ UNKNOWN = 0.1  # the chance of a click on a document of which nobody knows anyth
 MOST_NEWS = 2.0  # what one answer can change a score by
 FIRMEST = 6.0  # no score goes beyond: faith can be lost and won again
 HEARSAY = 0.9  # the share of what was found out elsewhere that counts, per level
+HABIT = 0.75  # the share of the score of earlier loans that a new one begins with
+MOST_HABIT = 5.0
 MOVED = 0.5  # how far the score of a subtree has to move before all within it is looked at again
 
 
@@ -34,14 +37,14 @@ class LentVisits(NamedTuple):
     score: Array  # [entry]: how much better the loan has predicted what was seen below
     weight: Array  # [entry]: that, with what was found out around it, as it was when it was last looked at
     faith: Array  # [entry]: the share of the loan that counts, from 0 to 1
-    credit: Array  # what the score of a loan begins at
+    credit: Array  # what the score of a loan begins at; and what this learner's earlier loans have to do with that
 
 
 def no_loan(room: int, slots: int) -> LentVisits:
     """Nothing is lent."""
     lent, clicks = (np.zeros((room, slots), np.float32) for _ in range(2))
     score, weight, faith = (np.zeros(room, np.float32) for _ in range(3))
-    return LentVisits(lent, clicks, score, weight, faith, np.zeros(1))
+    return LentVisits(lent, clicks, score, weight, faith, np.zeros(2))
 
 
 def more_lent(state: Any, room: int) -> dict[str, Array]:
@@ -215,7 +218,9 @@ def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) ->
         entry_of_node[place] = entry
         for slot in range(lent.shape[1]):
             state.lent[entry, slot], state.lent_clicks[entry, slot] = lent[place, slot], clicks[place, slot]
-    state.credit[0] = credit
+    habit = HABIT * (state.credit[1] + np.float64(state.score[0]))
+    state.credit[1] = max(-MOST_HABIT, min(MOST_HABIT, habit))
+    state.credit[0] = credit + state.credit[1]
     _judge_all(state)
     _believe_below(state, 0)
     rebound_subtree(state, 0)
