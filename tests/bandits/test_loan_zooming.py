@@ -1,5 +1,7 @@
 """Path zooming with a loan: the same choices as its twin, and what a loan is worth."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,13 +27,13 @@ def loan_of(tree: DocumentTree, rng: np.random.Generator, slots: int, mean: Arra
     return Loan(np.array(rows), visits.astype(np.float32), clicks.astype(np.float32), float(np.round(rng.normal(), 2)))
 
 
-@pytest.mark.parametrize("shape", LIKENESS)
-def test_same_choices_as_the_literal_twin(shape: str) -> None:
+@pytest.mark.parametrize(("shape", "how"), [*((shape, {}) for shape in LIKENESS), ("wide", {"prior": 0.0})])
+def test_same_choices_as_the_literal_twin(shape: str, how: dict[str, Any]) -> None:
     """For many visits, with loans that come, go, are right and are wrong; some visitors may see some documents only."""
     tree, slots = LIKENESS[shape], 3
     plain = twin_tree(tree)
-    paths = reference.LoanZooming(plain, slots)
-    bandit = LoanZooming(tree)
+    paths = reference.LoanZooming(plain, slots, **how)
+    bandit = LoanZooming(tree, **how)
     slow, fast = reference.Ranked(plain, paths.each(), False, 3), Ranked(bandit, slots, seed=3)
     rng = np.random.default_rng(5)
     mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)

@@ -659,6 +659,7 @@ class LoanZooming(PathZooming):
     def __init__(self, tree: Tree, slots: int, **how: Any) -> None:
         super().__init__(tree, slots, **how)
         self.credit, self.habit, self.reconsidered = 0.0, 0.0, 0
+        self.doubt = max(self.prior, 1.0)
         self.lent = {(u, i): (0.0, 0.0) for u in range(len(tree.parent)) for i in range(slots)}
         self.score, self.weight = (dict.fromkeys(range(len(tree.parent)), 0.0) for _ in range(2))
         self.faith = dict.fromkeys(range(len(tree.parent)), 0.0)
@@ -724,16 +725,16 @@ class LoanZooming(PathZooming):
         return found
 
     def judge_all(self) -> None:
-        overall = (self.gains(0) + self.prior * 0.1) / (self.total(0) + self.prior)
+        overall = (self.gains(0) + self.doubt * 0.1) / (self.total(0) + self.doubt)
         score = dict.fromkeys(self.score, np.float32(0))
         for u in self.told():
             news = 0.0
             for i in range(self.slots):
                 plays, clicks, (lent, clicked) = self.n[u, i], self.r[u, i], self.lent[u, i]
                 if not self.children(u) and plays and lent:
-                    mean = (clicked + self.prior * overall) / (lent + self.prior)
-                    news += self.luck(plays, clicks, lent + self.prior, mean)
-                    news -= self.luck(plays, clicks, self.prior, overall)
+                    mean = (clicked + self.doubt * overall) / (lent + self.doubt)
+                    news += self.luck(plays, clicks, lent + self.doubt, mean)
+                    news -= self.luck(plays, clicks, self.doubt, overall)
             for up in self.up(u) if news else []:
                 score[up] = np.float32(float(score[up]) + news)
         self.score = {u: float(np.float32(max(-6.0, min(6.0, float(score[u]))))) for u in score}
@@ -747,12 +748,12 @@ class LoanZooming(PathZooming):
         u, around, alone = 0, 0.1, 0.1
         while True:
             plays, clicks = PathZooming.evidence(self, u, i)
-            around, alone = alone, (clicks + self.prior * alone) / (plays + self.prior)
+            around, alone = alone, (clicks + self.doubt * alone) / (plays + self.doubt)
             if u not in self.apart:
                 break
             u = self.holder(u, pick)
         visits, clicked = self.lent[u, i]
-        both = (clicks + clicked + self.prior * around) / (plays + visits + self.prior)
+        both = (clicks + clicked + self.doubt * around) / (plays + visits + self.doubt)
         news = math.log(both / alone) if reward else math.log((1 - both) / (1 - alone))
         news = max(-2.0, min(2.0, news))
         for up in self.up(u) if news else []:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +29,11 @@ from zoomrank.queries.lending import report_bytes, report_from
 from zoomrank.queries.placing import PLACINGS, Groups, Placing
 from zoomrank.queries.query_rank import QueryRank
 from zoomrank.queries.query_tree import QueryTree
-from zoomrank.rankers.ranker_file import tree_of
+from zoomrank.rankers.ranker_file import PREFIX, checked_header, tree_of
 from zoomrank.spaces import DocumentTree
 
 MAGIC = b"zoomqrys"
 VERSION = 1
-_PREFIX = struct.Struct("<8sIQ")
 
 
 def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
@@ -61,7 +59,7 @@ def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
             "reports": [[number, len(content)] for number, content in reports.items()],
         }
     ).encode()
-    parts = (_PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
+    parts = (PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
     digest = hashlib.sha256()
     with whole_file(path) as file:
         for part in (*parts, *learners.values(), *reports.values()):
@@ -97,15 +95,7 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Quer
 
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], int]:
-    if len(content) < _PREFIX.size + 32 or content[:8] != MAGIC:
-        raise FileFormatError(f"{path} was not written by QueryRank.save.")
-    _, version, length = _PREFIX.unpack_from(content)
-    if version != VERSION:
-        raise FileFormatError(f"{path} has format version {version}; this zoomrank reads version {VERSION}.")
-    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
-        raise FileFormatError(f"{path} is damaged: its checksum is not that of its content.")
-    end = _PREFIX.size + length
-    header: dict[str, Any] = json.loads(content[_PREFIX.size : end])
+    header, end = checked_header(content, MAGIC, VERSION, path)
     strange = set(header["parameters"]) ^ set(LoanZooming(DocumentTree.exponential(depth=1)).settings)
     if strange:
         raise FileFormatError(

@@ -38,7 +38,7 @@ from zoomrank.spaces import DocumentTree
 
 MAGIC = b"zoomrank"
 VERSION = 1
-_PREFIX = struct.Struct("<8sIQ")
+PREFIX = struct.Struct("<8sIQ")
 _BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
 _OTHER_AGE = "This ranker was saved by another version of zoomrank, whose {} learned otherwise"
 _EFFORT = 1  # of compression: most of what there is to gain, in a tenth of the time
@@ -99,7 +99,7 @@ def to_bytes(ranker: Ranked) -> bytes:
         }
     ).encode()
     body = zlib.compress(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()), _EFFORT)
-    content = _PREFIX.pack(MAGIC, VERSION, len(header)) + header + body
+    content = PREFIX.pack(MAGIC, VERSION, len(header)) + header + body
     return content + hashlib.sha256(content).digest()
 
 
@@ -149,15 +149,23 @@ def _arrays(ranker: Ranked) -> dict[str, Array]:
 
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
-    if len(content) < _PREFIX.size + 32 or content[:8] != MAGIC:
+    header, end = checked_header(content, MAGIC, VERSION, path)
+    return header, zlib.decompress(content[end:-32])
+
+
+def checked_header(
+    content: bytes, magic: bytes, version: int, path: str | os.PathLike[str]
+) -> tuple[dict[str, Any], int]:
+    """The header of a file of ours that is whole, and where it ends."""
+    if len(content) < PREFIX.size + 32 or content[:8] != magic:
         raise FileFormatError(f"{path} was not written by zoomrank.")
-    _, version, length = _PREFIX.unpack_from(content)
-    if version != VERSION:
-        raise FileFormatError(f"{path} has format version {version}; this zoomrank reads version {VERSION}.")
+    _, found, length = PREFIX.unpack_from(content)
+    if found != version:
+        raise FileFormatError(f"{path} has format version {found}; this zoomrank reads version {version}.")
     if hashlib.sha256(content[:-32]).digest() != content[-32:]:
         raise FileFormatError(f"{path} is damaged: its checksum is not that of its content.")
-    end = _PREFIX.size + length
-    return json.loads(content[_PREFIX.size : end]), zlib.decompress(content[end:-32])
+    end = PREFIX.size + length
+    return json.loads(content[PREFIX.size : end]), end
 
 
 def tree_of(wanted: dict[str, Any], tree: DocumentTree | None) -> DocumentTree:

@@ -57,10 +57,9 @@ def evidence_with_loan(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar,
     """The visits and clicks that count in a slot: those of the learner, and the loan as far as it is believed."""
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = own_evidence(state, at, column)
+    lent, clicked = np.float64(state.lent[at, column]), np.float64(state.lent_clicks[at, column])
     faith = np.float64(state.faith[at])
-    return plays + faith * np.float64(state.lent[at, column]), clicks + faith * np.float64(
-        state.lent_clicks[at, column]
-    )
+    return plays + faith * lent, clicks + faith * clicked
 
 
 @inlined
@@ -74,17 +73,23 @@ def _weigh(state: Any, entry: Scalar) -> Scalar:
 
 
 @inlined
+def _prior(state: Any) -> Scalar:
+    """As many visits as what is expected of the unseen counts for: nobody is sure of anything after one."""
+    return max(state.prior, 1.0)
+
+
+@inlined
 def judge(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
     """Score what the loan says of a document, before the answer is counted.
 
     Where the document is not told apart, it is the smallest subtree that holds it. What is expected of one that nobody
     has seen is the same to both: what was seen here around it. Otherwise the loan would be blamed for that.
     """
-    at, column, going, alone = np.uint64(0), np.uint64(slot), True, UNKNOWN
+    at, column, going, alone, prior = np.uint64(0), np.uint64(slot), True, UNKNOWN, _prior(state)
     around = alone
     while going:
         plays, clicks = own_evidence(state, at, column)
-        around, alone = alone, (clicks + state.prior * alone) / (plays + state.prior)
+        around, alone = alone, (clicks + prior * alone) / (plays + prior)
         going = state.child[at] != 0
         if going:
             at = np.uint64(state.child[at])
@@ -92,7 +97,7 @@ def judge(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
                 at += np.uint64(1)
     plays, clicks = own_evidence(state, at, column)
     seen = plays + np.float64(state.lent[at, column])
-    together = (clicks + np.float64(state.lent_clicks[at, column]) + state.prior * around) / (seen + state.prior)
+    together = (clicks + np.float64(state.lent_clicks[at, column]) + prior * around) / (seen + prior)
     news = np.log(together / alone) if reward == 1 else np.log((1.0 - together) / (1.0 - alone))
     news = max(-MOST_NEWS, min(MOST_NEWS, news))
     if news != 0.0:
@@ -105,6 +110,7 @@ def judge(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
 
 @inlined
 def _believe(state: Any, entry: Scalar) -> None:
+    """Work out anew how far the loan is believed at an entry."""
     at = np.uint64(entry)
     weight = _weigh(state, at)
     state.weight[at] = weight
@@ -161,7 +167,8 @@ def _luck(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scal
 @inlined
 def _judge_all(state: Any) -> None:
     """Score a new loan by all that was seen before it came."""
-    overall = (np.float64(state.gains[0]) + state.prior * UNKNOWN) / (np.float64(state.total[0]) + state.prior)
+    prior = _prior(state)
+    overall = (np.float64(state.gains[0]) + prior * UNKNOWN) / (np.float64(state.total[0]) + prior)
     for entry in range(state.filled[0]):
         state.score[entry] = 0.0
     for entry in range(state.filled[0]):
@@ -171,8 +178,8 @@ def _judge_all(state: Any) -> None:
                 plays, lent = np.float64(state.plays[entry, slot]), np.float64(state.lent[entry, slot])
                 if plays > 0.0 and lent > 0.0:
                     clicks = np.float64(state.clicks[entry, slot])
-                    mean = (np.float64(state.lent_clicks[entry, slot]) + state.prior * overall) / (lent + state.prior)
-                    news += _luck(plays, clicks, lent + state.prior, mean) - _luck(plays, clicks, state.prior, overall)
+                    mean = (np.float64(state.lent_clicks[entry, slot]) + prior * overall) / (lent + prior)
+                    news += _luck(plays, clicks, lent + prior, mean) - _luck(plays, clicks, prior, overall)
             at, going = np.uint64(entry), news != 0.0
             while going:
                 state.score[at] += news
