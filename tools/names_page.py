@@ -9,7 +9,12 @@ from mkdocs.structure.files import File, Files
 import zoomrank
 
 PAGE = "reference/index.md"
-HOMES = (zoomrank.rankers, zoomrank.spaces, zoomrank.lab)  # their names are described there, whoever repeats them
+HOMES = (
+    zoomrank.rankers,
+    zoomrank.queries,
+    zoomrank.spaces,
+    zoomrank.lab,
+)  # their names are described there, whoever repeats them
 _BEGINNING = """# The Python API
 
 `import zoomrank as zr` has the names below. Each package has a page of its own; what is on no page is not for others to

@@ -53,7 +53,7 @@ def test_every_setting_survives_being_written_down() -> None:
     runs = [run for one in STUDIES.values() for run in one.settings(2, None, 5)]
     assert len({setting.id for setting in runs}) == len(runs)
     assert all(Setting.from_json(setting.to_json()) == setting for setting in runs)
-    assert all(setting.visits >= 50_000 for setting in runs)
+    assert all(setting.visits >= 50_000 for setting in runs if not setting.experiment.startswith("queries"))
     assert {str(ranker) for ranker in COMPETITORS.values()} <= {
         *CANDIDATES,
         "RankCorrZoom()",
@@ -278,7 +278,7 @@ def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[st
         mine, greedy = (rows.expected[-1] for rows in map(run, runs))
         assert 0 < mine <= greedy + 1e-9
     assert main(["study", "convergence", "--taxonomy", str(file), "--out", str(tmp_path / "no")]) == 2
-    assert "no other" in capsys.readouterr().err
+    assert "efficiency, tuning and queries only" in capsys.readouterr().err
     assert main(["study", "tuning", "--taxonomy", str(tmp_path / "none"), "--out", str(tmp_path / "no")]) == 2
     assert "none cannot be read" in capsys.readouterr().err
     assert main(["study", "tuning", "--judged", str(file), "--out", str(tmp_path / "no")]) == 2
