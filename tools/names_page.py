@@ -14,7 +14,7 @@ HOMES = (
     zoomrank.queries,
     zoomrank.spaces,
     zoomrank.lab,
-)  # their names are described there, whoever repeats them
+)  # where names are described, whoever repeats them
 _BEGINNING = """# The Python API
 
 `import zoomrank as zr` has the names below. Each package has a page of its own; what is on no page is not for others to
