@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.bandits.test_twins import LIKENESS, twin_tree
+from tests.bandits.test_twins import LIKENESS, twin_tree, visit_both
 from tests.reference import learners as reference
 from zoomrank import DocumentTree, Ranked, users
 from zoomrank.bandits import Loan, LoanZooming
@@ -42,16 +42,7 @@ def test_same_choices_as_the_literal_twin(shape: str, how: dict[str, Any]) -> No
             loan = loan_of(tree, rng, slots, mean)
             fast.state = bandit.with_loan(fast.state, loan)
             paths.take(loan.node.tolist(), loan.visits, loan.clicks, loan.credit)
-        restricted = rng.random() < 0.2
-        away = rng.choice(len(tree), size=int(rng.integers(len(tree) - slots)) if restricted else 0, replace=False)
-        plain.ineligible = set(away.tolist())
-        shown, picks, chances = slow.rank()
-        ranking = fast.rank(tree.documents.at(np.delete(np.arange(len(tree)), away)) if restricted else None)
-        assert ranking.arrays.shown[0].tolist() == shown
-        relevant = rng.random(len(tree)) < mean
-        click = next((slot for slot in range(slots) if relevant[shown[slot]]), slots)
-        slow.learn(shown, picks, chances, click)
-        fast.learn(ranking, None if click == slots else click)
+        visit_both(slow, fast, mean, rng)
     assert paths.reconsidered > 5
     assert float(fast.state.score[0]) == paths.score[0]
 

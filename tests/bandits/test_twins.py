@@ -23,6 +23,7 @@ from zoomrank.bandits import (
     TreeThompson,
     Zooming,
 )
+from zoomrank.numbers import Array
 
 Maker = Callable[[DocumentTree], Bandit]
 Twin = Callable[[reference.Tree], reference.Learner]
@@ -201,6 +202,22 @@ LIKENESS = {  # trees in which documents are near enough to each other to change
 }
 
 
+def visit_both(slow: reference.Ranked, fast: Ranked, mean: Array, rng: np.random.Generator) -> None:
+    """One visitor, who may see some documents only, meets both: they choose the same, and learn the same."""
+    tree, plain, slots = fast.tree, slow.tree, fast.slots
+    restricted = rng.random() < 0.2
+    away = rng.choice(len(tree), size=int(rng.integers(len(tree) - slots)) if restricted else 0, replace=False)
+    plain.ineligible = set(away.tolist())
+    shown, picks, chances = slow.rank()
+    ranking = fast.rank(tree.documents.at(np.delete(np.arange(len(tree)), away)) if restricted else None)
+    assert ranking.arrays.shown[0].tolist() == shown
+    assert ranking.arrays.pick[0].tolist() == picks
+    relevant = rng.random(len(tree)) < mean
+    click = next((slot for slot in range(slots) if relevant[shown[slot]]), slots)
+    slow.learn(shown, picks, chances, click)
+    fast.learn(ranking, None if click == slots else click)
+
+
 @pytest.mark.parametrize("shape", LIKENESS)
 def test_same_exchanges_as_the_literal_twin(shape: str) -> None:
     """For thousands of visits to a world with one good corner; some visitors may see some documents only."""
@@ -211,17 +228,7 @@ def test_same_exchanges_as_the_literal_twin(shape: str) -> None:
     rng = np.random.default_rng(11)
     mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)
     for _ in range(2000):
-        restricted = rng.random() < 0.2
-        away = rng.choice(len(tree), size=int(rng.integers(len(tree) - slots)) if restricted else 0, replace=False)
-        plain.ineligible = set(away.tolist())
-        shown, picks, chances = slow.rank()
-        ranking = fast.rank(tree.documents.at(np.delete(np.arange(len(tree)), away)) if restricted else None)
-        assert ranking.arrays.shown[0].tolist() == shown
-        assert ranking.arrays.pick[0].tolist() == picks
-        relevant = rng.random(len(tree)) < mean
-        click = next((slot for slot in range(slots) if relevant[shown[slot]]), slots)
-        slow.learn(shown, picks, chances, click)
-        fast.learn(ranking, None if click == slots else click)
+        visit_both(slow, fast, mean, rng)
     assert paths.exchanges > 20
     assert paths.passed_down > 10
 

@@ -152,6 +152,8 @@ def test_refusals_say_why() -> None:
     with pytest.raises(ParameterError, match="at hand"):
         QueryRank(TREE, live=0)
     one, other = make(), make()
+    with pytest.raises(ParameterError, match="its own tree's grown"):
+        one.grow(DocumentTree.exponential(depth=3))
     with pytest.raises(FeedbackError, match="another ranker"):
         other.learn(one.rank("cats 1"), click=0)
     ranking = one.rank("cats 1")

@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from zoomrank.bandits import LoanZooming
+from zoomrank.bandits.state.visited import growth
 from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.numbers import whole_number
 from zoomrank.queries.lending import Lending, next_meeting
 from zoomrank.queries.query_tree import Query, QueryTree
 from zoomrank.queries.reports import report_of
 from zoomrank.rankers import Ranked, Ranking, SlotExplanation
+from zoomrank.rankers.ranked import check_grown
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
@@ -281,20 +283,18 @@ class QueryRank:
         >>> "new" in ranker.tree.documents
         True
         """
-        from zoomrank.bandits.state.visited import growth
-
-        learners = [(number, self._learner(number, keep=False)) for number in (*self._packed, *self._at_hand)]
+        check_grown(tree, self.tree)
         self.lending.move(tree, growth(tree).node)
-        bandit = LoanZooming(tree, **self.bandit.settings)
-        for number, learner in learners:
+        grown = {}
+        for number, packed in self.learners().items():  # one at a time, and all of them share one bandit again
+            learner = _unpacked(packed, self.bandit)
             learner.ranker.grow(tree)
-            learner.ranker.bandit = bandit
-            if number in self._packed:
-                self._packed[number] = _packed(learner)
-        self.bandit = bandit
+            grown[number] = _packed(learner)
+        self.bandit = LoanZooming(tree, **self.bandit.settings)
+        self.restore(self.name, grown)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a file that `load_queries` reads.
+        """Write everything to a file that `QueryRank.load` reads.
 
         Parameters
         ----------
@@ -391,19 +391,17 @@ class QueryRank:
             raise FeedbackError("This ranking was made by another ranker.")
         return int(number)
 
-    def _learner(self, number: int, keep: bool = True) -> _Learner:
-        """The learner of a query, at hand."""
+    def _learner(self, number: int) -> _Learner:
+        """The learner of a query, at hand; whoever was idle longest makes room."""
         learner = self._at_hand.get(number)
-        if learner is not None:
-            self._at_hand.move_to_end(number)
-            return learner
-        packed = self._packed.get(number) if not keep else self._packed.pop(number, None)
-        learner = self._new(number) if packed is None else _unpacked(packed, self.bandit)
-        if keep:
+        if learner is None:
+            packed = self._packed.pop(number, None)
+            learner = self._new(number) if packed is None else _unpacked(packed, self.bandit)
             self._at_hand[number] = learner
             if len(self._at_hand) > self.live:
                 idle, least = self._at_hand.popitem(last=False)
                 self._packed[idle] = _packed(least)
+        self._at_hand.move_to_end(number)
         return learner
 
     def _new(self, number: int) -> _Learner:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,26 +73,31 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Quer
     """Read a ranker of queries back; it goes on exactly as the saved one would have."""
     content = Path(path).read_bytes()
     header, start = _read(content, path)
-    settings = dict(header["parameters"])
     ranker = QueryRank(
         tree_of(header["tree"], tree),
         _queries(header, content, start),
         header["slots"],
-        parameters=settings,
+        parameters=header["parameters"],
         lend=header["lend"],
         live=header["live"],
         seed=header["seed"],
     )
     start += 4 * header["leaders"][0] * header["leaders"][1]
-    learners: dict[int, bytes] = {}
-    for found, sizes in ((learners, header["learners"]), (reports := dict[int, bytes](), header["reports"])):
-        for number, size in sizes:
-            found[number] = content[start : start + size]
-            start += size
+    learners, start = _pieces(content, start, header["learners"])
+    reports, _ = _pieces(content, start, header["reports"])
     ranker.lending.reports = {number: report_from(report) for number, report in reports.items()}
     ranker.lending.known = {group: dict(known) for group, known in header["known"]}
     ranker.restore(header["name"], learners)
     return ranker
+
+
+def _pieces(content: bytes, start: int, sizes: Iterable[tuple[int, int]]) -> tuple[dict[int, bytes], int]:
+    """What belongs to each query, one after the other; and where the last of it ends."""
+    found = {}
+    for number, size in sizes:
+        found[number] = content[start : start + size]
+        start += size
+    return found, start
 
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], int]:

@@ -285,8 +285,7 @@ class Ranked(SlotBandits):
         >>> "new" in ranker.tree.documents
         True
         """
-        if tree.grown_from is None or tree.grown_from.fingerprint != self.tree.fingerprint:
-            raise ParameterError("A ranker can only move to a tree that was made by its own tree's grown().")
+        check_grown(tree, self.tree)
         if not self.bandit.growable:
             raise ParameterError(f"{cannot(self.bandit, 'take new documents in', 'growable')} Make a new ranker.")
         self.bandit, self.state = self.bandit.transplanted(self.state, tree)
@@ -333,3 +332,9 @@ class Ranked(SlotBandits):
     def _check_made(self, ranker: str, first: int, count: int) -> None:
         if ranker != self.name or first + count > self.made:
             raise FeedbackError("This ranking was made by another ranker.")
+
+
+def check_grown(tree: DocumentTree, before: DocumentTree) -> None:
+    """Refuse a tree that has not grown from the one before."""
+    if tree.grown_from is None or tree.grown_from.fingerprint != before.fingerprint:
+        raise ParameterError("A ranker can only move to a tree that was made by its own tree's grown().")
