@@ -21,6 +21,8 @@ COLLECTION_ACTIVITY = "/v1/collections/{name}/activity"
 ACTIVITY = "/v1/activity"
 FEEDBACK = "/v1/feedback"
 FEEDBACK_BATCH = "/v1/feedback/batch"
+SEEN = "/v1/seen"
+VOID = "/v1/collections/{name}/void"
 HEALTH = "/v1/health"
 READY = "/v1/ready"
 
@@ -56,6 +58,28 @@ class FeedbackResponse(TypedDict):
     """`learned`, or `repeated` if the same feedback had come before."""
 
     impression: str
+    status: str
+
+
+class SeenResponse(TypedDict):
+    """`noted`, or `repeated` if it was known."""
+
+    impression: str
+    status: str
+
+
+class Voided(TypedDict):
+    """How many impressions are void, or would be, and of how many queries."""
+
+    impressions: int
+    queries: int
+    dry_run: bool
+
+
+class RemovedQuery(TypedDict):
+    """A query that is no more."""
+
+    query: str
     status: str
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Clock, Place, audit, client_of, key_of, run, served, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, run, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryLearner
@@ -67,9 +67,14 @@ def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> None:
                 assert len(refused) >= 40, "the disk never was full"
                 refused.clear()
                 assert (await client.get("/v1/collections/shop")).status_code == 200  # reading goes on
-                assert (await client.get("/v1/ready")).status_code == 200
+                for _ in range(2):
+                    assert as_json(await client.get("/v1/ready")) == {"status": "storage"}
+                    with pytest.raises(StorageError):
+                        await engine.sweep()
                 await audit(engine)
                 _make_room(engine.store)
+                await engine.sweep()
+                assert (await client.get("/v1/ready")).status_code == 200
                 await asyncio.gather(*(visit(number) for number in range(40)))
                 assert not refused
             found = await audit(engine)
@@ -319,7 +324,7 @@ def test_a_store_of_an_earlier_layout_is_refused_in_words(place: Place) -> None:
     store.writer.execute("ALTER TABLE events RENAME COLUMN outcome TO answer")
     store.writer.execute("UPDATE about SET value = '2' WHERE name = 'layout'")
     store.close()
-    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 4"):
+    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 5"):
         place.open()
 
 

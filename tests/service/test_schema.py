@@ -17,6 +17,9 @@ PATHS = [
     ("POST", "/v1/collections/{name}/rank"),
     ("POST", "/v1/feedback"),
     ("POST", "/v1/feedback/batch"),
+    ("POST", "/v1/seen"),
+    ("POST", "/v1/collections/{name}/void"),
+    ("DELETE", "/v1/collections/{name}/query"),
     ("POST", "/v1/collections"),
     ("PUT", "/v1/collections/{name}"),
     ("GET", "/v1/collections/{name}/documents"),
@@ -33,6 +36,7 @@ WITHOUT_PARAMETERS = [
     ("GET", "/v1/ready"),
     ("GET", "/metrics"),
 ]
+MORE_JSON = ("/v1/seen", "/v1/collections/shop/void")
 TRIALS = [(*one, GenerationMode.POSITIVE) for one in PATHS + WITHOUT_PARAMETERS]
 TRIALS += [(*one, GenerationMode.NEGATIVE) for one in PATHS]
 
@@ -96,7 +100,7 @@ def test_other_methods_are_not_allowed(document: Any, address: str) -> None:
 
 def test_what_is_no_json_is_refused(address: str) -> None:
     """No other page can make a browser send JSON here."""
-    for path in ("/v1/collections", "/v1/collections/shop/rank", "/v1/feedback", "/v1/feedback/batch"):
+    for path in ("/v1/collections", "/v1/collections/shop/rank", "/v1/feedback", "/v1/feedback/batch", *MORE_JSON):
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
             refused = requests.post(address + path, data=b"{}", headers={"Content-Type": kind}, timeout=60)
             assert refused.status_code == 415, (path, kind, refused.text)

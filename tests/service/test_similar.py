@@ -19,7 +19,7 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import LONGEST_QUERY, Settings
-from zoomrank.service.storage.events import Event, pack, parted, unpack
+from zoomrank.service.storage.events import Event, Marks, pack, parted, unpack
 from zoomrank.service.storage.outcomes import ABANDONED
 from zoomrank.service.storage.store import Store
 from zoomrank.spaces import DocumentTree
@@ -232,8 +232,8 @@ def test_a_loan_stands_behind_a_ranking(sqlite: Place) -> None:
             ranking = learner.chooser().rank_arrays(1, None, 3)
             for change in ({}, {"pick": ranking.pick[:, ::-1]}, {"chance": ranking.chance / 2}):
                 changed = ranking._replace(**change)
-                assert parted(pack(changed)) == (pack(changed), None)
-                assert parted(pack(changed, b"a loan")) == (pack(changed), b"a loan")
+                assert parted(pack(changed)) == (pack(changed), Marks(), None)
+                assert parted(pack(changed, b"a loan")) == (pack(changed), Marks(), b"a loan")
                 for array, other in zip(unpack(pack(changed, b"a loan")), changed, strict=True):
                     assert array.tolist() == other.tolist()
 
@@ -265,8 +265,8 @@ def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(plac
             again.replay(log)
             assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
             assert again.snapshot() == before
-            assert all(parted(shown)[1] is None for _, shown in learner.waiting.values())
-            assert sum(event.shown is not None and parted(event.shown)[1] is not None for event in log) > 2
+            assert all(parted(shown).loan is None for _, shown in learner.waiting.values())
+            assert sum(event.shown is not None and parted(event.shown).loan is not None for event in log) > 2
             for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
                 half = QueryLearner(learner.number, shop.bandit, shop.settings)
                 half.replay(log[:place_])

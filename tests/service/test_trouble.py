@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.services import Clock, Place, audit, key_of, run, served, small_collection, started
 from zoomrank.documents import Collection
-from zoomrank.service import engine as engine_module
+from zoomrank.service import sweeping
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError
@@ -42,13 +42,13 @@ def _refuse(_: Batch) -> None:
 def test_one_damaged_learner_does_not_end_all_sweeping(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(engine_module, "SWEEP_EVERY", 0.02)
+    monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.02)
 
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock) as engine:
             await engine.rank(await served(engine, feedback_within=60), "bad")
-            engine.learners._write(await engine.known(engine.collections.find("shop"), "bad"))
+            engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
             engine.journal.unwritten.snapshots[-1] = engine.journal.unwritten.snapshots[-1]._replace(content=b"\0")
             await engine.journal.written()
             (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
@@ -69,7 +69,7 @@ def test_one_damaged_learner_does_not_end_all_sweeping(
 def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(engine_module, "SWEEP_EVERY", 0.01)
+    monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.01)
     swept = 0
 
     def fails() -> None:

@@ -31,11 +31,10 @@ _TIMEOUT = 30
 
 def main() -> None:
     """Fork servers."""
-    from zoomrank.service import engine as engine_module
-    from zoomrank.service import learner_cache
+    from zoomrank.service import learner_cache, sweeping
     from zoomrank.service.server import make_server
 
-    learner_cache.SNAPSHOT_EVERY, engine_module.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
+    learner_cache.SNAPSHOT_EVERY, sweeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
     _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children = []

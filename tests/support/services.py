@@ -168,7 +168,7 @@ def _audit_event(found: Audit, event: Event) -> None:
     key = (event.learner, event.number)
     if event.outcome == WAITING:
         assert event.shown is not None
-        found.loans += parted(event.shown)[1] is not None
+        found.loans += parted(event.shown).loan is not None
         assert key not in found.outcomes, "shown twice"
     else:
         assert found.outcomes[key] == WAITING, "closed twice"

@@ -4,55 +4,81 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time as clock
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from zoomrank.errors import ZoomrankError
+from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.impression_names import Signer
-from zoomrank.service.learner_cache import Key, LearnerCache
+from zoomrank.service.learner_cache import Wanted
+from zoomrank.service.ledger import Ledger
 from zoomrank.service.neighbours import About
+from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import ContradictionError, ExpiredError, NotFoundError, StorageError, UnusableError
+from zoomrank.service.refusals import (
+    ContradictionError,
+    ExpiredError,
+    NotFoundError,
+    StorageError,
+    UnusableError,
+    VoidedError,
+)
+from zoomrank.service.repeats import Repeats, digest_of
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.events import Event, unpack
-from zoomrank.service.storage.journal import Journal
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, WAITING, Outcome
+from zoomrank.service.storage.events import Event, Marks, unpack
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome
 from zoomrank.service.storage.store import Store
-from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.service.sweeping import Sweeper
+from zoomrank.service.undoing import Span, Undoing
+from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
-SWEEP_EVERY = 1.0  # seconds
-_CLOSE_AT_ONCE = 256  # impressions
 
-_log = logging.getLogger(__name__)
+class Asker(NamedTuple):
+    """Who asks, and under which key of her own, so that she may ask again for what she has not heard."""
+
+    digest: bytes | None = None  # of the key with which she was let in
+    once: str | None = None
 
 
 class Engine:
     """Collections, learners and their log."""
 
-    def __init__(self, store: Store, folder: Path, budget: int = 2**30, now: Callable[[], float] = clock.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        folder: Path,
+        budget: int = 2**30,
+        now: Callable[[], float] = clock.time,
+        steady: Callable[[], float] | None = None,
+    ) -> None:
         self.store = store
         self.now = now
+        self._steady = steady or now  # a clock that nobody can set
         self.collections = CollectionRegistry(store, folder / "collections", now)
-        self.outcomes = store.outcomes()  # how often what became of the impressions of each collection
         self.ready = False
         self._budget = budget  # bytes of learners in memory
-        self._renewals = store.renewals
         self._signer = Signer(store.about("secret"))
 
     async def start(self) -> None:
         """Read what there is. Learners come back when they are asked for."""
         QueryLearner.rehearse(Settings().bandit(DocumentTree.exponential(depth=3)), Settings())
         self.collections.start()
-        self.journal = Journal(self.store, self._refused)
-        self.learners = LearnerCache(self.store, self.journal, self.collections.by_id, self._budget, self.now)
-        self._sweeper = asyncio.create_task(self._sweep_on())
+        self.patience = Patience(self.now, self._steady)
+        newcomers = Newcomers(self._steady)
+        collections = self.collections.by_id
+        self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers)
+        self.journal, self.learners = self.ledger.journal, self.ledger.learners
+        self.repeats = Repeats(self.store, self._steady)
+        self.undoing = Undoing(self.store, self.ledger, self.now)
+        self.sweeper = Sweeper(self.store, self.ledger, collections, self.patience, self.now, self._steady)
+        self._sweeper = asyncio.create_task(self.sweeper.run())
         self.ready = True
 
     async def stop(self) -> None:
@@ -80,6 +106,7 @@ class Engine:
         eligible: Sequence[DocumentId] | None = None,
         excluded: Sequence[DocumentId] | None = None,
         about: About | None = None,
+        asker: Asker = Asker(),  # noqa: B008  (a tuple)
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
@@ -88,17 +115,37 @@ class Engine:
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
             raise UnusableError(f"{wanted} slots are more than this collection has ({served.settings.slots}).")
-        allowed = served.eligible(eligible, excluded, wanted)
-        learner = await self.learners.find(served, query, create=True, about=served.about(about))
+        shown: Array | None = None
+        request = None
+        if asker.once is not None:
+            body = repr((query, slots, eligible, excluded, about)).encode()
+            request = digest_of(served.id, asker.once, body)
+
+        async def show() -> Event:
+            nonlocal shown
+            allowed = served.eligible(eligible, excluded, wanted)
+            new = Wanted(served.about(about), asker.digest or b"")
+            event, shown = await self._show(served, query, wanted, allowed, new, Marks(request, asker.digest))
+            return event
+
+        found = await (show() if request is None else self.repeats.once(request, show))
+        name = self._signer.name(found.learner, found.number, found.time)
+        return name, served.describe(await self._shown(found.learner, found.number) if shown is None else shown)
+
+    async def _show(
+        self, served: ServedCollection, query: str, slots: int, allowed: Eligible | None, new: Wanted, marks: Marks
+    ) -> tuple[Event, Array]:
+        """Make an impression; returns its event, which is durable, and the documents."""
+        learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
         time = round(self.now(), 3)
         try:
-            event, ranking = learner.show(time, wanted, allowed, self.next_loan(served, learner))
+            event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
-        self._append(served, learner, event)
+        self.ledger.append(served, learner, event)
         await self.journal.written()
-        return self._signer.name(learner.number, event.number, time), served.describe(ranking.shown[0])
+        return event, ranking.shown[0]
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
         """What a learner is lent before it ranks next, if it is to meet its neighbours; asking changes nothing."""
@@ -108,39 +155,71 @@ class Engine:
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
         """Learn what became of an impression; says whether that was "learned" or "repeated"."""
+        served, learner, number = await self._impression(name)
+        before = learner.outcome_of(number)
+        if before != WAITING:
+            return await self._repeated(served, learner, number, before, clicked)
+        ranking = learner.shown_at(number)
+        outcome = _outcome(served, ranking.shown[0].tolist(), clicked)
+        self.ledger.append(served, learner, learner.close(number, outcome, self.now(), ranking))
+        await self.journal.written()
+        return "learned"
+
+    async def seen(self, name: str) -> str:
+        """Take in that an impression was on somebody's screen; says whether that was "noted" or "repeated"."""
+        served, learner, number = await self._impression(name)
+        outcome = learner.outcome_of(number)
+        _check_open(outcome)
+        if outcome != WAITING or number in learner.seen:  # whoever gave feedback has seen it
+            await self.journal.written()
+            return "repeated"
+        self.ledger.append(served, learner, learner.confirm(number, self.now()))
+        await self.journal.written()
+        return "noted"
+
+    async def _impression(self, name: str) -> tuple[ServedCollection, QueryLearner, int]:
+        """Whose impression this is, if something may still be said of it; its learner is in memory."""
         impression = self._signer.read(name)
         key = await self.learners.key_of(impression.learner)
         served = self.collections.by_id.get(key[0]) if key is not None else None
         learner = await self.learners.find(served, key[1]) if served is not None and key is not None else None
         if served is None or learner is None or impression.number >= learner.ranker.made:
             raise NotFoundError("This impression is not known here: it was never written down.")
-        now = self.now()
-        if now > impression.time + served.settings.feedback_within:
-            raise ExpiredError(
-                f"This impression has expired: feedback is taken for {served.settings.feedback_within:g} seconds."
-            )
-        before = learner.outcome_of(impression.number)
-        if before != WAITING:
-            return await self._repeated(served, learner, impression.number, before, clicked)
-        ranking = learner.shown_at(impression.number)
-        outcome = _outcome(served, ranking.shown[0].tolist(), clicked)
-        self._append(served, learner, learner.close(impression.number, outcome, now, ranking))
-        await self.journal.written()
-        return "learned"
+        within = served.settings.feedback_within
+        if impression.time < self.patience.began(within) and not self.store.away:
+            raise ExpiredError(f"This impression has expired: feedback is taken for {within:g} seconds.")
+        return served, learner, impression.number
 
     async def _repeated(
         self, served: ServedCollection, learner: QueryLearner, number: int, before: Outcome, clicked: DocumentId | None
     ) -> str:
         """Feedback on what has had some: the same may come again, another may not."""
-        if before in (TIMED_OUT, UNSEEN):
-            raise ExpiredError("This impression has expired.")
+        _check_open(before)
         await self.journal.written()  # the first may still be on its way to the disk, and may not get there
-        shown = await asyncio.to_thread(self.store.shown, learner.number, number)
-        if shown is None:
-            raise NotFoundError("This impression is not known here: it was never written down.")
-        if _outcome(served, unpack(shown).shown[0].tolist(), clicked) != before:
+        if _outcome(served, (await self._shown(learner.number, number)).tolist(), clicked) != before:
             raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
         return "repeated"
+
+    async def _shown(self, learner: int, number: int) -> Array:
+        """The documents of an impression that is in the log."""
+        shown = await asyncio.to_thread(self.store.shown, learner, number)
+        if shown is None:
+            raise NotFoundError("This impression is not known here: it was never written down.")
+        documents: Array = unpack(shown).shown[0]
+        return documents
+
+    async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
+        """Take impressions back, as if they had never been; says how many, and of how many queries."""
+        found = await self.undoing.find(served, span)
+        if not dry_run:
+            for learner, numbers in found.items():
+                await self.undoing.void(served, learner, numbers)
+        return sum(map(len, found.values())), len(found)
+
+    async def remove_query(self, served: ServedCollection, query: str) -> None:
+        """Remove a query with all that it has learned."""
+        if not await self.undoing.remove(served, query):
+            raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
 
     async def known(self, served: ServedCollection, query: str) -> QueryLearner:
         """The learner of a query that somebody has asked."""
@@ -149,72 +228,22 @@ class Engine:
             raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
         return learner
 
-    def _append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
-        """Have an event written down that its learner has noted."""
-        self.journal.append(served.id, event)
-        self.outcomes[served.id][event.outcome] += 1
-        self._report(served, learner)
-        self.learners.noted(learner)
-
-    def _report(self, served: ServedCollection, learner: QueryLearner) -> None:
-        """Let a learner tell its neighbours what it has seen, if that is much more than when it told them last."""
-        neighbours, answers = served.neighbours, learner.answers
-        if neighbours is not None and neighbours.is_due(learner.number, answers):
-            self.journal.add_report(neighbours.report(learner.number, learner.ranker.state, answers))
-
-    def _refused(self, batch: Batch) -> None:
-        """Forget what could not be written down."""
-        for collection, counts in batch.outcomes.items():
-            self.outcomes[collection].subtract(counts)
-        self.learners.refused(batch)
-
-    # In the background.
-
-    async def _sweep_on(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_EVERY)
-            try:
-                with contextlib.suppress(StorageError):  # refused: it will be tried again
-                    await self.sweep()
-                await asyncio.to_thread(self.store.tidy)
-            except Exception:  # noqa: BLE001  (whatever it is, others wait for the next sweep)
-                _log.exception("A sweep was broken off.")
+    @property
+    def outcomes(self) -> dict[int, Counter[Outcome]]:
+        """How often what became of the impressions of each collection."""
+        return self.ledger.outcomes
 
     async def sweep(self) -> None:
-        """Close impressions whose time is over, and make room."""
-        self._count_again()
-        await self.learners.fetch_overdue()
-        closed = 0
-        for key, _ in self.learners:
-            while count := self._close_overdue(key):
-                closed += count
-                if closed >= _CLOSE_AT_ONCE:  # others have their turn in between
-                    await self.journal.written()
-                    closed = 0
-        self.learners.list_all()
-        await self.journal.flush()
-        await self.learners.make_room()
+        """Do at once what is done every second."""
+        await self.sweeper.sweep()
 
-    def _close_overdue(self, key: Key) -> int:
-        """Close some impressions of a learner that had no feedback in time; says how many."""
-        learner = self.learners.get(key)
-        if learner is None:
-            return 0
-        now, served = self.now(), self.collections.by_id[key[0]]
-        outcome = TIMED_OUT if served.settings.no_feedback == "abandoned" else UNSEEN
-        overdue = learner.overdue(now - served.settings.feedback_within, now)[:_CLOSE_AT_ONCE]
-        for number in overdue:
-            self._append(served, learner, learner.close(number, outcome, now))
-        return len(overdue)
 
-    def _count_again(self) -> None:
-        """After the store lost its connection nobody knows what came true of what it wrote last: look it up."""
-        if self._renewals != self.store.renewals and self.journal.is_idle:
-            self._renewals = self.store.renewals
-            self.outcomes = self.store.outcomes()
-            for collection, counts in self.journal.unwritten.outcomes.items():
-                self.outcomes[collection].update(counts)
-            self.learners.count_again()
+def _check_open(outcome: Outcome) -> None:
+    """Refuse whatever is said of an impression that has ended by itself or was taken back."""
+    if outcome == VOIDED:
+        raise VoidedError("This impression was made void: it counts no more.")
+    if outcome in (TIMED_OUT, UNSEEN):
+        raise ExpiredError("This impression has expired.")
 
 
 def _outcome(served: ServedCollection, shown: list[int], clicked: DocumentId | None) -> Outcome:

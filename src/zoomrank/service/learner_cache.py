@@ -13,10 +13,13 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
+from typing import Any, NamedTuple
 
+from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
@@ -34,6 +37,13 @@ _log = logging.getLogger(__name__)
 Key = tuple[int, str]  # a collection and a query
 
 
+class Wanted(NamedTuple):
+    """A learner that is made if there is none."""
+
+    about: str | None = None  # what it says of itself
+    asker: bytes = b""
+
+
 class LearnerCache:
     """A cache in front of the store."""
 
@@ -44,6 +54,8 @@ class LearnerCache:
         collections: Mapping[int, ServedCollection],
         budget: int,
         now: Callable[[], float],
+        patience: Patience,
+        newcomers: Newcomers,
     ) -> None:
         self.budget = budget  # bytes of learners in memory
         self.size = 0  # of them
@@ -52,11 +64,13 @@ class LearnerCache:
         self._journal = journal
         self._collections = collections
         self._now = now
+        self._patience = patience
+        self._newcomers = newcomers
         self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
         self._keys: dict[int, Key] = {}  # of those that are here
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
-        self._wanted: dict[Key, str | None] = {}  # of those, which are made if need be, and what they are about
+        self._wanted: dict[Key, Wanted] = {}  # of those, which are made if need be
         self._away = store.unfinished()  # those not here of which an impression may wait, and since when
         self._last = store.last("learners")
 
@@ -74,10 +88,8 @@ class LearnerCache:
         """The collection and the query of a learner."""
         return self._keys.get(number) or await asyncio.to_thread(self._store.query_of, number)
 
-    async def find(
-        self, served: ServedCollection, query: str, create: bool = False, about: str | None = None
-    ) -> QueryLearner | None:
-        """The learner of a query; a new one, if that is wanted and there is none, which then says `about` of itself.
+    async def find(self, served: ServedCollection, query: str, wanted: Wanted | None = None) -> QueryLearner | None:
+        """The learner of a query; a new one, if that is wanted and there is none.
 
         It is here when this returns, and stays until the caller waits for something.
         """
@@ -87,26 +99,51 @@ class LearnerCache:
             if learner is not None:
                 self._here.move_to_end(key)
                 return learner
-            if create:
-                self._wanted[key] = self._wanted.get(key) or about
+            if wanted is not None and (key not in self._wanted or self._wanted[key].about is None):
+                self._wanted[key] = wanted
             if key not in self._coming:
-                self._coming[key] = asyncio.create_task(self._bring(served, query))
+                self._begin(key, self._bring(served, query))
             if not await asyncio.shield(self._coming[key]):
                 return None
+
+    def _begin(self, key: Key, work: Coroutine[Any, Any, bool]) -> asyncio.Task[bool]:
+        """Begin something after which a learner is here, or is not (it says which); nobody touches it meanwhile."""
+
+        async def and_end() -> bool:
+            try:
+                return await work
+            finally:
+                self._wanted.pop(key, None)
+                del self._coming[key]  # in the same turn of the loop in which it is here
+
+        self._coming[key] = asyncio.create_task(and_end())
+        return self._coming[key]
+
+    async def alone(self, key: Key, work: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        """Do something to a learner that has left memory, and whose log is durable; whoever needs it waits meanwhile.
+
+        It says whether the learner is in memory at the end (`keep`).
+        """
+        while key in self._coming:
+            await asyncio.wait({self._coming[key]})
+
+        async def when_durable() -> bool:
+            await self._journal.written()
+            return await work()
+
+        if key in self._here:
+            self._drop(self._here[key], waits_since=0.0)
+        await asyncio.shield(self._begin(key, when_durable()))
 
     async def _bring(self, served: ServedCollection, query: str) -> bool:
         """Bring a learner, or make one that is wanted; says whether there is one."""
         key = (served.id, query)
-        try:
-            learner = await asyncio.to_thread(self._restored, served, query)
-            if learner is None and key in self._wanted:
-                learner = self._made(served, query, self._wanted[key])
-            if learner is not None:
-                self._keep(key, learner)
-            return learner is not None
-        finally:
-            self._wanted.pop(key, None)
-            del self._coming[key]  # in the same turn of the loop in which it is here
+        learner = await asyncio.to_thread(self._restored, served, query)
+        if learner is None and key in self._wanted:
+            learner = self._made(served, query, self._wanted[key])
+        if learner is not None:
+            self.keep(key, learner)
+        return learner is not None
 
     def _restored(self, served: ServedCollection, query: str) -> QueryLearner | None:
         found = self._store.find(served.id, query)
@@ -116,15 +153,17 @@ class LearnerCache:
         learner.replay(event for _, event in self._store.events(found.learner, found.event, found.first))
         return learner
 
-    def _made(self, served: ServedCollection, query: str, about: str | None) -> QueryLearner:
+    def _made(self, served: ServedCollection, query: str, wanted: Wanted) -> QueryLearner:
+        self._newcomers.admit(served, self.queries.get(served.id, 0), wanted.asker)
         self._last += 1
         if served.neighbours is not None:
-            served.neighbours.join(self._last, query, about)
-        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), about))
+            served.neighbours.join(self._last, query, wanted.about)
+        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), wanted.about))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
         return QueryLearner(self._last, served.bandit, served.settings)
 
-    def _keep(self, key: Key, learner: QueryLearner) -> None:
+    def keep(self, key: Key, learner: QueryLearner) -> None:
+        """Have a learner here."""
         self._here[key] = learner
         self._keys[learner.number] = key
         self._away.pop(key, None)
@@ -147,15 +186,15 @@ class LearnerCache:
         if learner.noted % _MEASURE_EVERY == 0:
             self._measure(learner)
         if learner.noted - learner.written >= SNAPSHOT_EVERY:
-            self._write(learner)
+            self.write(learner)
 
-    def _write(self, learner: QueryLearner) -> None:
+    def write(self, learner: QueryLearner) -> None:
         """Have a learner written down, if the last snapshot lacks something."""
         if learner.written >= learner.noted:
             return
         first = next(iter(learner.waiting), learner.ranker.made)
         counts = json.dumps(asdict(learner.counts))
-        self._journal.add_snapshot(learner.number, first, counts, learner.snapshot())
+        self._journal.add_snapshot(learner.number, first, len(learner.waiting), counts, learner.snapshot())
         self._list(learner)
         learner.written = learner.noted
 
@@ -197,9 +236,11 @@ class LearnerCache:
 
     async def fetch_overdue(self) -> None:
         """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""
-        now = self._now()
+        began = self._patience.began
         overdue = (
-            key for key, since in self._away.items() if since < now - self._collections[key[0]].settings.feedback_within
+            key
+            for key, since in self._away.items()
+            if since < began(self._collections[key[0]].settings.feedback_within)
         )
         for key in list(islice(overdue, _FETCH_AT_ONCE)):
             try:
@@ -212,6 +253,14 @@ class LearnerCache:
                 _log.exception("The learner of %r in collection %d cannot be brought back.", key[1], key[0])
             self._away.pop(key, None)
 
+    def removed(self, key: Key, number: int) -> None:
+        """A learner that is not here is not in the store any more either."""
+        served = self._collections[key[0]]
+        self._away.pop(key, None)
+        self.queries[served.id] -= 1
+        if served.neighbours is not None:
+            served.neighbours.forget({number})
+
     async def make_room(self) -> None:
         """Write the learners down that were idle longest, and let go of those that stay idle meanwhile."""
         candidates = list(self._here.values())[:-1]  # each once: those that are busy stay
@@ -220,7 +269,7 @@ class LearnerCache:
                 break
             oldest = [one for one in candidates[start : start + _EVICT_AT_ONCE] if one.number in self._keys]
             for learner in oldest:
-                self._write(learner)
+                self.write(learner)
             known = [learner.noted for learner in oldest]
             await self._journal.written()
             for learner, noted in zip(oldest, known, strict=True):
@@ -232,6 +281,6 @@ class LearnerCache:
     async def write_all(self) -> None:
         """Write every learner down."""
         for _, learner in self:
-            self._write(learner)
+            self.write(learner)
             if len(self._journal.unwritten.snapshots) >= _EVICT_AT_ONCE:
                 await self._journal.written()

@@ -3,7 +3,8 @@
 It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So
 the log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show` and
 `close` make new ones and note them. What similar queries lend is part of the event of the ranking that it was lent for:
-whatever they learn later, the log makes the same of it.
+whatever they learn later, the log makes the same of it. Impressions that are void are left out when the log is noted,
+as if they had never been shown; a learner that has noted some of it already is made anew.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, pack, parted, unpack
-from zoomrank.service.storage.outcomes import UNSEEN, WAITING, Outcome, is_satisfied
+from zoomrank.service.storage.events import Event, Marks, pack, parted, unpack
+from zoomrank.service.storage.outcomes import SEEN, UNSEEN, VOIDED, WAITING, Outcome, is_satisfied
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64
@@ -43,6 +44,7 @@ class QueryCounts:
     satisfied: int = 0
     abandoned: int = 0
     unseen: int = 0
+    voided: int = 0  # which are in none of the others
     last: float = 0.0  # when something was last shown
     clicks: list[int] = field(default_factory=list)  # by slot
     examined: list[int] = field(default_factory=list)
@@ -64,6 +66,7 @@ class QueryLearner:
         self.ranker.name = str(number)
         self.counts = QueryCounts(clicks=[0] * slots, examined=[0] * slots)
         self.waiting: dict[int, tuple[float, bytes]] = {}
+        self.seen: set[int] = set()  # of those that wait
         self.outcomes = bytearray()  # of the impressions from `first` on
         self.first = 0
         self.marks: deque[tuple[int, float]] = deque()  # when every 64th impression was shown
@@ -74,12 +77,17 @@ class QueryLearner:
         self.listed = -1  # impressions, as lists of queries have it
 
     def show(
-        self, time: float, slots: int, eligible: Eligible | None, granted: Granted | None = None
+        self,
+        time: float,
+        slots: int,
+        eligible: Eligible | None,
+        granted: Granted | None = None,
+        marks: Marks = Marks(),  # noqa: B008  (a tuple)
     ) -> tuple[Event, RankingArrays]:
         """Choose a ranking for the next visitor, with what is lent for it."""
         loan = None if granted is None else granted_bytes(granted)
         ranking = self.chooser(loan).rank_arrays(1, eligible, slots)
-        event = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, loan))
+        event = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, loan, marks))
         self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking
 
@@ -120,6 +128,12 @@ class QueryLearner:
         self.note(event, ranking)
         return event
 
+    def confirm(self, number: int, time: float) -> Event:
+        """Take in that an impression that waits was on somebody's screen."""
+        event = Event(self.number, number, time, SEEN, None)
+        self.note(event)
+        return event
+
     def overdue(self, before: float, now: float) -> list[int]:
         """The impressions that were shown before a time and still wait, oldest first."""
         late = []
@@ -135,21 +149,32 @@ class QueryLearner:
         if event.outcome == WAITING:
             assert event.shown is not None  # noqa: S101
             self._note_shown(event.number, event.time, event.shown)
+        elif event.outcome == SEEN:
+            self.seen.add(event.number)
         else:
             self._note_closed(event.number, event.outcome, ranking)
         self.noted += 1
 
     def _note_shown(self, number: int, time: float, shown: bytes) -> None:
-        ranking, loan = parted(shown)
+        ranking, _, loan = parted(shown)
         if loan is not None:  # before anything else
             granted = granted_from(loan)
             _borrow(self.ranker, granted)
             self.meets, self.lenders = next_meeting(self.answers), granted.lenders
         self.waiting[number] = (time, ranking)
-        self.ranker.made = number + 1
-        self.outcomes.append(WAITING)
         self.counts.impressions += 1
         self.counts.last = time
+        self._go_on(number, time, WAITING)
+
+    def _note_voided(self, number: int, time: float) -> None:
+        """Take in that an impression was shown which is void: nothing but its number was taken."""
+        self.counts.voided += 1
+        self._go_on(number, time, VOIDED)
+        self.noted += 1
+
+    def _go_on(self, number: int, time: float, outcome: Outcome) -> None:
+        self.ranker.made = number + 1
+        self.outcomes.append(outcome)
         if number % _MARK_EVERY == 0:
             self.marks.append((number, time))
             self._forget(time - self.settings.feedback_within)
@@ -160,6 +185,7 @@ class QueryLearner:
         else:
             self._learn(outcome, self.shown_at(number) if ranking is None else ranking)
         del self.waiting[number]
+        self.seen.discard(number)
         self.outcomes[number - self.first] = outcome
 
     def _learn(self, outcome: Outcome, ranking: RankingArrays) -> None:
@@ -205,6 +231,7 @@ class QueryLearner:
             "meets": self.meets,
             "lenders": self.lenders,
             "outcomes": base64.b64encode(self.outcomes).decode(),
+            "seen": sorted(self.seen),
             "waiting": [
                 [number, time, base64.b64encode(shown).decode()] for number, (time, shown) in self.waiting.items()
             ],
@@ -225,6 +252,7 @@ class QueryLearner:
             learner.counts = QueryCounts(**about["counts"])
             learner.first = about["first"]
             learner.marks = deque((mark, time) for mark, time in about["marks"])
+            learner.seen = set(about["seen"])
             learner.meets, learner.lenders = about["meets"], tuple(about["lenders"])
             learner.outcomes = bytearray(base64.b64decode(about["outcomes"]))
             learner.waiting = {key: (time, base64.b64decode(shown)) for key, time, shown in about["waiting"]}
@@ -242,9 +270,14 @@ class QueryLearner:
         return learner
 
     def replay(self, events: Iterable[Event]) -> None:
-        """Note events of the log, in their order."""
+        """Note events of the log, in their order, without the impressions that any of them says are void."""
+        events = list(events)
+        void = {event.number for event in events if event.outcome == VOIDED}
         for event in events:
-            self.note(event)
+            if event.number not in void:
+                self.note(event)
+            elif event.outcome == WAITING:
+                self._note_voided(event.number, event.time)
 
 
 def _borrow(ranker: Ranked, granted: Granted) -> None:

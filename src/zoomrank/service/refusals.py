@@ -40,6 +40,27 @@ class ExpiredError(ServiceError):
     code = "expired"
 
 
+class VoidedError(ServiceError):
+    """The impression was taken back."""
+
+    status = 410
+    code = "voided"
+
+
+class KeyReusedError(ServiceError):
+    """The key of another request."""
+
+    status = 422
+    code = "key_reused"
+
+
+class TooManyError(ServiceError):
+    """More new queries than are taken."""
+
+    status = 429
+    code = "too_many"
+
+
 class UnusableError(ServiceError):
     """What was sent is well formed and cannot be done."""
 

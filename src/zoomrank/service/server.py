@@ -7,6 +7,7 @@ import ipaddress
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -41,7 +42,7 @@ def make_server(
     listening = _listen(host, port)
     sys.setswitchinterval(0.0005)  # seconds that the thread that writes waits for its turn; the default is 0.005
     try:
-        engine = Engine(open_store(data, store), data, memory)
+        engine = Engine(open_store(data, store), data, memory, steady=time.monotonic)
     except BaseException:
         listening.close()
         raise

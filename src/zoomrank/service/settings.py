@@ -35,6 +35,9 @@ class Settings(BaseModel):
     no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
     similar: Literal["off", "words", "paths", "vectors"] = "off"  # by what queries are alike
     fold: bool = True  # whether spellings of a query are one query
+    most_queries: int = Field(default=250_000, ge=1)
+    new_queries: int = Field(default=10_000, ge=1)  # in an hour, of one key
+    asked_again_within: float = Field(default=90 * 86_400.0, gt=0)  # seconds, or the query is removed
 
     def bandit(self, tree: DocumentTree) -> Bandit:
         """The learner of each slot, of which all queries share one."""

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from zoomrank.errors import ParameterError
-from zoomrank.service.http.asgi import App, Receive, Send, send_json
+from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal
 from zoomrank.service.http.known_paths import KnownPath, known_path
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.refusals import BodyTooLargeError, ForbiddenError, MediaError, MissingKeyError, ServiceError
+from zoomrank.service.storage.events import ASKER_SIZE
 
 ROLES = ("rank", "read", "admin")
 SHORTEST_KEY = 16
@@ -68,10 +69,10 @@ class Keys:
         keys._roles |= self._roles
         return keys
 
-    def check(self, needed: str, given: bytes) -> None:
-        """Refuse a key that may not do what is needed."""
+    def check(self, needed: str, given: bytes) -> bytes:
+        """Refuse a key that may not do what is needed; returns what is written down of one that may."""
         kind, _, key = given.partition(b" ")
-        role = None
+        role, digest = None, b""
         if kind.lower() == b"bearer":
             digest = _digest(key.strip().decode("latin-1"))
             for known, its_role in self._roles.items():
@@ -81,10 +82,16 @@ class Keys:
             raise MissingKeyError("Send a key: Authorization: Bearer KEY.")
         if role not in (needed, "admin"):
             raise ForbiddenError(f"This key may {role}; this needs one that may {needed}.")
+        return digest[:ASKER_SIZE]
 
 
 def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
+
+
+def asker_of(key: str) -> bytes:
+    """What is written down of a key with each impression that it asked for."""
+    return _digest(key.strip())[:ASKER_SIZE]
 
 
 def needed_role(method: str, known: KnownPath) -> str | None:
@@ -140,7 +147,7 @@ class Access:
         if self._keys:
             role = needed_role(scope["method"], known)
             if role is not None:
-                self._keys.check(role, headers.get(b"authorization", b""))
+                scope[ASKER] = self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # a name that somebody let point to this machine
             raise ForbiddenError("Without keys this service serves localhost alone: see serve --keys.")
         if (

@@ -11,6 +11,8 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
+ASKER = "zoomrank.asker"  # where a request's scope says by which key it was let in
+
 
 async def send_json(send: Send, status: int, content: Any, headers: Mapping[str, str]) -> None:
     """Respond with JSON."""

@@ -14,7 +14,9 @@ def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str],
     """The status, the body and the headers that say what was wrong."""
     if isinstance(error, ValidationError):
         return malformed(error.errors(include_url=False, include_input=False))
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(error.status, {})
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "60"}, 503: {"Retry-After": "1"}}.get(
+        error.status, {}
+    )
     return error.status, {"error": error.code, "message": str(error)}, headers
 
 

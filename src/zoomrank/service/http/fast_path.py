@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from zoomrank.service.http.asgi import App, Receive, Send, send_json
+from zoomrank.service.engine import Asker
+from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal
 from zoomrank.service.http.known_paths import KnownPath
-from zoomrank.service.refusals import ServiceError
+from zoomrank.service.refusals import ServiceError, UnusableError
+
+_ONCE = re.compile(rb"[!-~]{1,255}")
 
 Endpoint = Callable[..., Awaitable[Any]]
 
@@ -26,12 +29,13 @@ class FastRoute(NamedTuple):
     path: re.Pattern[str]
     body: TypeAdapter[Any]
     endpoint: Endpoint
+    asks: bool  # whether it wants to know who asks
 
     @classmethod
-    def to(cls, endpoint: Endpoint, known: KnownPath) -> FastRoute:
+    def to(cls, endpoint: Endpoint, known: KnownPath, asks: bool = False) -> FastRoute:
         """The route of a path that takes JSON."""
         body: Any = known.body
-        return cls(known.pattern, TypeAdapter(body), endpoint)
+        return cls(known.pattern, TypeAdapter(body), endpoint, asks)
 
 
 class FastPath:
@@ -48,12 +52,20 @@ class FastPath:
             for route in self._routes:
                 found = route.path.fullmatch(path)
                 if found is not None:
-                    await _respond(route, found.groupdict(), receive, send)
+                    await _respond(route, found.groupdict(), scope, receive, send)
                     return
         await self._app(scope, receive, send)
 
 
-async def _respond(route: FastRoute, names: dict[str, str], receive: Receive, send: Send) -> None:
+def asker(scope: Any) -> Asker:
+    """Who asks, as a request's headers have it."""
+    once = next((value for name, value in scope["headers"] if name == b"idempotency-key"), None)
+    if once is not None and not _ONCE.fullmatch(once):
+        raise UnusableError("An Idempotency-Key has 1 to 255 letters, digits and signs of ASCII, and no spaces.")
+    return Asker(scope.get(ASKER), None if once is None else once.decode())
+
+
+async def _respond(route: FastRoute, names: dict[str, Any], scope: Any, receive: Receive, send: Send) -> None:
     body = b""
     more = True
     while more:
@@ -65,6 +77,8 @@ async def _respond(route: FastRoute, names: dict[str, str], receive: Receive, se
     status = 200
     headers: dict[str, str] = {}
     try:
+        if route.asks:
+            names["asker"] = asker(scope)
         content = await route.endpoint(route.body.validate_json(body), **names)
     except (ServiceError, ValidationError) as error:
         status, content, headers = refusal(error)

@@ -37,13 +37,15 @@ class KnownPath:
 RANK = KnownPath(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
 FEEDBACK = KnownPath(wire.FEEDBACK, "feedback", is_ranking=True, body=schema.FeedbackRequest)
 FEEDBACK_BATCH = KnownPath(wire.FEEDBACK_BATCH, "feedback/batch", is_ranking=True, body=schema.BatchRequest)
+SEEN = KnownPath(wire.SEEN, "seen", is_ranking=True, body=schema.SeenRequest)
 COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
+VOID = KnownPath(wire.VOID, body=schema.VoidRequest)
 HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
 READY = KnownPath(wire.READY, "ready", is_open=True)
 PAGE = KnownPath("/", "page", is_open=True)
 PAGE_FILE = KnownPath("/page/{file}", "page", is_open=True)
 
-_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
+_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, VOID, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
 _OTHER = KnownPath("")
 

@@ -42,6 +42,7 @@ About = Annotated[
     Discriminator(_kind, "about", "It is a path, as a text or as a list of its steps, or a vector of numbers"),
 ]
 Step = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Time = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]  # seconds since 1970
 
 
 class Strict(BaseModel):
@@ -71,6 +72,24 @@ class BatchRequest(Strict):
     """Much feedback at once."""
 
     feedback: list[FeedbackRequest] = Field(min_length=1, max_length=wire.LARGEST_BATCH)
+
+
+class SeenRequest(Strict):
+    """A ranking that is on somebody's screen."""
+
+    impression: str = Field(max_length=100)
+
+
+class VoidRequest(Strict):
+    """Which impressions are void: those of a query, shown since one time and until another, asked for with a key; all
+    that is given has to hold, and something must be. A dry run only counts them.
+    """
+
+    query: QueryText | None = None
+    since: Time | None = None
+    until: Time | None = None
+    key: Annotated[str, StringConstraints(min_length=1, max_length=1000)] | None = None
+    dry_run: bool = False
 
 
 class NewDocument(Strict):

@@ -28,6 +28,7 @@ class Snapshot(NamedTuple):
     learner: int
     event: int  # the last that it knows
     first: int  # the first impression that later events can be about
+    waiting: int  # how many wait
     counts: str | None
     content: bytes | None  # None: it never was
 
@@ -53,6 +54,10 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.learners or self.events or self.snapshots or self.reports or self.impressions)
+
+    def count(self, collection: int, event: Event, times: int = 1) -> None:
+        """Count an event, or (-1) count it no more, in what became of its collection's impressions."""
+        self.activity[collection, int(event.time) // STEP, event.outcome] += times
 
     @property
     def outcomes(self) -> dict[int, Counter[Outcome]]:

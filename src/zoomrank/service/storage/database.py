@@ -26,6 +26,7 @@ class Database(ABC):
 
     def __init__(self) -> None:
         self.renewals = 0  # of the writer
+        self.away = False  # whether something has failed since it was last known that it can be written
         self._closed = False
         self._reading = threading.Lock()
         self._writing = threading.Lock()
@@ -74,6 +75,7 @@ class Database(ABC):
                 cursor.execute(self._sql(statement), tuple(parameters))
                 return list(cursor.fetchall())
             except self.failures as error:
+                self.away = True
                 raise StorageError(f"The store cannot be read: {error}.") from error
 
     def _insert(self, cursor: Any, into: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:

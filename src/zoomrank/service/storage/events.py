@@ -1,17 +1,23 @@
-"""What is written down: that a ranking was shown, and what became of it. A learner is made of nothing else."""
+"""What is written down: that a ranking was shown, and what became of it. A learner is made of nothing else.
+
+The ranking is packed into few bytes. Behind it may stand which request it answered, who asked, and the loan that was
+taken for it.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.service.storage.outcomes import Outcome
+from zoomrank.service.storage.outcomes import VOIDED, Outcome
 
 _HEAD = struct.Struct("<BB")
-_PICKS, _CHANCES, _LOAN = 1, 2, 4
+_PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER = 1, 2, 4, 8, 16
+REQUEST_SIZE, ASKER_SIZE = 24, 8  # bytes
 
 
 class Event(NamedTuple):
@@ -21,10 +27,32 @@ class Event(NamedTuple):
     number: int  # of the impression, among those of its learner
     time: float  # seconds since 1970
     outcome: Outcome  # WAITING when it is shown
-    shown: bytes | None  # the ranking, packed, when it is shown; behind it the loan that was taken for it, if one was
+    shown: bytes | None  # what is packed, when it is shown
 
 
-def pack(ranking: RankingArrays, loan: bytes | None = None) -> bytes:
+class Marks(NamedTuple):
+    """Where an impression comes from."""
+
+    request: bytes | None = None  # the key of the request and what it asked for, as digests of 16 and 8 bytes
+    asker: bytes | None = None  # a digest of the key with which she was let in, of 8 bytes
+
+
+class Parts(NamedTuple):
+    """What is packed, in its parts."""
+
+    ranking: bytes  # as if there were nothing else
+    marks: Marks
+    loan: bytes | None
+
+
+def counted(log: Iterable[Event]) -> list[Event]:
+    """The lines of a learner's log that count in what became of impressions: of those that are void, that they are."""
+    log = list(log)
+    void = {event.number for event in log if event.outcome == VOIDED}
+    return [event for event in log if event.number not in void or event.outcome == VOIDED]
+
+
+def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)
     """One ranking in few bytes; what most rankings have in common is left out. A loan stands behind it as it is."""
     shown, pick, strategy, chance = (array[0].tolist() for array in ranking)
     flags, rows, behind = 0, shown + strategy, b""
@@ -34,14 +62,15 @@ def pack(ranking: RankingArrays, loan: bytes | None = None) -> bytes:
     if any(each != 1.0 for each in chance):
         flags |= _CHANCES
         behind = struct.pack(f"<{len(chance)}d", *chance)
-    if loan is not None:
-        flags |= _LOAN
-        behind += loan
+    for flag, part in ((_REQUEST, marks.request), (_ASKER, marks.asker), (_LOAN, loan)):
+        if part is not None:
+            flags |= flag
+            behind += part
     return _HEAD.pack(flags, len(shown)) + struct.pack(f"<{len(rows)}I", *rows) + behind
 
 
 def unpack(content: bytes) -> RankingArrays:
-    """The ranking that was packed, whether or not there is a loan behind it."""
+    """The ranking that was packed, whatever stands behind it."""
     flags, slots = _HEAD.unpack_from(content)
     count = 3 if flags & _PICKS else 2
     rows = np.frombuffer(content, "<u4", count * slots, _HEAD.size).astype(np.int64).reshape(count, 1, slots)
@@ -52,10 +81,17 @@ def unpack(content: bytes) -> RankingArrays:
     return RankingArrays(shown, pick, strategy, chance)
 
 
-def parted(content: bytes) -> tuple[bytes, bytes | None]:
-    """A ranking that was packed without its loan, and the loan, if there is one."""
+def parted(content: bytes) -> Parts:
+    """What was packed, in its parts."""
     flags, slots = _HEAD.unpack_from(content)
-    if not flags & _LOAN:
-        return content, None
+    own = flags & (_PICKS | _CHANCES)
+    if flags == own:
+        return Parts(content, Marks(), None)
     end = _HEAD.size + 4 * slots * (3 if flags & _PICKS else 2) + (8 * slots if flags & _CHANCES else 0)
-    return _HEAD.pack(flags ^ _LOAN, slots) + content[_HEAD.size : end], content[end:]
+    ranking = _HEAD.pack(own, slots) + content[_HEAD.size : end]
+    request = asker = None
+    if flags & _REQUEST:
+        request, end = content[end : end + REQUEST_SIZE], end + REQUEST_SIZE
+    if flags & _ASKER:
+        asker, end = content[end : end + ASKER_SIZE], end + ASKER_SIZE
+    return Parts(ranking, Marks(request, asker), content[end:] if flags & _LOAN else None)

@@ -14,12 +14,13 @@ them, and the loop goes on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import STEP, Batch, Snapshot, StoredLearner, StoredReport
+from zoomrank.service.storage.batch import Batch, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.store import Store
 
@@ -27,6 +28,9 @@ _QUICK = 0.003  # seconds
 _TRY_AGAIN = 100  # writes after which it is tried again whether they are quick
 _MANY = 16  # events of a write
 _MOMENT = 0.001  # seconds
+_SAY_EVERY = 60.0  # seconds
+
+_log = logging.getLogger(__name__)
 
 Refused = Callable[[Batch], None]
 
@@ -49,6 +53,8 @@ class Journal:
         self._held_back = False
         self._closed = False
         self.batches = self.failures = 0
+        self._said = -_SAY_EVERY  # when it was last said that a write failed
+        self._unsaid = 0  # failures since
         self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
         self._thread.start()
 
@@ -68,15 +74,19 @@ class Journal:
         """Add an event to the log, and to what became of its collection's impressions."""
         self._place += 1
         self._batch.events.append((self._place, event))
-        self._batch.activity[collection, int(event.time) // STEP, event.outcome] += 1
+        self._batch.count(collection, event)
+
+    def discount(self, collection: int, event: Event) -> None:
+        """Count an event that is in the log no more: what it was about is void."""
+        self._batch.count(collection, event, -1)
 
     def add_learner(self, learner: StoredLearner) -> None:
         """Keep a new learner."""
         self._batch.learners.append(learner)
 
-    def add_snapshot(self, learner: int, first: int, counts: str, content: bytes) -> None:
+    def add_snapshot(self, learner: int, first: int, waiting: int, counts: str, content: bytes) -> None:
         """Keep a learner as it is after all events that were appended; later ones are about impressions from one on."""
-        self._batch.snapshots.append(Snapshot(learner, self._place, first, counts, content))
+        self._batch.snapshots.append(Snapshot(learner, self._place, first, waiting, counts, content))
 
     def add_report(self, report: StoredReport) -> None:
         """Keep what a learner tells its neighbours, instead of what it told before."""
@@ -160,6 +170,7 @@ class Journal:
         self.batches += 1
         if failure is not None:
             self.failures += 1
+            self._say(failure)
             late, more = self._batch, self._waiting  # they build on what was lost
             self._batch, self._waiting = Batch(), []
             waiting = waiting + more
@@ -172,6 +183,13 @@ class Journal:
                 else:
                     future.set_exception(failure)
         self._hand_over()
+
+    def _say(self, failure: StorageError) -> None:
+        """Log that a write failed, once in a while: where one fails many do."""
+        self._unsaid += 1
+        if self._loop.time() - self._said >= _SAY_EVERY:
+            _log.error("%s (failed writes since this was last said: %d)", failure, self._unsaid)
+            self._said, self._unsaid = self._loop.time(), 0
 
     async def close(self) -> None:
         """Write what is left, and stop."""

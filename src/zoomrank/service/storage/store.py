@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import Batch, Snapshot, StoredReport
+from zoomrank.service.storage.batch import STEP, Batch, Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
+from zoomrank.service.storage.events import Event, counted
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, VOIDED, WAITING, Outcome
 from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
 _NEWER_SNAPSHOT = (
     "ON CONFLICT (learner) DO UPDATE SET "
-    "event = excluded.event, first = excluded.first, counts = excluded.counts, content = excluded.content"
+    "event = excluded.event, first = excluded.first, waiting = excluded.waiting, counts = excluded.counts, "
+    "content = excluded.content"
 )
+_ADD_COUNTS = "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = {0}.count + excluded.count"
+_SAY = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_AT_ONCE = 4096  # lines of the log
 _NEWER_REPORT = "ON CONFLICT (learner) DO UPDATE SET answers = excluded.answers, content = excluded.content"
 
 
@@ -77,37 +84,50 @@ class Store(Database):
 
     def write(self, batch: Batch) -> None:
         """Make a batch durable, or none of it."""
-        with self._writing:
-            try:
-                self._renew_writer()
-                self._in_transaction(batch)
-            except self.failures as error:
-                raise StorageError(f"Nothing was written down: {error}.") from error
-
-    def _in_transaction(self, batch: Batch) -> None:
-        cursor = self.writer.cursor()
-        cursor.execute("BEGIN")
-        try:
+        with self._transaction() as cursor:
             self._insert(cursor, "learners (id, collection, query, created, about)", batch.learners)
             self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
-            self._insert(
-                cursor,
-                "activity",
-                [(*key, count) for key, count in sorted(batch.activity.items())],
-                "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = activity.count + excluded.count",
-            )
+            self._add_counts(cursor, "activity", batch.activity)
             for snapshot in batch.snapshots:
-                self._insert(cursor, "snapshots", [snapshot], _NEWER_SNAPSHOT)
+                packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
+                self._insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
             self._insert(cursor, "reports", list(batch.reports.values()), _NEWER_REPORT)
             if batch.impressions:
                 cursor.executemany(
                     self._sql("UPDATE learners SET impressions = ? WHERE id = ?"),
                     [(count, learner) for learner, count in batch.impressions.items()],
                 )
-            cursor.execute("COMMIT")
-        except BaseException:
-            self._roll_back()
-            raise
+
+    def probe(self) -> None:
+        """Write something, to know whether that is possible."""
+        with self._transaction() as cursor:
+            cursor.execute(
+                self._sql(_SAY),
+                ("alive", str(time.time())),
+            )
+        self.away = False
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """All that is done meanwhile is durable at the end, or none of it."""
+        with self._writing:
+            try:
+                self._renew_writer()
+                cursor = self.writer.cursor()
+                cursor.execute("BEGIN")
+                try:
+                    yield cursor
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+            except self.failures as error:
+                self.away = True
+                raise StorageError(f"Nothing was written down: {error}.") from error
+
+    def _add_counts(self, cursor: Any, table: str, counts: Mapping[tuple[int, int, Outcome], int]) -> None:
+        rows = [(*key, count) for key, count in sorted(counts.items()) if count]
+        self._insert(cursor, table, rows, _ADD_COUNTS.format(table))
 
     def add_collection(self, stored: StoredCollection, content: bytes) -> None:
         """Keep a new collection."""
@@ -131,23 +151,29 @@ class Store(Database):
         return bytes(self._read("SELECT content FROM collections WHERE id = ?", (collection,))[0][0])
 
     def last(self, table: str) -> int:
-        """The largest id in use."""
-        return int(self._read(f"SELECT COALESCE(MAX(id), 0) FROM {table}")[0][0])  # noqa: S608  (not from outside)
+        """The largest id that was ever in use."""
+        largest = int(self._read(f"SELECT COALESCE(MAX(id), 0) FROM {table}")[0][0])  # noqa: S608  (not from outside)
+        removed = self._read("SELECT value FROM about WHERE name = ?", (f"last of {table}",))
+        return max([largest, *(int(value) for (value,) in removed)])
 
     def find(self, collection: int, query: str) -> Snapshot | None:
         """The learner of a query."""
-        if self.is_lost(self.writer):  # what it was about to commit may still come true; not once there is another
-            with self._writing:
-                self._renew_writer()
+        self.settle()
         rows = self._read(
-            "SELECT l.id, COALESCE(s.event, 0), COALESCE(s.first, 0), s.counts, s.content "
+            "SELECT l.id, COALESCE(s.event, 0), COALESCE(s.first, 0), COALESCE(s.waiting, 0), s.counts, s.content "
             "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE l.collection = ? AND l.query = ?",
             (collection, query),
         )
         if not rows:
             return None
-        learner, event, first, counts, content = rows[0]
-        return Snapshot(learner, event, first, counts, None if content is None else bytes(content))
+        found = Snapshot(*rows[0])
+        return found if found.content is None else found._replace(content=zlib.decompress(found.content))
+
+    def settle(self) -> None:
+        """Wait until what was about to be committed is or is not: it may come true until there is another writer."""
+        if self.is_lost(self.writer):
+            with self._writing:
+                self._renew_writer()
 
     def query_of(self, learner: int) -> tuple[int, str] | None:
         """The collection and the query of a learner."""
@@ -185,6 +211,73 @@ class Store(Database):
         )
         return ((int(row[0]), _event(row)) for row in rows)
 
+    def recent(self, seconds: float) -> Iterator[Event]:
+        """What was shown in the last seconds of the log, the newest first."""
+        self.settle()
+        since, end = None, self.last("events")
+        while end > 0:
+            rows = self._read(
+                "SELECT id, learner, number, time, outcome, shown FROM events "
+                "WHERE id > ? AND id <= ? AND outcome = ? ORDER BY id DESC",
+                (end - _AT_ONCE, end, WAITING),
+            )
+            for event in map(_event, rows):
+                since = event.time - seconds if since is None else since
+                if event.time < since:
+                    return
+                yield event
+            end -= _AT_ONCE
+
+    def shown_in(
+        self, collection: int, query: str | None, start: float, end: float, after: int
+    ) -> list[tuple[int, Event]]:
+        """Some impressions of a collection, or of one of its queries, that were shown in a time and are not void, with
+        their places in the log, from one on.
+        """
+        rows = self._read(
+            "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown FROM events e "
+            "JOIN learners l ON l.id = e.learner WHERE e.id > ? AND l.collection = ? AND (? OR l.query = ?) "
+            "AND e.outcome = ? AND e.time >= ? AND e.time < ? AND NOT EXISTS (SELECT 1 FROM events v "
+            "WHERE v.learner = e.learner AND v.number = e.number AND v.outcome = ?) ORDER BY e.id LIMIT ?",
+            (after, collection, query is None, query or "", WAITING, start, end, VOIDED, _AT_ONCE),
+        )
+        return [(int(row[0]), _event(row)) for row in rows]
+
+    def asked_once(self, collection: int, before: float, limit: int) -> list[str]:
+        """Some queries that were first asked before a time, and never again."""
+        rows = self._read(
+            "SELECT l.query FROM learners l WHERE l.collection = ? AND l.impressions <= 1 AND l.created < ? AND "
+            "(SELECT COUNT(*) FROM events e WHERE e.learner = l.id AND e.outcome = ?) <= 1 LIMIT ?",
+            (collection, before, WAITING, limit),
+        )
+        return [str(query) for (query,) in rows]
+
+    def remove(self, collection: int, learners: Sequence[int]) -> None:
+        """Remove learners and their log; of what became of their impressions the sums stay."""
+        folded: Counter[tuple[int, int, Outcome]] = Counter()
+        for learner in learners:
+            for event in counted(event for _, event in self.events(learner)):
+                folded[collection, int(event.time) // STEP, event.outcome] += 1
+        with self._transaction() as cursor:
+            self._keep_last(cursor, "events")
+            self._keep_last(cursor, "learners")
+            self._add_counts(cursor, "folded", folded)
+            for table, column in (
+                ("events", "learner"),
+                ("snapshots", "learner"),
+                ("reports", "learner"),
+                ("learners", "id"),
+            ):
+                delete = self._sql(f"DELETE FROM {table} WHERE {column} = ?")  # noqa: S608  (not from outside)
+                cursor.executemany(delete, [(learner,) for learner in learners])
+
+    def _keep_last(self, cursor: Any, table: str) -> None:
+        """Remember the largest id in use before some are removed: none is given twice."""
+        cursor.execute(
+            self._sql(_SAY),
+            (f"last of {table}", str(self.last(table))),
+        )
+
     def unfinished(self) -> dict[tuple[int, str], float]:
         """The collection and query of learners of which impressions may wait, with since when: 0 if it is not known, as
         after a crash.
@@ -196,7 +289,7 @@ class Store(Database):
         rows = self._read(
             f"SELECT l.collection, l.query, CASE WHEN {newer} THEN 0 ELSE (SELECT e.time FROM events e "  # noqa: S608
             "WHERE e.learner = l.id AND e.number = s.first AND e.outcome = ?) END "
-            f"FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE s.first < l.impressions OR {newer}",
+            f"FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE s.waiting > 0 OR {newer}",
             (WAITING,),
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
@@ -230,7 +323,7 @@ class Store(Database):
             "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
             "JOIN events e ON e.learner = l.id AND e.number >= COALESCE(s.first, 0) "
             "WHERE " + among + " AND e.id > COALESCE(s.event, 0) GROUP BY e.learner",
-            (WAITING, ABANDONED, ABANDONED, TIMED_OUT, WAITING, *learners),
+            (WAITING, VOIDED, ABANDONED, TIMED_OUT, WAITING, *learners),
         )
         return {int(row[0]): (int(row[1]), int(row[2]), int(row[3]), float(row[4])) for row in rows}
 

@@ -9,18 +9,19 @@
 | reports | what each learner has told its neighbours, newest only |
 | events | the log: append-only, in the order in which learners noted it |
 | activity | what became of impressions, per collection and ten seconds |
+| folded | what of that the log has no lines of any more, since their queries were removed |
 
-The log has room for one showing and one end of each impression: what would apply a click twice is refused, whatever
-brought it about.
+The log has room for one showing and one end of each impression, and for one line each that it was seen and that it is
+void: what would apply a click twice is refused, whatever brought it about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zoomrank.service.storage.outcomes import WAITING
+from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING
 
-LAYOUT = 4
+LAYOUT = 5
 
 ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
@@ -34,15 +35,19 @@ CREATE TABLE IF NOT EXISTS learners (
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE TABLE IF NOT EXISTS snapshots (
-    learner {{whole}} PRIMARY KEY, event {{whole}} NOT NULL, first {{whole}} NOT NULL, counts TEXT NOT NULL,
-    content {{bytes}} NOT NULL);
+    learner {{whole}} PRIMARY KEY, event {{whole}} NOT NULL, first {{whole}} NOT NULL, waiting {{whole}} NOT NULL,
+    counts TEXT NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS reports (
     learner {{whole}} PRIMARY KEY, answers {{whole}} NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
     id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
     outcome {{whole}} NOT NULL, shown {{bytes}});
-CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (learner, number, (outcome = {WAITING}));
+CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (
+    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 ELSE 3 END));
 CREATE TABLE IF NOT EXISTS activity (
+    collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
+    PRIMARY KEY (collection, step, outcome));
+CREATE TABLE IF NOT EXISTS folded (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
     PRIMARY KEY (collection, step, outcome))
 """

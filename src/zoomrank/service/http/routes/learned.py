@@ -1,4 +1,6 @@
-"""What was learned: queries, why documents stand where they stand, and what became of impressions over time."""
+"""What was learned: queries, why documents stand where they stand, what became of impressions over time; and what is
+taken back.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,12 @@ from fastapi import FastAPI, Query
 
 from zoomrank import wire
 from zoomrank.service.engine import Engine
-from zoomrank.service.http import page_data
+from zoomrank.service.http import page_data, schema
+from zoomrank.service.http.access import asker_of
+from zoomrank.service.http.known_paths import VOID
 from zoomrank.service.http.routes.parameters import CollectionName, Limit, Offset, Points, QueryText, Seconds
+from zoomrank.service.refusals import UnusableError
+from zoomrank.service.undoing import Span
 
 
 def add_learned(api: FastAPI, engine: Engine) -> None:
@@ -25,6 +31,24 @@ def add_learned(api: FastAPI, engine: Engine) -> None:
     async def query(name: CollectionName, query: QueryText) -> Any:
         """One query: what became of its impressions, what the next visitor will see, and why."""
         return await page_data.query(engine, find(name), query)
+
+    @api.delete(wire.QUERY, response_model=wire.RemovedQuery)
+    async def remove(name: CollectionName, query: QueryText) -> Any:
+        """Remove a query with all that it has learned."""
+        served = find(name)
+        await engine.remove_query(served, served.settings.folded(query))
+        return {"query": served.settings.folded(query), "status": "removed"}
+
+    @api.post(VOID.path, response_model=wire.Voided)
+    async def void(asked: schema.VoidRequest, name: CollectionName) -> Any:
+        """Take impressions back: what they taught is untaught, as if they had never been."""
+        served = find(name)
+        query = None if asked.query is None else served.settings.folded(asked.query)
+        span = Span(query, asked.since, asked.until, None if asked.key is None else asker_of(asked.key))
+        if span == Span():
+            raise UnusableError("Say which impressions: those of a `query`, `since` or `until` a time, or of a `key`.")
+        impressions, queries = await engine.void(served, span, asked.dry_run)
+        return {"impressions": impressions, "queries": queries, "dry_run": asked.dry_run}
 
     @api.get(wire.TREE, response_model=wire.TreeResponse)
     async def tree(name: CollectionName, query: QueryText, limit: Annotated[int, Query(ge=1, le=5000)] = 400) -> Any:

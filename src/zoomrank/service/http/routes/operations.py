@@ -23,8 +23,9 @@ def add_operations(api: FastAPI, engine: Engine, metrics: Metrics) -> None:
 
     @api.get(READY.path, response_model=wire.StatusResponse)
     async def ready() -> Any:
-        """Whether it can rank."""
-        return {"status": "ready"} if engine.ready else JSONResponse({"status": "starting"}, 503)
+        """Whether it can rank, and write that down."""
+        status = "starting" if not engine.ready else "storage" if engine.store.away else "ready"
+        return {"status": status} if status == "ready" else JSONResponse({"status": status}, 503)
 
     @api.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:

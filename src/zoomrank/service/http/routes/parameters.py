@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Depends, Header, Path, Query, Request
 
 from zoomrank import wire
+from zoomrank.service.engine import Asker
 from zoomrank.service.http import schema
+from zoomrank.service.http.fast_path import asker
+
+
+def _who_asks(
+    request: Request,
+    idempotency_key: Annotated[str | None, Header(pattern="^[!-~]{1,255}$")] = None,  # noqa: ARG001  (for the schema)
+) -> Asker:
+    return asker(request.scope)
+
 
 CollectionName = Annotated[schema.CollectionName, Path()]
 QueryText = Annotated[schema.QueryText, Query()]
+WhoAsks = Annotated[Asker, Depends(_who_asks)]
 Seconds = Annotated[int, Query(ge=10, le=90 * 86_400)]
 Points = Annotated[int, Query(ge=1, le=1000)]
 Offset = Annotated[int, Query(ge=0, le=2**40)]

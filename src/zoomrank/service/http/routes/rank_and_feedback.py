@@ -11,8 +11,8 @@ from zoomrank import wire
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import schema
 from zoomrank.service.http.fast_path import FastRoute
-from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK
-from zoomrank.service.http.routes.parameters import CollectionName, refusals
+from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN
+from zoomrank.service.http.routes.parameters import CollectionName, WhoAsks, refusals
 from zoomrank.service.refusals import ServiceError
 
 _AT_ONCE = 256  # reports of a batch
@@ -21,18 +21,25 @@ _AT_ONCE = 256  # reports of a batch
 def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
     """Add the routes; returns what the fast path needs."""
 
-    async def rank(asked: schema.RankRequest, name: CollectionName) -> Any:
-        """Choose a ranking for a visitor. Report what became of it with its impression."""
+    async def rank(asked: schema.RankRequest, name: CollectionName, asker: WhoAsks) -> Any:
+        """Choose a ranking for a visitor. Report what became of it with its impression.
+
+        With the same `Idempotency-Key` the same ranking comes again, for ten minutes.
+        """
         served = engine.collections.find(name)
         query = served.query(asked.query)
         impression, documents = await engine.rank(
-            served, query, asked.slots, asked.eligible, asked.excluded, asked.about
+            served, query, asked.slots, asked.eligible, asked.excluded, asked.about, asker
         )
         return {"impression": impression, "query": query, "documents": documents}
 
     async def feedback(asked: schema.FeedbackRequest) -> Any:
         """Report the first click on a ranking, or that there was none. The same report may come twice."""
         return {"impression": asked.impression, "status": await engine.feedback(asked.impression, asked.clicked)}
+
+    async def seen(asked: schema.SeenRequest) -> Any:
+        """Say that a ranking is on the visitor's screen; needed where `no_feedback` is `unseen`."""
+        return {"impression": asked.impression, "status": await engine.seen(asked.impression)}
 
     async def feedback_batch(asked: schema.BatchRequest) -> Any:
         """Report many at once; each is taken or refused by itself."""
@@ -42,10 +49,16 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
             results += await asyncio.gather(*(_taken(engine, one) for one in some))
         return {"results": results}
 
-    api.post(RANK.path, response_model=wire.RankResponse)(rank)
+    api.post(RANK.path, response_model=wire.RankResponse, responses=refusals(429))(rank)
+    api.post(SEEN.path, response_model=wire.SeenResponse, responses=refusals(410))(seen)
     api.post(FEEDBACK.path, response_model=wire.FeedbackResponse, responses=refusals(409, 410))(feedback)
     api.post(FEEDBACK_BATCH.path, response_model=wire.BatchResponse)(feedback_batch)
-    return [FastRoute.to(rank, RANK), FastRoute.to(feedback, FEEDBACK), FastRoute.to(feedback_batch, FEEDBACK_BATCH)]
+    return [
+        FastRoute.to(rank, RANK, asks=True),
+        FastRoute.to(feedback, FEEDBACK),
+        FastRoute.to(seen, SEEN),
+        FastRoute.to(feedback_batch, FEEDBACK_BATCH),
+    ]
 
 
 async def _taken(engine: Engine, one: schema.FeedbackRequest) -> dict[str, Any]:

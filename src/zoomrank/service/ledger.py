@@ -1,0 +1,68 @@
+"""`Ledger`: what learners note is written down, counted, and told to their neighbours, all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from zoomrank.service.learner_cache import LearnerCache
+from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.patience import Patience
+from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.batch import Batch
+from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.journal import Journal
+from zoomrank.service.storage.store import Store
+
+
+class Ledger:
+    """The learners, their log, and what became of impressions."""
+
+    def __init__(
+        self,
+        store: Store,
+        collections: Mapping[int, ServedCollection],
+        budget: int,
+        now: Callable[[], float],
+        patience: Patience,
+        newcomers: Newcomers,
+    ) -> None:
+        self.journal = Journal(store, self._refused)
+        self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers)
+        self.outcomes = store.outcomes()  # how often what became of the impressions of each collection
+        self._store = store
+        self._renewals = store.renewals
+
+    def append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
+        """Have an event written down that its learner has noted."""
+        self.journal.append(served.id, event)
+        self.outcomes[served.id][event.outcome] += 1
+        if served.neighbours is not None and served.neighbours.is_due(learner.number, learner.answers):
+            self.tell(served, learner)
+        self.learners.noted(learner)
+
+    def discount(self, served: ServedCollection, event: Event) -> None:
+        """Count an event no more."""
+        self.journal.discount(served.id, event)
+        self.outcomes[served.id][event.outcome] -= 1
+
+    def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
+        """Let a learner tell its neighbours what it has seen."""
+        if served.neighbours is not None:
+            report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers)
+            self.journal.add_report(report)
+
+    def _refused(self, batch: Batch) -> None:
+        """Forget what could not be written down."""
+        for collection, counts in batch.outcomes.items():
+            self.outcomes[collection].subtract(counts)
+        self.learners.refused(batch)
+
+    def count_again(self) -> None:
+        """After the store lost its connection nobody knows what came true of what it wrote last: look it up."""
+        if self._renewals != self._store.renewals and self.journal.is_idle:
+            self._renewals = self._store.renewals
+            self.outcomes = self._store.outcomes()
+            for collection, counts in self.journal.unwritten.outcomes.items():
+                self.outcomes[collection].update(counts)
+            self.learners.count_again()

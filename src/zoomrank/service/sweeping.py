@@ -1,0 +1,126 @@
+"""`Sweeper`: what is done every second: impressions whose time is over end, what nobody needs is let go.
+
+First of all it is found out whether the store is there, since time without it is no time in which anybody could report
+a click (`patience`): nothing ends before that is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+
+from zoomrank.service.learner_cache import Key
+from zoomrank.service.ledger import Ledger
+from zoomrank.service.patience import Patience
+from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN
+from zoomrank.service.storage.store import Store
+from zoomrank.service.undoing import Undoing
+
+SWEEP_EVERY = 1.0  # seconds
+PROBE_EVERY = 10.0  # seconds, if nothing else is written
+REMOVE_EVERY = 60.0
+_ASLEEP = 30.0  # seconds of which a sweep takes less, by far
+_CLOSE_AT_ONCE = 256  # impressions
+_REMOVE_AT_ONCE = 256  # queries
+
+_log = logging.getLogger(__name__)
+
+
+class Sweeper:
+    """The background."""
+
+    def __init__(
+        self,
+        store: Store,
+        ledger: Ledger,
+        collections: Mapping[int, ServedCollection],
+        patience: Patience,
+        now: Callable[[], float],
+        steady: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._collections = collections
+        self._patience = patience
+        self._undoing = Undoing(store, ledger, now)
+        self._now = now
+        self._steady = steady
+        self._writes = 0  # when it was last looked whether the store can write, and when that was
+        self._probed = self._removed = steady()
+
+    async def run(self) -> None:
+        """Sweep for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await asyncio.sleep(SWEEP_EVERY)
+            if loop.time() - began > SWEEP_EVERY + _ASLEEP:  # the process was stopped, say
+                self._patience.renew()
+            try:
+                with contextlib.suppress(StorageError):  # refused: it will be tried again
+                    await self.sweep()
+                await asyncio.to_thread(self._store.tidy)
+            except Exception:  # noqa: BLE001  (whatever it is, others wait for the next sweep)
+                _log.exception("A sweep was broken off.")
+
+    async def sweep(self) -> None:
+        """Close impressions whose time is over, and make room."""
+        await self._find_store()
+        self._ledger.count_again()
+        await self._ledger.learners.fetch_overdue()
+        await self._close_all_overdue()
+        self._ledger.learners.list_all()
+        await self._ledger.journal.flush()
+        await self._remove_single()
+        await self._ledger.learners.make_room()
+
+    async def _find_store(self) -> None:
+        """Make sure that the store can write; if it could not, everybody gets time anew."""
+        writes = self._ledger.journal.batches - self._ledger.journal.failures
+        idle = self._steady() - self._probed >= PROBE_EVERY and writes == self._writes
+        if self._store.away or idle:
+            away = self._store.away
+            await asyncio.to_thread(self._store.probe)
+            if away:
+                self._patience.renew()
+        if idle or writes != self._writes:
+            self._writes, self._probed = writes, self._steady()
+
+    async def _close_all_overdue(self) -> None:
+        closed = 0
+        for key, _ in self._ledger.learners:
+            while count := self._close_overdue(key):
+                closed += count
+                if closed >= _CLOSE_AT_ONCE:  # others have their turn in between
+                    await self._ledger.journal.written()
+                    closed = 0
+
+    def _close_overdue(self, key: Key) -> int:
+        """Close some impressions of a learner that had no feedback in time; says how many."""
+        learner = self._ledger.learners.get(key)
+        if learner is None or self._store.away:
+            return 0
+        now, served = self._now(), self._collections[key[0]]
+        left = served.settings.no_feedback == "abandoned"
+        overdue = learner.overdue(self._patience.began(served.settings.feedback_within), now)[:_CLOSE_AT_ONCE]
+        for number in overdue:
+            outcome = TIMED_OUT if left or number in learner.seen else UNSEEN
+            self._ledger.append(served, learner, learner.close(number, outcome, now))
+        return len(overdue)
+
+    async def _remove_single(self) -> None:
+        """Remove some queries that were asked once, long ago, and never again."""
+        if self._steady() - self._removed < REMOVE_EVERY:
+            return
+        self._removed = self._steady()
+        for served in list(self._collections.values()):
+            before = self._now() - served.settings.asked_again_within
+            once = await asyncio.to_thread(self._store.asked_once, served.id, before, _REMOVE_AT_ONCE)
+            for query in once:
+                learner = self._ledger.learners.get((served.id, query))
+                if learner is None or learner.counts.impressions <= 1:
+                    await self._undoing.remove(served, query)

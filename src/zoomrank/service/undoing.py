@@ -1,0 +1,106 @@
+"""`Undoing`: impressions are made void, and queries removed, as if they had never been.
+
+Bots, a broken page, a bad deploy: what they taught is taken back by making the learner anew of its log without them.
+The log is not changed: a line more says of each impression that it is void. That line and the new learner are written
+together. What other queries were lent meanwhile they have: it wears off as they learn, and what is lent from now on is
+of the new learner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from zoomrank.service.ledger import Ledger
+from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.events import Event, counted, parted
+from zoomrank.service.storage.outcomes import VOIDED
+from zoomrank.service.storage.store import Store
+
+
+class Span(NamedTuple):
+    """Which impressions: of a query, shown from a time on and before another, to whoever had a key; all that is given
+    has to hold.
+    """
+
+    query: str | None = None
+    since: float | None = None  # seconds since 1970
+    until: float | None = None
+    asker: bytes | None = None
+
+
+class Undoing:
+    """Takes back."""
+
+    def __init__(self, store: Store, ledger: Ledger, now: Callable[[], float]) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._now = now
+
+    async def find(self, served: ServedCollection, span: Span) -> dict[int, list[int]]:
+        """The impressions of a span that are not void, by their learners."""
+        await self._ledger.journal.written()
+        found: dict[int, list[int]] = defaultdict(list)
+        start, end = span.since or 0.0, float("inf") if span.until is None else span.until
+        after = 0
+        while rows := await asyncio.to_thread(self._store.shown_in, served.id, span.query, start, end, after):
+            after = rows[-1][0]
+            for _, event in rows:
+                if span.asker is None or parted(event.shown or b"").marks.asker == span.asker:
+                    found[event.learner].append(event.number)
+        return found
+
+    async def void(self, served: ServedCollection, learner: int, numbers: Collection[int]) -> None:
+        """Take some impressions of a learner back."""
+        key = await self._ledger.learners.key_of(learner)
+        if key is None:  # removed meanwhile
+            return
+
+        async def make_anew() -> bool:
+            log = [event for _, event in await asyncio.to_thread(self._store.events, learner)]
+            void = self._lines(learner, log, numbers)
+            anew = await asyncio.to_thread(_made_of, served, learner, [*log, *void])
+            self._ledger.learners.keep(key, anew)
+            for event in void:
+                self._ledger.append(served, anew, event)
+            new = {event.number for event in void}
+            for event in counted(log):
+                if event.number in new:
+                    self._ledger.discount(served, event)
+            self._ledger.learners.write(anew)
+            self._ledger.tell(served, anew)
+            return True
+
+        await self._ledger.learners.alone(key, make_anew)
+        await self._ledger.journal.written()
+
+    def _lines(self, learner: int, log: list[Event], numbers: Collection[int]) -> list[Event]:
+        """What the log has to say more, for some impressions to be void."""
+        known = {event.number for event in log if event.outcome == VOIDED}
+        now = round(self._now(), 3)
+        return [Event(learner, number, now, VOIDED, None) for number in sorted(set(numbers) - known)]
+
+    async def remove(self, served: ServedCollection, query: str) -> bool:
+        """Remove a query with all that it has learned, and its log; says whether there was one."""
+        key, removed = (served.id, query), False
+
+        async def take_away() -> bool:
+            nonlocal removed
+            found = await asyncio.to_thread(self._store.find, served.id, query)
+            if found is not None:
+                await asyncio.to_thread(self._store.remove, served.id, [found.learner])
+                self._ledger.learners.removed(key, found.learner)
+                removed = True
+            return False
+
+        await self._ledger.learners.alone(key, take_away)
+        return removed
+
+
+def _made_of(served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
+    made = QueryLearner.restored(learner, served.bandit, served.settings, None)
+    made.replay(log)
+    return made
