@@ -11,7 +11,7 @@ from tests.support.lives import QUERIES, live
 from tests.support.services import Clock, Place, audit, look_at, run, served, started
 from zoomrank.cli import main
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage import backups, sqlite_store
+from zoomrank.service.storage import backups, sqlite_store, tables
 from zoomrank.service.storage.opening import open_reading
 
 
@@ -65,7 +65,7 @@ def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: Path) 
 
 def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "CREATE TABLE IF NOT EXISTS more (id {whole} PRIMARY KEY, said TEXT, content {bytes})"
-    known = backups.statements
+    known = tables.statements
     for module in ("backups", "store"):
         name = f"zoomrank.service.storage.{module}.statements"
         monkeypatch.setattr(name, lambda types: [*known(types), more.format(**types)])
@@ -82,6 +82,7 @@ def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypat
 
 def test_what_is_secret_is_for_its_owner_alone(sqlite: Place, tmp_path: Path) -> None:
     store = sqlite.open()
+    assert isinstance(store, sqlite_store.SQLiteStore)
     backup = tmp_path / "backup.sqlite"
     assert main(["backup", str(backup), *sqlite.options()]) == 0
     files = [store.path, *(store.path.with_name(f"{store.path.name}-{end}") for end in ("wal", "shm")), backup]

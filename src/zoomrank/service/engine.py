@@ -28,6 +28,7 @@ from zoomrank.service.storage.store import Store
 from zoomrank.spaces import DocumentId, DocumentTree
 
 SWEEP_EVERY = 1.0  # seconds
+NOBODY = 0  # the number of a learner that no query has, and so no neighbours
 _CLOSE_AT_ONCE = 256  # impressions
 
 _log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ class Engine:
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
         """What a learner is lent before it ranks next, if it is to meet its neighbours; asking changes nothing."""
-        if served.neighbours is None or learner.answers < learner.meets:
+        if served.neighbours is None or learner.answers < learner.meets or learner.number == NOBODY:
             return None
         return served.neighbours.grant(learner.number)
 
@@ -123,7 +124,7 @@ class Engine:
         if before != WAITING:
             return await self._repeated(served, learner, impression.number, before, clicked)
         ranking = learner.shown_at(impression.number)
-        outcome = _outcome(served, ranking.shown[0].tolist(), clicked)
+        outcome = outcome_of_click(served, ranking.shown[0].tolist(), clicked)
         self._append(served, learner, learner.close(impression.number, outcome, now, ranking))
         await self.journal.written()
         return "learned"
@@ -138,7 +139,7 @@ class Engine:
         shown = await asyncio.to_thread(self.store.shown, learner.number, number)
         if shown is None:
             raise NotFoundError("This impression is not known here: it was never written down.")
-        if _outcome(served, unpack(shown).shown[0].tolist(), clicked) != before:
+        if outcome_of_click(served, unpack(shown).shown[0].tolist(), clicked) != before:
             raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
         return "repeated"
 
@@ -217,7 +218,7 @@ class Engine:
             self.learners.count_again()
 
 
-def _outcome(served: ServedCollection, shown: list[int], clicked: DocumentId | None) -> Outcome:
+def outcome_of_click(served: ServedCollection, shown: list[int], clicked: DocumentId | None) -> Outcome:
     """What feedback says became of a ranking: the slot of the clicked document, or that there was no click."""
     if clicked is None:
         return ABANDONED

@@ -10,6 +10,8 @@ from zoomrank import wire
 from zoomrank.service.http import schema
 
 CollectionName = Annotated[schema.CollectionName, Path()]
+CopyName = Annotated[schema.CopyName, Path()]
+CopyLookedInto = Annotated[schema.CopyName | None, Query()]
 QueryText = Annotated[schema.QueryText, Query()]
 Seconds = Annotated[int, Query(ge=10, le=90 * 86_400)]
 Points = Annotated[int, Query(ge=1, le=1000)]
