@@ -43,12 +43,22 @@ def sqlite(tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture
 def on_postgres(postgres: Any, tmp_path: Path) -> Iterator[Place]:
     """Where a service keeps everything: a database of its own in PostgreSQL."""
+    yield from _database(postgres, tmp_path / "data")
+
+
+@pytest.fixture
+def elsewhere(postgres: Any, tmp_path: Path) -> Iterator[Place]:
+    """Another database, with nothing in it."""
+    yield from _database(postgres, tmp_path / "elsewhere")
+
+
+def _database(postgres: Any, folder: Path) -> Iterator[Place]:
     import psycopg
 
     name = f"zoomrank_{uuid.uuid4().hex}"
     with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-        place = Place(tmp_path / "data", postgres.get_uri(name))
+        place = Place(folder, postgres.get_uri(name))
         yield place
         place.close()
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

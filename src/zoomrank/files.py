@@ -13,11 +13,11 @@ _UNFINISHED = ".part"
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its name when it is complete."""
+def whole_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its name when it is complete; nobody else may read one that is private."""
     target = Path(path)
     part = target.parent / f".{secrets.token_hex(8)}{_UNFINISHED}"
-    with part.open("xb") as file:
+    with open(part, "xb", opener=_open_private if private else None) as file:
         try:
             yield file
             file.flush()
@@ -26,6 +26,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         except BaseException:
             os.unlink(part)
             raise
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def is_unfinished(path: Path) -> bool:

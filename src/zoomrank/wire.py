@@ -19,6 +19,9 @@ QUERY = "/v1/collections/{name}/query"
 TREE = "/v1/collections/{name}/tree"
 COLLECTION_ACTIVITY = "/v1/collections/{name}/activity"
 ACTIVITY = "/v1/activity"
+COPIES = "/v1/collections/{name}/copies"
+COPY_RANK = "/v1/copies/{copy}/rank"
+COPY_FEEDBACK = "/v1/copies/{copy}/feedback"
 FEEDBACK = "/v1/feedback"
 FEEDBACK_BATCH = "/v1/feedback/batch"
 SEEN = "/v1/seen"
@@ -96,6 +99,14 @@ class BatchResponse(TypedDict):
     """What became of each report."""
 
     results: list[FeedbackResult]
+
+
+class CopyResponse(TypedDict):
+    """A copy of a query's learner: its name, the query, and how many impressions the query had when it was made."""
+
+    copy: str
+    query: str
+    impressions: int
 
 
 class CollectionSummary(TypedDict):

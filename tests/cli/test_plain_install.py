@@ -45,6 +45,8 @@ WORKS = {"demo", "simulate"}
 ARGUMENTS = {
     "demo": ["--depth", "5", "--visits", "10"],
     "simulate": ["Greedy", "three-documents", "--slots", "2", "--visits", "10"],
+    "backup": ["backup.sqlite"],
+    "restore": ["backup.sqlite"],
     "report": ["somewhere"],
     "study": ["efficiency"],
     "inspect": ["categories.txt"],

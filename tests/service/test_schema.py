@@ -20,6 +20,9 @@ PATHS = [
     ("POST", "/v1/seen"),
     ("POST", "/v1/collections/{name}/void"),
     ("DELETE", "/v1/collections/{name}/query"),
+    ("POST", "/v1/collections/{name}/copies"),
+    ("POST", "/v1/copies/{copy}/rank"),
+    ("POST", "/v1/copies/{copy}/feedback"),
     ("POST", "/v1/collections"),
     ("PUT", "/v1/collections/{name}"),
     ("GET", "/v1/collections/{name}/documents"),
@@ -92,7 +95,7 @@ def test_other_methods_are_not_allowed(document: Any, address: str) -> None:
         known.setdefault(one.ok().path, set()).add(one.ok().method.upper())
     for path, methods in known.items():
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - methods:
-            refused = requests.request(method, address + path.format(name="shop"), timeout=60)
+            refused = requests.request(method, address + path.format(name="shop", copy="1f"), timeout=60)
             assert refused.status_code == 405, (method, path, refused.text)
             assert set(refused.headers["Allow"].split(", ")) == methods
             assert refused.json()["error"] == "http"
@@ -100,7 +103,8 @@ def test_other_methods_are_not_allowed(document: Any, address: str) -> None:
 
 def test_what_is_no_json_is_refused(address: str) -> None:
     """No other page can make a browser send JSON here."""
-    for path in ("/v1/collections", "/v1/collections/shop/rank", "/v1/feedback", "/v1/feedback/batch", *MORE_JSON):
+    ranking = ("/v1/collections/shop/rank", "/v1/feedback", "/v1/feedback/batch")
+    for path in ("/v1/collections", *ranking, "/v1/collections/shop/copies", "/v1/copies/1f/rank", *MORE_JSON):
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
             refused = requests.post(address + path, data=b"{}", headers={"Content-Type": kind}, timeout=60)
             assert refused.status_code == 415, (path, kind, refused.text)

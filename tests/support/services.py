@@ -16,13 +16,18 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import make_app
+from zoomrank.service.learner_log import LearnerLog
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, parted
+from zoomrank.service.storage.events import parted
 from zoomrank.service.storage.opening import open_store
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
+from zoomrank.service.storage.postgres_store import PostgresStore
+from zoomrank.service.storage.reading import PostgresReading, Reading, SQLiteReading
+from zoomrank.service.storage.sqlite_store import SQLiteStore
 from zoomrank.service.storage.store import Store
+from zoomrank.service.verifying import verify
 
 START = 1_700_000_000.0  # an ordinary day
 BRANCHES, TWIGS, LEAVES = 4, 3, 3
@@ -53,6 +58,10 @@ class Place:
         store = open_store(self.folder, self.address)
         self.opened.append(store)
         return store
+
+    def options(self) -> list[str]:
+        """What a command is told to find it."""
+        return ["--data", str(self.folder), *(["--store", self.address] if self.address else [])]
 
     def close(self) -> None:
         for store in self.opened:
@@ -137,20 +146,19 @@ class Audit:
 
 async def audit(engine: Engine) -> Audit:
     """Check that log, learners, counts and activity agree: every learner is what its whole log makes of it."""
+    with contextlib.closing(look_at(engine.store)) as reading:
+        assert verify(reading).findings == []
     found = Audit()
     activity: dict[int, Counter[Outcome]] = {}
-    places: set[int] = set()
     for number, collection, query in engine.store._read("SELECT id, collection, query FROM learners ORDER BY id"):
         where = engine.collections.by_id[collection]
-        log = list(engine.store.events(number))
-        assert [place for place, _ in log] == sorted({place for place, _ in log})
-        assert places.isdisjoint(place for place, _ in log)
-        places.update(place for place, _ in log)
-        for _, event in log:
-            _audit_event(found, event)
-            activity.setdefault(collection, Counter())[event.outcome] += 1
+        log = LearnerLog.read(engine.store.events(number))
+        found.outcomes |= {(number, impression): outcome for impression, outcome in log.outcomes.items()}
+        found.loans += sum(bool(event.shown and parted(event.shown).loan) for _, event in log.events)
+        for (_, outcome), count in log.counted.items():
+            activity.setdefault(collection, Counter())[outcome] += count
         replayed = QueryLearner.restored(number, where.bandit, where.settings, None)
-        replayed.replay(event for _, event in log)
+        replayed.replay(event for _, event in log.events)
         live = await engine.learners.find(where, query)
         assert live is not None
         assert live.number == number
@@ -158,21 +166,20 @@ async def audit(engine: Engine) -> Audit:
         assert live.snapshot() == replayed.snapshot(), f"learner {number} is not what its log makes of it"
         found.learners += 1
         assert where.neighbours is None or number in where.neighbours.queries
-    assert len(places) == engine.store._read("SELECT COUNT(*) FROM events")[0][0], "events of unknown learners"
+    for collection in engine.collections.by_id:
+        for _, outcome, count in engine.store.folded(collection):
+            activity.setdefault(collection, Counter())[outcome] += count
     _audit_counts(engine, activity)
     assert sum(engine.learners.queries.values()) == found.learners
     return found
 
 
-def _audit_event(found: Audit, event: Event) -> None:
-    key = (event.learner, event.number)
-    if event.outcome == WAITING:
-        assert event.shown is not None
-        found.loans += parted(event.shown).loan is not None
-        assert key not in found.outcomes, "shown twice"
-    else:
-        assert found.outcomes[key] == WAITING, "closed twice"
-    found.outcomes[key] = event.outcome
+def look_at(store: Store) -> Reading:
+    """A look at what a store has, beside whoever works in it."""
+    if isinstance(store, SQLiteStore):
+        return SQLiteReading(store.path)
+    assert isinstance(store, PostgresStore)
+    return PostgresReading(store.server.address)
 
 
 def _audit_counts(engine: Engine, activity: dict[int, Counter[Outcome]]) -> None:

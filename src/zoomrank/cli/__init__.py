@@ -6,13 +6,27 @@ from collections.abc import Sequence
 
 from zoomrank import __version__
 from zoomrank.cli.arguments import Layout
-from zoomrank.cli.commands import demo, demo_service, evaluate, inspect, report, reproduce, serve, simulate, study
+from zoomrank.cli.commands import (
+    backup,
+    demo,
+    demo_service,
+    evaluate,
+    inspect,
+    report,
+    reproduce,
+    restore,
+    serve,
+    simulate,
+    study,
+    verify,
+)
 from zoomrank.cli.extras import require
 from zoomrank.errors import ZoomrankError
 
 _COMMANDS = {
     "to begin with": (demo, demo_service),
     "your own documents": (inspect, evaluate, serve),
+    "what a service keeps": (backup, restore, verify),
     "experiments": (simulate, reproduce, study, report),
 }
 
@@ -47,11 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         require(options.command, options.extras)
-        options.run(options)
+        status = options.run(options)
     except (ZoomrankError, OSError) as error:
         sys.stderr.write(f"zoomrank: {error}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("\nzoomrank: stopped\n")
         return 130
-    return 0
+    return int(status or 0)

@@ -39,6 +39,8 @@ from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
+NOBODY = 0  # the number of a learner that no query has, and so no neighbours
+
 
 class Asker(NamedTuple):
     """Who asks, and under which key of her own, so that she may ask again for what she has not heard."""
@@ -149,7 +151,7 @@ class Engine:
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
         """What a learner is lent before it ranks next, if it is to meet its neighbours; asking changes nothing."""
-        if served.neighbours is None or learner.answers < learner.meets:
+        if served.neighbours is None or learner.answers < learner.meets or learner.number == NOBODY:
             return None
         return served.neighbours.grant(learner.number)
 
@@ -160,7 +162,7 @@ class Engine:
         if before != WAITING:
             return await self._repeated(served, learner, number, before, clicked)
         ranking = learner.shown_at(number)
-        outcome = _outcome(served, ranking.shown[0].tolist(), clicked)
+        outcome = outcome_of_click(served, ranking.shown[0].tolist(), clicked)
         self.ledger.append(served, learner, learner.close(number, outcome, self.now(), ranking))
         await self.journal.written()
         return "learned"
@@ -196,7 +198,7 @@ class Engine:
         """Feedback on what has had some: the same may come again, another may not."""
         _check_open(before)
         await self.journal.written()  # the first may still be on its way to the disk, and may not get there
-        if _outcome(served, (await self._shown(learner.number, number)).tolist(), clicked) != before:
+        if outcome_of_click(served, (await self._shown(learner.number, number)).tolist(), clicked) != before:
             raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
         return "repeated"
 
@@ -246,7 +248,7 @@ def _check_open(outcome: Outcome) -> None:
         raise ExpiredError("This impression has expired.")
 
 
-def _outcome(served: ServedCollection, shown: list[int], clicked: DocumentId | None) -> Outcome:
+def outcome_of_click(served: ServedCollection, shown: list[int], clicked: DocumentId | None) -> Outcome:
     """What feedback says became of a ranking: the slot of the clicked document, or that there was no click."""
     if clicked is None:
         return ABANDONED

@@ -44,6 +44,8 @@ class ServedCollection:
                 f"A query has 1 to {LONGEST_QUERY} letters when case, spaces and Unicode forms are folded; "
                 f"this one has {len(query)}."
             )
+        if not query.strip():
+            raise UnusableError("A query has something besides spaces.")
         return query
 
     def about(self, said: About | None) -> str | None:

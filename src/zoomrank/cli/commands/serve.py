@@ -35,12 +35,19 @@ def add(commands: Commands) -> None:
         extras=("service",),
     )
     add_service(parser)
-    _add_keeping(parser)
+    add_place(parser)
+    parser.add_argument(
+        "--largest-body",
+        type=float,
+        default=256.0,
+        metavar="MB",
+        help="largest collection that it takes (default: 256)",
+    )
     parser.set_defaults(run=run)
 
 
-def _add_keeping(parser: argparse.ArgumentParser) -> None:
-    """Add where everything is kept, and how much may be sent."""
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add where a service keeps everything."""
     parser.add_argument(
         "--data",
         type=Path,
@@ -53,13 +60,6 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("ZOOMRANK_STORE"),
         metavar="ADDRESS",
         help="postgresql://… (default: SQLite, in the folder)",
-    )
-    parser.add_argument(
-        "--largest-body",
-        type=float,
-        default=256.0,
-        metavar="MB",
-        help="largest collection that it takes (default: 256)",
     )
 
 

@@ -100,7 +100,7 @@ def needed_role(method: str, known: KnownPath) -> str | None:
         return None
     if known.is_ranking:
         return "rank"
-    return "read" if method in ("GET", "HEAD", "OPTIONS") else "admin"
+    return "read" if known.is_reading or method in ("GET", "HEAD", "OPTIONS") else "admin"
 
 
 class Access:
@@ -119,7 +119,7 @@ class Access:
             return
         began = time.perf_counter()
         known = known_path(scope["path"])
-        limit = SMALL_BODY if known.is_ranking else self._largest_body
+        limit = SMALL_BODY if known.is_ranking or known.is_reading else self._largest_body
         status = 500
 
         async def respond(message: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Access, Keys
 from zoomrank.service.http.asgi import App
@@ -19,6 +20,7 @@ from zoomrank.service.http.error_responses import malformed, refusal
 from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.routes.collection_routes import add_collections
+from zoomrank.service.http.routes.copy_routes import add_copies
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
@@ -52,7 +54,9 @@ def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGE
     _add_errors(api)
     fast = add_ranking(api, engine)
     add_collections(api, engine)
-    add_learned(api, engine)
+    copies = Copies(engine)
+    add_copies(api, engine, copies)
+    add_learned(api, engine, copies)
     add_operations(api, engine, metrics)
     add_page_files(api)
     return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body)

@@ -25,6 +25,7 @@ class KnownPath:
     path: str
     kind: str = "other"  # in metrics
     is_ranking: bool = False  # or feedback on one
+    is_reading: bool = False  # though something is posted: it changes nothing that is kept
     is_open: bool = False  # to everybody
     body: type[BaseModel] | None = None  # the JSON that is posted to it
 
@@ -38,6 +39,9 @@ RANK = KnownPath(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
 FEEDBACK = KnownPath(wire.FEEDBACK, "feedback", is_ranking=True, body=schema.FeedbackRequest)
 FEEDBACK_BATCH = KnownPath(wire.FEEDBACK_BATCH, "feedback/batch", is_ranking=True, body=schema.BatchRequest)
 SEEN = KnownPath(wire.SEEN, "seen", is_ranking=True, body=schema.SeenRequest)
+COPIES = KnownPath(wire.COPIES, "copies", is_reading=True, body=schema.CopyRequest)
+COPY_RANK = KnownPath(wire.COPY_RANK, "copies", is_reading=True, body=schema.CopyRankRequest)
+COPY_FEEDBACK = KnownPath(wire.COPY_FEEDBACK, "copies", is_reading=True, body=schema.BatchRequest)
 COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
 VOID = KnownPath(wire.VOID, body=schema.VoidRequest)
 HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
@@ -45,7 +49,8 @@ READY = KnownPath(wire.READY, "ready", is_open=True)
 PAGE = KnownPath("/", "page", is_open=True)
 PAGE_FILE = KnownPath("/page/{file}", "page", is_open=True)
 
-_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, VOID, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
+_COPIES = (COPIES, COPY_RANK, COPY_FEEDBACK)
+_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, VOID, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
 _OTHER = KnownPath("")
 

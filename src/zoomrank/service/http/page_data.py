@@ -11,9 +11,10 @@ import numpy as np
 from zoomrank.queries.lending import granted_bytes
 from zoomrank.queries.query_rank import support_of
 from zoomrank.rankers import Ranked
+from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.tree_outline import zoom_tree
-from zoomrank.service.query_learner import QueryCounts
+from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import STEP
 from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
@@ -67,10 +68,12 @@ async def queries(engine: Engine, served: ServedCollection, offset: int, limit: 
     return {"queries": listed, "total": total}
 
 
-async def query(engine: Engine, served: ServedCollection, asked: str) -> dict[str, Any]:
-    """One query: what became of its impressions, and what the next visitor will see."""
+async def query(
+    engine: Engine, served: ServedCollection, asked: str, copies: Copies | None = None, copy: str | None = None
+) -> dict[str, Any]:
+    """One query, or a copy of it: what became of its impressions, and what the next visitor will see."""
     query = served.settings.folded(asked)
-    learner = await engine.known(served, query)
+    learner = await _learner(engine, served, query, copies, copy)
     granted = engine.next_loan(served, learner)
     chooser = learner.chooser(None if granted is None else granted_bytes(granted))
     counts = learner.counts
@@ -154,10 +157,25 @@ async def _trials(engine: Engine, served: ServedCollection, twin: Ranked, impres
     }
 
 
-async def tree(engine: Engine, served: ServedCollection, asked: str, limit: int) -> dict[str, Any]:
-    """The zoom tree of a query."""
-    learner = await engine.known(served, served.settings.folded(asked))
+async def tree(
+    engine: Engine,
+    served: ServedCollection,
+    asked: str,
+    limit: int,
+    copies: Copies | None = None,
+    copy: str | None = None,
+) -> dict[str, Any]:
+    """The zoom tree of a query, or of a copy of it."""
+    learner = await _learner(engine, served, served.settings.folded(asked), copies, copy)
     return {"nodes": zoom_tree(served, learner.ranker.state, limit)}
+
+
+async def _learner(
+    engine: Engine, served: ServedCollection, query: str, copies: Copies | None, copy: str | None
+) -> QueryLearner:
+    if copies is None or copy is None:
+        return await engine.known(served, query)
+    return copies.learner_of(copy, served, query)
 
 
 async def activity(engine: Engine, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from zoomrank.service.settings import (
 )
 
 CollectionName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
+CopyName = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,32}$")]
 QueryText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$")]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 DocumentName = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | Annotated[str, StringConstraints(max_length=1000)]
@@ -90,6 +91,16 @@ class VoidRequest(Strict):
     until: Time | None = None
     key: Annotated[str, StringConstraints(min_length=1, max_length=1000)] | None = None
     dry_run: bool = False
+
+
+class CopyRequest(Strict):
+    """The query that is to be copied."""
+
+    query: QueryText
+
+
+class CopyRankRequest(Strict):
+    """A visitor of a copy asks, and has nothing to say of herself."""
 
 
 class NewDocument(Strict):

@@ -6,14 +6,22 @@ from pathlib import Path
 
 from zoomrank.errors import ParameterError
 from zoomrank.service.storage.postgres_store import PostgresStore
-from zoomrank.service.storage.sqlite_store import SQLiteStore
+from zoomrank.service.storage.reading import PostgresReading, Reading, SQLiteReading
+from zoomrank.service.storage.sqlite_store import NAME, SQLiteStore
 from zoomrank.service.storage.store import Store
 
 
 def open_store(folder: Path, address: str | None) -> Store:
     """The store at an address, or the one in a folder."""
-    if address is None:
-        return SQLiteStore(folder)
+    return SQLiteStore(folder) if address is None else PostgresStore(_checked(address))
+
+
+def open_reading(folder: Path, address: str | None) -> Reading:
+    """A look at the store at an address, or at the one in a folder."""
+    return SQLiteReading(folder / NAME) if address is None else PostgresReading(_checked(address))
+
+
+def _checked(address: str) -> str:
     if not address.startswith(("postgresql://", "postgres://")):
         raise ParameterError(f"A store is at postgresql://…, not at {address.split(':')[0]}:…")
-    return PostgresStore(address)
+    return address

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.errors import MissingExtraError, ParameterError
 from zoomrank.service.refusals import StorageError
@@ -20,6 +21,36 @@ _LIMITS: dict[str, Any] = {
 }
 
 
+class Reachable(NamedTuple):
+    """A PostgreSQL server as it can be reached."""
+
+    address: str
+    open: Callable[..., Any]
+    failures: tuple[type[Exception], ...]
+
+    def connect(self) -> Any:
+        """A connection in which every statement is a transaction of its own, unless one was begun."""
+        try:
+            return self.open(self.address, autocommit=True)
+        except self.failures as error:
+            raise StorageError(f"PostgreSQL cannot be reached: {error}.") from error
+
+
+def reachable(address: str) -> Reachable:
+    """The server at an address, with limits for all that the address does not limit itself."""
+    try:
+        import psycopg
+        from psycopg import conninfo
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("PostgreSQL needs psycopg: pip install 'zoomrank[postgres]'.") from error
+    try:
+        given = conninfo.conninfo_to_dict(address)
+    except psycopg.Error as error:
+        raise ParameterError(f"This is no address of a PostgreSQL server: {error}.") from error
+    limits = {name: limit for name, limit in _LIMITS.items() if name not in given}
+    return Reachable(conninfo.make_conninfo(address, **limits), psycopg.connect, (psycopg.Error,))
+
+
 class PostgresStore(Store):
     """A database of a PostgreSQL server."""
 
@@ -28,19 +59,8 @@ class PostgresStore(Store):
     types: ClassVar = {"whole": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA"}
 
     def __init__(self, address: str) -> None:
-        try:
-            import psycopg
-            from psycopg import conninfo
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("PostgreSQL needs psycopg: pip install 'zoomrank[postgres]'.") from error
-        self._connect = psycopg.connect
-        self.failures = (psycopg.Error,)
-        try:
-            given = conninfo.conninfo_to_dict(address)
-        except psycopg.Error as error:
-            raise ParameterError(f"This is no address of a PostgreSQL server: {error}.") from error
-        limits = {name: limit for name, limit in _LIMITS.items() if name not in given}
-        self._address = conninfo.make_conninfo(address, **limits)
+        self.server = reachable(address)
+        self.failures = self.server.failures
         self._owner = ""
         super().__init__()
         self._owner = secrets.token_hex(8)
@@ -51,10 +71,7 @@ class PostgresStore(Store):
 
     def connect(self) -> Any:
         """Transactions are begun and ended by hand."""
-        try:
-            return self._connect(self._address, autocommit=True)
-        except self.failures as error:
-            raise StorageError(f"PostgreSQL cannot be reached: {error}.") from error
+        return self.server.connect()
 
     def connect_writer(self) -> Any:
         """The connection that writes holds a lock, so that two services never write at once: the server lets go of it

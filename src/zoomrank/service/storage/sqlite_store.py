@@ -12,7 +12,9 @@ from typing import IO, Any, ClassVar
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.store import Store
 
+NAME = "zoomrank.sqlite"  # of the file
 _LONG_LOG = 4096  # pages
+_PATIENCE = 50  # milliseconds that writers wait for those who read, a backup say, before the log goes on growing
 
 
 class SQLiteStore(Store):
@@ -25,12 +27,13 @@ class SQLiteStore(Store):
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "zoomrank.sqlite"
+        self.path = folder / NAME
         self._lock_file = _lock_folder(folder)
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # the secret that signs impressions is in it
         try:
             self._tidying = threading.Lock()
             self._tidier = self.connect()
+            self._tidier.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
             super().__init__()
         except BaseException:
             self._lock_file.close()

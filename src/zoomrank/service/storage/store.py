@@ -350,6 +350,11 @@ class Store(Database):
         )
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
 
+    def folded(self, collection: int) -> list[tuple[int, Outcome, int]]:
+        """What was counted of a collection that the log has no lines of any more: (step, outcome, count)."""
+        rows = self._read("SELECT step, outcome, count FROM folded WHERE collection = ?", (collection,))
+        return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
+
 
 def _event(row: Sequence[Any]) -> Event:
     return Event(row[1], row[2], row[3], row[4], None if row[5] is None else bytes(row[5]))

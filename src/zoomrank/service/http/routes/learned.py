@@ -9,16 +9,25 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query
 
 from zoomrank import wire
+from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.access import asker_of
 from zoomrank.service.http.known_paths import VOID
-from zoomrank.service.http.routes.parameters import CollectionName, Limit, Offset, Points, QueryText, Seconds
+from zoomrank.service.http.routes.parameters import (
+    CollectionName,
+    CopyLookedInto,
+    Limit,
+    Offset,
+    Points,
+    QueryText,
+    Seconds,
+)
 from zoomrank.service.refusals import UnusableError
 from zoomrank.service.undoing import Span
 
 
-def add_learned(api: FastAPI, engine: Engine) -> None:
+def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
     """Add the routes."""
     find = engine.collections.find
 
@@ -28,9 +37,9 @@ def add_learned(api: FastAPI, engine: Engine) -> None:
         return await page_data.queries(engine, find(name), offset, limit)
 
     @api.get(wire.QUERY, response_model=wire.QueryInfo)
-    async def query(name: CollectionName, query: QueryText) -> Any:
-        """One query: what became of its impressions, what the next visitor will see, and why."""
-        return await page_data.query(engine, find(name), query)
+    async def query(name: CollectionName, query: QueryText, copy: CopyLookedInto = None) -> Any:
+        """One query, or a copy of it: what became of its impressions, what the next visitor will see, and why."""
+        return await page_data.query(engine, find(name), query, copies, copy)
 
     @api.delete(wire.QUERY, response_model=wire.RemovedQuery)
     async def remove(name: CollectionName, query: QueryText) -> Any:
@@ -51,9 +60,14 @@ def add_learned(api: FastAPI, engine: Engine) -> None:
         return {"impressions": impressions, "queries": queries, "dry_run": asked.dry_run}
 
     @api.get(wire.TREE, response_model=wire.TreeResponse)
-    async def tree(name: CollectionName, query: QueryText, limit: Annotated[int, Query(ge=1, le=5000)] = 400) -> Any:
-        """How finely the query's learner tells documents apart, and what it thinks of them."""
-        return await page_data.tree(engine, find(name), query, limit)
+    async def tree(
+        name: CollectionName,
+        query: QueryText,
+        limit: Annotated[int, Query(ge=1, le=5000)] = 400,
+        copy: CopyLookedInto = None,
+    ) -> Any:
+        """How finely the query's learner, or a copy of it, tells documents apart, and what it thinks of them."""
+        return await page_data.tree(engine, find(name), query, limit, copies, copy)
 
     @api.get(wire.COLLECTION_ACTIVITY, response_model=wire.Activity)
     async def activity(name: CollectionName, seconds: Seconds = 3600, points: Points = 120) -> Any:

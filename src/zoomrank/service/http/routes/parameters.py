@@ -20,6 +20,8 @@ def _who_asks(
 
 
 CollectionName = Annotated[schema.CollectionName, Path()]
+CopyName = Annotated[schema.CopyName, Path()]
+CopyLookedInto = Annotated[schema.CopyName | None, Query()]
 QueryText = Annotated[schema.QueryText, Query()]
 WhoAsks = Annotated[Asker, Depends(_who_asks)]
 Seconds = Annotated[int, Query(ge=10, le=90 * 86_400)]

@@ -1,0 +1,57 @@
+"""`zoomrank backup`: everything that a service keeps, in one file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from zoomrank.cli.arguments import Commands, add_command
+from zoomrank.cli.commands.serve import add_place
+from zoomrank.cli.progress_line import ProgressLine
+from zoomrank.errors import ParameterError
+
+_ABOUT = """Copy everything that a service keeps at one moment into one file, while it
+runs or not: collections, the log, what was learned, the secret that signs
+impressions. The file is for your eyes alone. `zoomrank restore` puts it back,
+into SQLite or PostgreSQL, wherever it came from."""
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    parser = add_command(
+        commands,
+        "backup",
+        "copy everything that a service keeps into one file",
+        _ABOUT,
+        "zoomrank backup monday.sqlite                   # of ./zoomrank-data",
+        "zoomrank backup monday.sqlite --data rankings --force",
+        "zoomrank backup monday.sqlite --store postgresql://user@host/base",
+        extras=("service",),
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the backup")
+    add_place(parser)
+    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the file."""
+    from zoomrank.service.storage.backups import back_up
+    from zoomrank.service.storage.opening import open_reading
+
+    if options.file.exists() and not options.force:
+        raise ParameterError(f"{options.file} is there already: take another name, or say --force to write over it.")
+    with closing(open_reading(options.data, options.store)) as reading, ProgressLine("rows") as progress:
+        copied = back_up(reading, options.file, progress.tell)
+    print(f"{options.file} has {told(copied)}: {options.file.stat().st_size / 2**20:,.1f} MB.")
+
+
+def told(copied: Mapping[str, int]) -> str:
+    """What was copied, in words.
+
+    >>> told({"about": 2, "collections": 1, "learners": 1200, "events": 1})
+    'collections: 1, queries: 1,200, events: 1'
+    """
+    return f"collections: {copied['collections']:,}, queries: {copied['learners']:,}, events: {copied['events']:,}"

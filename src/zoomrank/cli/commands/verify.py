@@ -1,0 +1,48 @@
+"""`zoomrank verify`: whether all that a service keeps agrees with its log."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from pathlib import Path
+
+from zoomrank.cli.arguments import Commands, add_command
+from zoomrank.cli.commands.serve import add_place
+from zoomrank.cli.progress_line import ProgressLine
+
+_ABOUT = """Check what a service keeps, while it runs or not: that files are sound, that
+the log is whole, and that all that was learned and counted is what the log
+makes of it. Nothing is changed. The exit status is 1 if anything is wrong."""
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    parser = add_command(
+        commands,
+        "verify",
+        "check everything that a service keeps against its log",
+        _ABOUT,
+        "zoomrank verify                                 # of ./zoomrank-data",
+        "zoomrank verify --store postgresql://user@host/base",
+        "zoomrank verify --backup monday.sqlite",
+        extras=("service",),
+    )
+    add_place(parser)
+    parser.add_argument("--backup", type=Path, metavar="FILE", help="check a backup instead")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Say what was looked at and what was found; the exit status."""
+    from zoomrank.service.storage.opening import open_reading
+    from zoomrank.service.storage.reading import SQLiteReading
+    from zoomrank.service.verifying import verify
+
+    opened = SQLiteReading(options.backup) if options.backup else open_reading(options.data, options.store)
+    with closing(opened) as reading, ProgressLine("events") as progress:
+        verdict = verify(reading, progress.tell)
+    print("Looked at " + ", ".join(f"{what}: {count:,}" for what, count in verdict.checked.items()) + ".")
+    for finding in verdict.findings:
+        print(f"- {finding}")
+    print(f"Findings: {len(verdict.findings):,}." if verdict.findings else "Everything agrees.")
+    return 1 if verdict.findings else 0

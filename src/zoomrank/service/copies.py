@@ -1,0 +1,116 @@
+"""`Copies`: learners to play with. A copy begins with what a query knows, learns by itself, and is thrown away.
+
+Copies are in memory alone. Nothing of them is written down, counted, or told to neighbours, and the query that a copy
+was made of never hears of it. A copy goes on being lent what the query itself would be lent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zoomrank.service.engine import NOBODY, Engine, outcome_of_click
+from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.refusals import ContradictionError, NotFoundError, ServiceError
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.outcomes import UNSEEN, WAITING
+from zoomrank.spaces import DocumentId
+
+MOST = 32  # copies
+IDLE = 15 * 60.0  # seconds without use after which one is dropped
+MOST_WAITING = 10_000  # impressions of a copy
+
+
+@dataclass
+class Copy:
+    """A learner of a query, on its own."""
+
+    name: str
+    served: ServedCollection
+    query: str
+    learner: QueryLearner
+    used: float  # when it was last
+
+
+class Copies:
+    """Those that there are, the one that was used last at the end."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._here: OrderedDict[str, Copy] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    async def make(self, served: ServedCollection, query: str) -> Copy:
+        """A copy of what a query knows now; of nothing if nobody has asked it, which stays so."""
+        known = await self._engine.learners.find(served, query)
+        number, content = (NOBODY, None) if known is None else (known.number, known.snapshot())
+        learner = QueryLearner.restored(number, served.bandit, served.settings, content)
+        copy = Copy(secrets.token_hex(8), served, query, learner, self._engine.now())
+        self._drop_idle()
+        while len(self._here) >= MOST:
+            self._here.popitem(last=False)
+        self._here[copy.name] = copy
+        asyncio.get_running_loop().call_later(IDLE + 1, self._drop_idle)  # so that its memory is free by then
+        return copy
+
+    def find(self, name: str) -> Copy:
+        """A copy by its name, which is being used."""
+        self._drop_idle()
+        copy = self._here.get(name)
+        if copy is None:
+            raise NotFoundError(
+                f"There is no copy “{name}”, or no more: {MOST} are kept, each for {IDLE / 60:g} minutes without use. "
+                "Make another."
+            )
+        copy.used = self._engine.now()
+        self._here.move_to_end(name)
+        return copy
+
+    def learner_of(self, name: str, served: ServedCollection, query: str) -> QueryLearner:
+        """The learner of a copy that was made of this query."""
+        copy = self.find(name)
+        if copy.served is not served or copy.query != query:
+            raise NotFoundError(f"Copy “{name}” is one of “{copy.query}” in “{copy.served.name}”.")
+        return copy.learner
+
+    def rank(self, copy: Copy) -> tuple[str, list[dict[str, Any]]]:
+        """Choose what a visitor sees; returns the name of the impression, which only this copy knows."""
+        learner, served = copy.learner, copy.served
+        now, loan = round(self._engine.now(), 3), self._engine.next_loan(served, learner)
+        event, ranking = learner.show(now, served.settings.slots, None, loan)
+        if len(learner.waiting) > MOST_WAITING:
+            learner.close(next(iter(learner.waiting)), UNSEEN, event.time)
+        return str(event.number), served.describe(ranking.shown[0])
+
+    def feedback(self, copy: Copy, told: Sequence[tuple[str, DocumentId | None]]) -> list[dict[str, Any]]:
+        """Learn what became of impressions, each by itself."""
+        results: list[dict[str, Any]] = []
+        for impression, clicked in told:
+            try:
+                self._learn(copy, impression, clicked)
+                results.append({"impression": impression, "status": "learned"})
+            except ServiceError as error:
+                results.append({"impression": impression, "error": error.code, "message": str(error)})
+        return results
+
+    def _learn(self, copy: Copy, impression: str, clicked: DocumentId | None) -> None:
+        learner = copy.learner
+        number = int(impression) if impression.isascii() and impression.isdecimal() else learner.ranker.made
+        if number >= learner.ranker.made:
+            raise NotFoundError("This impression is not known here: send the one that the copy's ranking came with.")
+        if learner.outcome_of(number) != WAITING:
+            raise ContradictionError("This impression has had its feedback already.")
+        ranking = learner.shown_at(number)
+        outcome = outcome_of_click(copy.served, ranking.shown[0].tolist(), clicked)
+        learner.close(number, outcome, self._engine.now(), ranking)
+
+    def _drop_idle(self) -> None:
+        until = self._engine.now() - IDLE
+        for copy in [copy for copy in self._here.values() if copy.used < until]:
+            del self._here[copy.name]

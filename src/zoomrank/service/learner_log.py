@@ -1,0 +1,88 @@
+"""`LearnerLog`: the log of one learner, read into what counts; and what is wrong with it, in words.
+
+This is the one place that says which events a learner is made of and which counts follow from them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from zoomrank.service.storage.batch import STEP
+from zoomrank.service.storage.events import Event, counted, unpack
+from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING, Outcome, is_satisfied
+
+_FEW = 5  # numbers that a finding names
+
+
+@dataclass
+class LearnerLog:
+    """What became of each impression, what is to be replayed, what is to be counted."""
+
+    outcomes: dict[int, Outcome] = field(default_factory=dict)  # of each impression; WAITING if it has no end yet
+    events: list[tuple[int, Event]] = field(default_factory=list)  # to be replayed, with their places
+    counted: Counter[tuple[int, Outcome]] = field(default_factory=Counter)  # of a step of time
+    findings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, rows: Iterable[tuple[int, Event]]) -> LearnerLog:
+        """Read the events of a learner, in the order of their places."""
+        log = cls()
+        slots: dict[int, int] = {}  # of each ranking
+        wrong: dict[str, list[int]] = {}
+        for place, event in rows:
+            said = _wrong(event, log.outcomes, slots)
+            if said is not None:
+                wrong.setdefault(said, []).append(event.number)
+            if event.outcome != SEEN:
+                log.outcomes[event.number] = event.outcome
+            log.events.append((place, event))
+        for event in counted(event for _, event in log.events):
+            log.counted[int(event.time) // STEP, event.outcome] += 1
+        log.findings = [f"{said}: {few(numbers)}" for said, numbers in wrong.items()]
+        return log
+
+    @property
+    def shown(self) -> int:
+        """How many impressions there are that count."""
+        return sum(count for (_, outcome), count in self.counted.items() if outcome == WAITING)
+
+
+def _wrong(event: Event, outcomes: dict[int, Outcome], slots: dict[int, int]) -> str | None:
+    """What is wrong with an event after those before it, if anything is; notes how long its ranking is."""
+    if event.outcome == WAITING:
+        following = next(reversed(slots), -1) + 1
+        slots[event.number] = _slots(event)
+        if event.number != following:
+            return "impressions that are not numbered one after the other"
+        return None if slots[event.number] else "impressions whose ranking cannot be read"
+    if event.number not in outcomes:
+        return "impressions that have an end and were not shown before it"
+    if event.outcome == VOIDED:
+        return "impressions that are void twice" if outcomes[event.number] == VOIDED else None
+    if outcomes[event.number] != WAITING:
+        return "impressions that were seen or end after their end"
+    if is_satisfied(event.outcome) and event.outcome >= slots.get(event.number, 0):
+        return "impressions with a click in a slot that they do not have"
+    return None
+
+
+def _slots(event: Event) -> int:
+    """How many documents a ranking has; 0 if it cannot be read."""
+    try:
+        return int(unpack(event.shown or b"").shown.shape[1])
+    except (ValueError, struct.error):
+        return 0
+
+
+def few(names: Iterable[object]) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> few(range(7))
+    '0, 1, 2, 3, 4 and 2 more'
+    """
+    listed = [str(name) for name in names]
+    more = f" and {len(listed) - _FEW:,} more" if len(listed) > _FEW else ""
+    return ", ".join(listed[:_FEW]) + more

@@ -1,0 +1,191 @@
+"""`verify`: whether all that a store has agrees with its log, since learners and counts are made of nothing else.
+
+Every learner is made again of its whole log, and every snapshot compared with what the log made of the learner at that
+place, bit for bit. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pydantic import ValidationError
+
+from zoomrank.documents import load_collection
+from zoomrank.errors import ZoomrankError
+from zoomrank.queries.lending import report_from
+from zoomrank.service.learner_log import LearnerLog, few
+from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.settings import Settings
+from zoomrank.service.storage.batch import Snapshot, StoredReport
+from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
+from zoomrank.service.storage.reading import Reading
+from zoomrank.service.storage.store import StoredCollection
+
+Tell = Callable[[int, int], None]  # how many events were looked at, and of how many
+Counts = Counter[tuple[int, Outcome]]  # of a step of time, in one collection
+
+_ORPHANS = {
+    "learners": "queries of collections that are not there",
+    "events": "events of learners that are not there",
+    "snapshots": "snapshots of learners that are not there",
+    "reports": "reports of learners that are not there",
+}
+
+
+@dataclass
+class Verdict:
+    """What was looked at, how much of it, and what is wrong, in words."""
+
+    checked: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+
+
+def verify(reading: Reading, tell: Tell = lambda _, __: None) -> Verdict:
+    """Look at everything that a store has."""
+    verdict = Verdict()
+    verdict.findings += [f"The file of the store is damaged: {said}." for said in reading.damage()]
+    _check_owners(reading, verdict)
+    with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
+        for stored in reading.collections():
+            served = _read_collection(reading, stored, Path(folder), verdict)
+            counted = _check_learners(reading, stored, served, verdict, tell)
+            _check_activity(reading, stored, counted, verdict)
+    return verdict
+
+
+def _check_owners(reading: Reading, verdict: Verdict) -> None:
+    """Look for what belongs to nobody."""
+    for table, words in _ORPHANS.items():
+        own, others = ("collection", "collections") if table == "learners" else ("learner", "learners")
+        found = reading.rows(f"SELECT DISTINCT {own} FROM {table} WHERE {own} NOT IN (SELECT id FROM {others})")  # noqa: S608
+        numbers = [number for (number,) in found]
+        if numbers:
+            verdict.findings.append(f"There are {words}: {few(sorted(numbers))}.")
+
+
+# Collections.
+
+
+def _read_collection(
+    reading: Reading, stored: StoredCollection, folder: Path, verdict: Verdict
+) -> ServedCollection | None:
+    """A collection as it is served, if it can be."""
+    verdict.checked["collections"] += 1
+    content = reading.content(stored.id)
+    if hashlib.sha256(content).hexdigest() != stored.digest:
+        verdict.findings.append(f"Collection “{stored.name}”: its content is not what it was when it was made.")
+    path = folder / f"{stored.id}.zoomrank"
+    path.write_bytes(content)
+    try:
+        collection = load_collection(path, verify=True)
+        return ServedCollection(stored, Settings.model_validate_json(stored.settings), collection)
+    except (ZoomrankError, ValidationError, OSError) as error:
+        said = str(error).replace(str(path), "its file").rstrip(".")
+        verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
+        return None
+
+
+def _check_activity(reading: Reading, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
+    """Compare what was counted with what the log says, or said of queries that were removed."""
+    counted = counted + Counter({(step, outcome): count for step, outcome, count in reading.folded(stored.id)})
+    kept: Counts = Counter({(step, outcome): count for step, outcome, count in reading.activity(stored.id, 0)})
+    verdict.checked["counts"] += len(kept)
+    wrong = [
+        f"{word_of(key[1])} ({key[1]}) in step {key[0]}: {kept[key]:,} counted, {counted[key]:,} in the log"
+        for key in sorted(kept.keys() | counted.keys())
+        if kept[key] != counted[key]
+    ]
+    if wrong:
+        verdict.findings.append(f"Collection “{stored.name}”: activity is not what the log says: {few(wrong)}.")
+
+
+# Learners.
+
+
+def _check_learners(
+    reading: Reading, stored: StoredCollection, served: ServedCollection | None, verdict: Verdict, tell: Tell
+) -> Counts:
+    """Look at all learners of a collection; returns what is to be counted of them."""
+    [(total,)] = reading.rows("SELECT COUNT(*) FROM events")
+    [(last,)] = reading.rows("SELECT COALESCE(MAX(id), 0) FROM events")
+    reports = {report.learner: report for report in reading.reports(stored.id)}
+    counted: Counts = Counter()
+    for number, query, _ in reading.learners(stored.id):
+        log = LearnerLog.read(reading.events(number))
+        counted.update(log.counted)
+        snapshot = reading.find(stored.id, query)
+        verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
+        wrong = [*log.findings]
+        if snapshot is not None and snapshot.event > last:
+            wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
+        if served is not None and not wrong:
+            wrong += _check_learner(number, served, log, snapshot, reports.get(number), verdict)
+        [(listed,)] = reading.rows(f"SELECT impressions FROM learners WHERE id = {number:d}")  # noqa: S608
+        if listed > log.shown:
+            wrong.append(f"{listed:,} impressions are listed, and the log has {log.shown:,}")
+        verdict.findings += [f"Query “{query}” of “{stored.name}” (learner {number}): {said}." for said in wrong]
+        tell(verdict.checked["events"], int(total))
+    return counted
+
+
+def _check_learner(
+    number: int,
+    served: ServedCollection,
+    log: LearnerLog,
+    snapshot: Snapshot | None,
+    report: StoredReport | None,
+    verdict: Verdict,
+) -> list[str]:
+    """Make a learner of its log; says where what is kept of it is something else."""
+    learner = QueryLearner.restored(number, served.bandit, served.settings, None)
+    wrong: list[str] = []
+    known = 0 if snapshot is None else snapshot.event
+    try:
+        learner.replay(event for place, event in log.events if place <= known)
+        if snapshot is not None and snapshot.content is not None:
+            verdict.checked["snapshots"] += 1
+            wrong += _check_snapshot(learner, snapshot)
+        later = [event for place, event in log.events if place > known]
+        if any(event.outcome == VOIDED for event in later):
+            return [*wrong, "impressions were made void, and its snapshot is older than that"]
+        learner.replay(later)
+    except Exception as error:  # noqa: BLE001  (whatever it is, the log is not one that a learner wrote)
+        return [*wrong, f"its log cannot be replayed: {error!r}"]
+    if report is not None:
+        verdict.checked["reports"] += 1
+        wrong += _check_report(learner, report)
+    return wrong
+
+
+def _check_snapshot(learner: QueryLearner, snapshot: Snapshot) -> list[str]:
+    """Compare a snapshot with what the log made of the learner at that place."""
+    wrong = []
+    if snapshot.content != learner.snapshot():
+        wrong.append("its snapshot is not what its log makes of it")
+    counts = None
+    with suppress(ValueError):
+        counts = json.loads(snapshot.counts or "")
+    if counts != asdict(learner.counts):
+        wrong.append("the counts beside its snapshot are not those of its log")
+    if snapshot.first != next(iter(learner.waiting), learner.ranker.made):
+        wrong.append(f"its snapshot says that impression {snapshot.first} is the first that may still end")
+    return wrong
+
+
+def _check_report(learner: QueryLearner, report: StoredReport) -> list[str]:
+    """Look at what a learner has told its neighbours: it can be old, and not newer than the log."""
+    if report.answers > learner.answers:
+        return [f"it told its neighbours of {report.answers:,} answers, and has had {learner.answers:,}"]
+    try:
+        report_from(report.content)
+    except Exception as error:  # noqa: BLE001  (whatever the bytes are)
+        return [f"what it told its neighbours cannot be read: {error!r}"]
+    return []

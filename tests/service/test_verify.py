@@ -1,0 +1,215 @@
+"""`zoomrank verify`: a store that has seen much is sound, and whatever is wrong with one is found and named."""
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from tests.support.lives import live
+from tests.support.services import Clock, Place, look_at, run, served, started
+from zoomrank.cli import main
+from zoomrank.service.storage.outcomes import ABANDONED, WAITING
+from zoomrank.service.storage.store import Store
+from zoomrank.service.verifying import verify
+
+Read = Callable[..., list[Any]]
+Damage = Callable[[Callable[..., None], Read], None]
+
+
+def test_a_store_that_has_seen_much_is_sound(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        await live(place, clock)
+        async with started(place, clock) as engine:  # while a service works in it
+            told: list[tuple[int, int]] = []
+            with closing(look_at(engine.store)) as reading:
+                verdict = verify(reading, lambda done, total: told.append((done, total)))
+            assert verdict.findings == []
+            assert verdict.checked["collections"] == 2
+            assert verdict.checked["impressions"] == 270
+            assert verdict.checked["events"] == engine.store.last("events")
+            assert min(verdict.checked[what] for what in ("queries", "snapshots", "reports", "counts")) > 5
+            assert told[-1] == (engine.store.last("events"), engine.store.last("events"))
+            assert main(["verify", *place.options()]) == 0
+
+    run(scenario())
+    said = capsys.readouterr().out
+    assert "impressions: 270" in said
+    assert "Everything agrees." in said
+
+
+def _an_end_is_deleted(do: Callable[..., None], read: Read) -> None:
+    do("DELETE FROM events WHERE id = ?", read("SELECT MIN(id) FROM events WHERE outcome < ?", (ABANDONED,))[0][0])
+
+
+def _a_showing_is_deleted(do: Callable[..., None], read: Read) -> None:
+    do("DELETE FROM events WHERE id = ?", read("SELECT MIN(id) FROM events WHERE outcome = ?", (WAITING,))[0][0])
+
+
+def _an_outcome_is_altered(do: Callable[..., None], read: Read) -> None:
+    place, outcome = read("SELECT id, outcome FROM events WHERE outcome < 2 ORDER BY id LIMIT 1")[0]
+    do("UPDATE events SET outcome = ? WHERE id = ?", 1 - outcome, place)
+
+
+def _a_click_is_beyond_the_ranking(do: Callable[..., None], read: Read) -> None:
+    do("UPDATE events SET outcome = 7 WHERE id = ?", read("SELECT MIN(id) FROM events WHERE outcome < 2")[0][0])
+
+
+def _an_end_comes_first(do: Callable[..., None], read: Read) -> None:
+    learner, number = read("SELECT learner, number FROM events WHERE outcome < 2 ORDER BY id LIMIT 1")[0]
+    change = "UPDATE events SET id = 1000000 WHERE learner = ? AND number = ? AND outcome = ?"
+    do(change, learner, number, WAITING)
+
+
+def _a_ranking_is_unreadable(do: Callable[..., None], read: Read) -> None:
+    do("UPDATE events SET shown = ? WHERE id = 1", b"\1")
+
+
+def _a_snapshot_is_older(do: Callable[..., None], read: Read) -> None:
+    """As if the newest had not been kept, though the place says that it was."""
+    learner = read("SELECT learner FROM snapshots ORDER BY learner")[0][0]
+    last = read("SELECT MAX(id) FROM events WHERE learner = ?", (learner,))[0][0]
+    do("DELETE FROM events WHERE id = ?", last)  # an older state of the log is one that the newest snapshot is not of
+    do("UPDATE snapshots SET event = ? WHERE learner = ?", last - 1, learner)
+
+
+def _a_snapshot_is_of_another_place(do: Callable[..., None], read: Read) -> None:
+    learner = read("SELECT learner FROM snapshots ORDER BY learner")[0][0]
+    do("UPDATE snapshots SET event = event - 40 WHERE learner = ?", learner)
+
+
+def _a_snapshot_knows_too_much(do: Callable[..., None], read: Read) -> None:
+    learner = read("SELECT learner FROM snapshots ORDER BY learner")[0][0]
+    do("UPDATE snapshots SET event = 1000000 WHERE learner = ?", learner)
+
+
+def _a_byte_of_a_snapshot_is_altered(do: Callable[..., None], read: Read) -> None:
+    learner, content = read("SELECT learner, content FROM snapshots ORDER BY learner")[0]
+    content = bytearray(content)
+    content[-1] ^= 1
+    do("UPDATE snapshots SET content = ? WHERE learner = ?", bytes(content), learner)
+
+
+def _the_counts_of_a_snapshot_are_off(do: Callable[..., None], read: Read) -> None:
+    learner, counts = read("SELECT learner, counts FROM snapshots ORDER BY learner")[0]
+    do("UPDATE snapshots SET counts = ? WHERE learner = ?", counts.replace('"satisfied": ', '"satisfied": 1'), learner)
+
+
+def _the_first_that_waits_is_off(do: Callable[..., None], read: Read) -> None:
+    do("UPDATE snapshots SET first = first + 1 WHERE learner = 1")
+
+
+def _a_count_is_off_by_one(do: Callable[..., None], read: Read) -> None:
+    step, outcome = read("SELECT step, outcome FROM activity WHERE collection = 1 ORDER BY step, outcome")[0]
+    do("UPDATE activity SET count = count + 1 WHERE collection = 1 AND step = ? AND outcome = ?", step, outcome)
+
+
+def _a_count_is_missing(do: Callable[..., None], read: Read) -> None:
+    do("DELETE FROM activity WHERE collection = 1 AND outcome = ?", WAITING)
+
+
+def _a_list_is_ahead(do: Callable[..., None], read: Read) -> None:
+    do("UPDATE learners SET impressions = 1000000 WHERE id = 1")
+
+
+def _a_report_is_ahead(do: Callable[..., None], read: Read) -> None:
+    do("UPDATE reports SET answers = 1000000 WHERE learner = 1")
+
+
+def _a_report_is_unreadable(do: Callable[..., None], read: Read) -> None:
+    do("UPDATE reports SET content = ? WHERE learner = 1", b"?")
+
+
+def _a_learner_is_missing(do: Callable[..., None], read: Read) -> None:
+    do("DELETE FROM learners WHERE id = 1")
+
+
+def _the_settings_are_others(do: Callable[..., None], read: Read) -> None:
+    do("UPDATE collections SET settings = ? WHERE id = 1", '{"slots": "many"}')
+
+
+DAMAGES: list[tuple[Damage, list[str]]] = [
+    (_an_end_is_deleted, ["snapshot is not what its log makes", "activity is not what the log says: satisfied"]),
+    (_a_showing_is_deleted, ["not numbered one after the other", "were not shown before", "says: shown (255)"]),
+    (_an_outcome_is_altered, ["snapshot is not what its log makes", "counts beside its snapshot", "says: satisfied"]),
+    (_a_click_is_beyond_the_ranking, ["a click in a slot that they do not have: 0", "activity is not"]),
+    (_an_end_comes_first, ["have an end and were not shown before it: 0"]),
+    (_a_ranking_is_unreadable, ["whose ranking cannot be read: 0"]),
+    (_a_snapshot_is_older, ["snapshot is not what its log makes", "counts beside"]),
+    (_a_snapshot_is_of_another_place, ["snapshot is not what its log makes"]),
+    (_a_snapshot_knows_too_much, ["its snapshot knows event 1000000, and the log ends at"]),
+    (_a_byte_of_a_snapshot_is_altered, ["snapshot is not what its log makes"]),
+    (_the_counts_of_a_snapshot_are_off, ["the counts beside its snapshot are not those of its log"]),
+    (_the_first_that_waits_is_off, ["is the first that may still end"]),
+    (_a_count_is_off_by_one, ["“shop”: activity is not what the log says"]),
+    (_a_count_is_missing, ["0 counted"]),
+    (_a_list_is_ahead, ["1,000,000 impressions are listed, and the log has"]),
+    (_a_report_is_ahead, ["told its neighbours of 1,000,000 answers"]),
+    (_a_report_is_unreadable, ["what it told its neighbours cannot be read"]),
+    (_a_learner_is_missing, ["events of learners that are not there: 1", "snapshots of learners that", "reports of"]),
+    (_the_settings_are_others, ["“shop” cannot be served, so nothing was replayed"]),
+]
+
+
+def test_each_damage_is_found_and_named(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    run(live(place, Clock()))
+    store = place.open()
+    for damage, expected in DAMAGES:
+        store.writer.execute("BEGIN")
+        _do(store, damage)
+        found = "\n".join(_seen_by_the_writer(store))
+        for said in expected:
+            assert said in found, (damage.__name__, found)
+        store.writer.execute("ROLLBACK")
+    with closing(look_at(store)) as reading:
+        assert verify(reading).findings == []
+    _do(store, _an_outcome_is_altered)
+    assert main(["verify", *place.options()]) == 1
+    said = capsys.readouterr().out
+    assert "- Query “snowy owl " in said
+    assert "Findings: " in said
+
+
+def _do(store: Store, damage: Damage) -> None:
+    def do(statement: str, *values: Any) -> None:
+        cursor = store.writer.cursor()
+        cursor.execute(store._sql(statement), values)
+        assert cursor.rowcount > 0
+
+    damage(do, store._read)
+
+
+def _seen_by_the_writer(store: Store) -> list[str]:
+    """What is found in a store in the middle of a transaction that will not come true."""
+    with closing(look_at(store)) as reading:
+        there, reading.reader = reading.reader, store.writer
+        try:
+            return verify(reading).findings
+        finally:
+            reading.reader = there
+
+
+@pytest.mark.parametrize("where", [100, -100])
+def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) -> None:
+    async def scenario() -> None:
+        async with started(place) as engine:
+            await engine.rank(await served(engine), "owl")
+
+    run(scenario())
+    store = place.open()
+    content = bytearray(store.content(1))
+    content[where] ^= 1
+    store.writer.cursor().execute(store._sql("UPDATE collections SET content = ?"), (bytes(content),))
+    with closing(look_at(store)) as reading:
+        assert any("“shop”: its content is not what it was" in said for said in verify(reading).findings)
+
+
+def test_a_damaged_file_is_said_to_be_one(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    run(live(sqlite, Clock(), lives=1))
+    file = sqlite.folder / "zoomrank.sqlite"
+    content = file.read_bytes()
+    half = len(content) // 8192 * 4096  # the beginning of a page
+    file.write_bytes(content[:half] + b"\xff" * 4096 + content[half + 4096 :])
+    assert main(["verify", *sqlite.options()]) != 0
+    assert "Everything agrees" not in capsys.readouterr().out
