@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,17 @@ except ModuleNotFoundError as error:
 
 from zoomrank import wire
 from zoomrank.documents import Collection, Document
-from zoomrank.wire import Activity, CollectionInfo, FeedbackResult, Id, Node, PlacedDocument, QueryInfo, QueryRow
+from zoomrank.wire import (
+    Activity,
+    CollectionInfo,
+    FeedbackResult,
+    Id,
+    Node,
+    PlacedDocument,
+    QueryInfo,
+    QueryRow,
+    Voided,
+)
 
 __all__ = ["Client", "ClientError", "ShownRanking"]
 
@@ -283,6 +294,7 @@ class Client:
         eligible: Iterable[Id] | None = None,
         excluded: Iterable[Id] | None = None,
         about: str | Iterable[str] | Iterable[float] | None = None,
+        once: str | None = None,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -297,6 +309,9 @@ class Client:
         about
             Where a query belongs that nobody has asked before: its path ("Animals > Cats", or a list of steps) or its
             vector, as the collection's setting `similar` says. Later it changes nothing.
+        once
+            A key of this request, of up to 255 letters: the service answers whoever sends it again, within ten minutes,
+            with the same ranking. A new one unless told; give your own to ask again after a timeout.
 
         Returns
         -------
@@ -305,8 +320,8 @@ class Client:
 
         Notes
         -----
-        Tried again if there was no response. If the first attempt did arrive, its ranking was shown to nobody. Whether
-        such an impression counts as a visitor who left, once its time is over, is for the collection's `no_feedback`.
+        Tried again if there was no response. If the first attempt did arrive, the second gets what the first was
+        answered: one visitor, one impression.
 
         Examples
         --------
@@ -322,7 +337,8 @@ class Client:
             body["excluded"] = list(excluded)
         if about is not None:
             body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
-        shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body)
+        headers = {"Idempotency-Key": once or secrets.token_hex(16)}
+        shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body, headers=headers)
         documents = [Document(**document) for document in shown["documents"]]
         return ShownRanking(shown["impression"], shown["query"], documents)
 
@@ -377,6 +393,82 @@ class Client:
             body = {"feedback": sent[start : start + wire.LARGEST_BATCH]}
             results += self._send("POST", wire.FEEDBACK_BATCH, json=body)["results"]
         return results
+
+    def seen(self, impression: ShownRanking | str) -> str:
+        """Say that a ranking is on the visitor's screen. Needed where `no_feedback` is `unseen`.
+
+        Parameters
+        ----------
+        impression
+            What `rank` returned, or its impression alone.
+
+        Returns
+        -------
+        str
+            "noted", or "repeated" if it was known.
+
+        Examples
+        --------
+        >>> client.seen(shown)  # doctest: +SKIP
+        'noted'
+        """
+        return str(self._send("POST", wire.SEEN, json={"impression": _name(impression)})["status"])
+
+    # What is taken back.
+
+    def void(
+        self,
+        collection: str,
+        *,
+        query: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        key: str | None = None,
+        dry_run: bool = False,
+    ) -> Voided:
+        """Take impressions back: what they taught is untaught, as if they had never been.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        query
+            Those of this query alone.
+        since, until
+            Those shown from this time on, and before that one: seconds since 1970.
+        key
+            Those that were asked for with this key.
+        dry_run
+            Whether to count them only.
+
+        Returns
+        -------
+        Voided
+            How many impressions, and of how many queries.
+
+        Examples
+        --------
+        >>> client.void("birds", since=time.time() - 3600, dry_run=True)["impressions"]  # doctest: +SKIP
+        12
+        """
+        span = {"query": query, "since": since, "until": until, "key": key, "dry_run": dry_run}
+        return cast(Voided, self._send("POST", _path(wire.VOID, collection), json=span, timeout=600.0))
+
+    def remove_query(self, collection: str, query: str) -> None:
+        """Remove a query with all that it has learned.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        query
+            What visitors ask for.
+
+        Examples
+        --------
+        >>> client.remove_query("birds", "owls")  # doctest: +SKIP
+        """
+        self._send("DELETE", _path(wire.QUERY, collection), again=False, params={"query": query})
 
     # What was learned.
 
@@ -534,8 +626,11 @@ def _document(document: Document | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _report(impression: ShownRanking | str, clicked: Id | None) -> dict[str, Any]:
-    name = impression.impression if isinstance(impression, ShownRanking) else impression
-    return {"impression": name, "clicked": clicked}
+    return {"impression": _name(impression), "clicked": clicked}
+
+
+def _name(impression: ShownRanking | str) -> str:
+    return impression.impression if isinstance(impression, ShownRanking) else impression
 
 
 def _said(one: str | float) -> str | float:

@@ -16,8 +16,12 @@ SEED = int(os.environ.get("ZOOMRANK_KILL_SEED", "7"))
 
 @pytest.mark.parametrize("similar", ["off", "words"])
 def test_killed_again_and_again(place: Place, similar: str) -> None:
-    numbers = torment(place, KILLS, SEED, longest=0.5 if KILLS < 10 else 1.5, similar=similar)
+    no_feedback = "unseen" if similar == "words" else "abandoned"
+    longest = 0.5 if KILLS < 10 else 1.5
+    numbers = torment(place, KILLS, SEED, longest=longest, similar=similar, no_feedback=no_feedback)
     print(numbers)
     assert (numbers["loans in the log"] > 0) == (similar == "words")
     assert numbers["feedback acknowledged"] > 0
+    assert numbers["asked again"] > 0
+    assert numbers["impressions void"] > 0 or KILLS < 10  # few lives may have none
     assert numbers["outcomes in the log"] >= numbers["feedback acknowledged"]

@@ -139,7 +139,7 @@ DAMAGES: list[tuple[Damage, list[str]]] = [
     (_a_snapshot_is_older, ["snapshot is not what its log makes", "counts beside"]),
     (_a_snapshot_is_of_another_place, ["snapshot is not what its log makes"]),
     (_a_snapshot_knows_too_much, ["its snapshot knows event 1000000, and the log ends at"]),
-    (_a_byte_of_a_snapshot_is_altered, ["snapshot is not what its log makes"]),
+    (_a_byte_of_a_snapshot_is_altered, ["its snapshot cannot be read"]),
     (_the_counts_of_a_snapshot_are_off, ["the counts beside its snapshot are not those of its log"]),
     (_the_first_that_waits_is_off, ["is the first that may still end"]),
     (_a_count_is_off_by_one, ["“shop”: activity is not what the log says"]),

@@ -22,7 +22,8 @@ from typing import Any
 
 from tests.support.services import Audit, Place, audit, key_of, run, served, small_collection
 from zoomrank.service.engine import Engine
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, WAITING
+from zoomrank.service.storage.events import parted
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
 QUERIES = [f"query {number}" for number in range(12)]
@@ -137,9 +138,22 @@ class Memory:
     shown: dict[str, list[str]] = field(default_factory=dict)  # impressions that were acknowledged
     told: dict[str, str | None] = field(default_factory=dict)  # feedback that was acknowledged
     unsure: dict[str, str | None] = field(default_factory=dict)  # feedback that was sent
+    asked: dict[str, str] = field(default_factory=dict)  # requests that nobody has heard of, by their keys: the query
+    answered: dict[str, tuple[str, str]] = field(default_factory=dict)  # the others: the query and the impression
+    query: dict[str, str] = field(default_factory=dict)  # of impressions that were acknowledged
+    seen: dict[str, bool] = field(default_factory=dict)  # those said to be seen, and whether that was acknowledged
+    voids: dict[tuple[str, float], bool] = field(default_factory=dict)  # of a query before a time, and whether it was
+    asked_again: int = 0
+    voided: int = 0
     repeated: int = 0
     expired: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_void(self, impression: str) -> bool | None:
+        """Whether an impression is void; None if nobody knows."""
+        query, time_ = self.query[impression], int(impression.split("-")[2], 16) / 1000
+        heard = {known for (about, until), known in self.voids.items() if about == query and time_ < until}
+        return True if True in heard else None if heard else False
 
 
 class Client(threading.Thread):
@@ -164,33 +178,71 @@ class Client(threading.Thread):
         except BaseException as error:  # noqa: BLE001  (the test has to know)
             self.failure = error
 
-    def _post(self, connection: http.client.HTTPConnection, path: str, body: Any) -> tuple[int, Any]:
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    def _post(self, connection: http.client.HTTPConnection, path: str, body: Any, **headers: str) -> tuple[int, Any]:
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **headers})
         response = connection.getresponse()
         return response.status, json.loads(response.read())
 
     def _visit(self, connection: http.client.HTTPConnection) -> None:
-        status, ranking = self._post(
-            connection, "/v1/collections/shop/rank", {"query": self.random.choice(QUERIES), "slots": 3}
-        )
-        assert status == 200, ranking
-        documents = [one["id"] for one in ranking["documents"]]
-        with self.memory.lock:
-            self.memory.shown[ranking["impression"]] = documents
+        impression, documents = self._ask(connection)
         fate = self.random.random()
+        if fate > 0.7:
+            self._say_seen(connection, impression)
+        if fate > 0.95:
+            self._void(connection, self.random.choice(QUERIES))
         if fate < 0.85:
-            self._tell(connection, ranking["impression"], self.random.choice([*documents, None]))
+            self._tell(connection, impression, self.random.choice([*documents, None]))
         if fate < 0.3:  # once more what was said before, or what may not have arrived
             with self.memory.lock:
                 known = [*list(self.memory.unsure.items())[:3], *list(self.memory.told.items())[-5:]]
             if known:
                 self._tell(connection, *self.random.choice(known))
 
+    def _ask(self, connection: http.client.HTTPConnection) -> tuple[str, list[str]]:
+        """Ask something new, or once more what nobody has heard of, or what somebody has: under a key each."""
+        memory = self.memory
+        with memory.lock:
+            key, query = f"{self.random.getrandbits(64):x}", self.random.choice(QUERIES)
+            if memory.asked and self.random.random() < 0.5:
+                key, query = memory.asked.popitem()
+            elif memory.answered and self.random.random() < 0.1:
+                key, (query, _) = self.random.choice(list(memory.answered.items())[-20:])
+            memory.asked[key] = query
+        body = {"query": query, "slots": 3}
+        status, ranking = self._post(connection, "/v1/collections/shop/rank", body, **{"Idempotency-Key": key})
+        assert status == 200, ranking
+        impression, documents = ranking["impression"], [one["id"] for one in ranking["documents"]]
+        with memory.lock:
+            memory.asked.pop(key, None)
+            memory.asked_again += key in memory.answered
+            assert memory.answered.setdefault(key, (query, impression)) == (query, impression), "another impression"
+            assert memory.shown.setdefault(impression, documents) == documents
+            memory.query[impression] = query
+        return impression, documents
+
+    def _say_seen(self, connection: http.client.HTTPConnection, impression: str) -> None:
+        with self.memory.lock:
+            self.memory.seen.setdefault(impression, False)
+        status, content = self._post(connection, "/v1/seen", {"impression": impression})
+        assert status in (200, 410), (status, content)
+        with self.memory.lock:
+            self.memory.seen[impression] |= status == 200
+
+    def _void(self, connection: http.client.HTTPConnection, query: str) -> None:
+        span = (query, round(time.time() - 0.2, 3))
+        with self.memory.lock:
+            self.memory.voids[span] = False
+        status, content = self._post(connection, "/v1/collections/shop/void", {"query": span[0], "until": span[1]})
+        assert status == 200, content
+        with self.memory.lock:
+            self.memory.voids[span] = True
+            self.memory.voided += content["impressions"]
+
     def _tell(self, connection: http.client.HTTPConnection, impression: str, clicked: str | None) -> None:
         with self.memory.lock:
             before = impression in self.memory.told
-            if not before:
-                self.memory.unsure[impression] = clicked
+            said = self.memory.told if before else self.memory.unsure
+            clicked = said.setdefault(impression, clicked)  # nobody says something else when she is asked again
         status, content = self._post(connection, "/v1/feedback", {"impression": impression, "clicked": clicked})
         assert status in (200, 410), (status, content)
         with self.memory.lock:
@@ -213,22 +265,37 @@ def check(place: Place, memory: Memory) -> Audit:
         engine._sweeper.cancel()
         try:
             found = await audit(engine)
+            _check_requests(engine)
+            unseen = engine.collections.find("shop").settings.no_feedback == "unseen"
         finally:
             await engine.stop()
         for impression in memory.shown:
             assert key_of(impression) in found.outcomes, "an impression was lost"
+            is_void, outcome = memory.is_void(impression), found.outcomes[key_of(impression)]
+            assert is_void is None or is_void == (outcome == VOIDED), "void, and it counts; or not, and it does not"
+            if unseen:
+                assert outcome != TIMED_OUT or impression in memory.seen, "learned, though nobody has seen it"
+                assert outcome != UNSEEN or not memory.seen.get(impression), "not learned, though somebody has"
         for impression, clicked in memory.told.items():
             slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
-            assert found.outcomes[key_of(impression)] == slot, "feedback was lost"
+            assert found.outcomes[key_of(impression)] in (slot, VOIDED), "feedback was lost"
         for impression, clicked in memory.unsure.items():
             slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
-            assert found.outcomes[key_of(impression)] in (WAITING, slot, TIMED_OUT, UNSEEN)
+            assert found.outcomes[key_of(impression)] in (WAITING, slot, TIMED_OUT, UNSEEN, VOIDED)
         return found
 
     found = run(scenario())
     assert isinstance(found, Audit)
     place.opened.clear()
     return found
+
+
+def _check_requests(engine: Engine) -> None:
+    """Each request that came with a key, however often, has one impression."""
+    rows = engine.store._read("SELECT shown FROM events WHERE shown IS NOT NULL")
+    requests = [parted(bytes(shown)).marks.request for (shown,) in rows]
+    assert None not in requests
+    assert len(set(requests)) == len(requests), "a request was answered twice"
 
 
 def torment(
@@ -267,6 +334,10 @@ def torment(
         "while starting": during_start,
         "impressions acknowledged": len(memory.shown),
         "feedback acknowledged": len(memory.told),
+        "asked again": memory.asked_again,
+        "voids acknowledged": sum(memory.voids.values()),
+        "impressions void": sum(outcome == VOIDED for outcome in found.outcomes.values()),
+        "said to be seen": sum(memory.seen.values()),
         "repeated": memory.repeated,
         "expired": memory.expired,
         "never heard of": len(memory.unsure),

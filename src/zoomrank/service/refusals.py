@@ -101,3 +101,7 @@ class StorageError(ServiceError):
 
     status = 503
     code = "storage"
+
+
+class DamagedError(StorageError):
+    """What was written down is not what can be read."""

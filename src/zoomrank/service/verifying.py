@@ -22,6 +22,7 @@ from zoomrank.errors import ZoomrankError
 from zoomrank.queries.lending import report_from
 from zoomrank.service.learner_log import LearnerLog, few
 from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.refusals import DamagedError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.batch import Snapshot, StoredReport
@@ -121,9 +122,12 @@ def _check_learners(
     for number, query, _ in reading.learners(stored.id):
         log = LearnerLog.read(reading.events(number))
         counted.update(log.counted)
-        snapshot = reading.find(stored.id, query)
+        snapshot, wrong = None, [*log.findings]
+        try:
+            snapshot = reading.find(stored.id, query)
+        except DamagedError:
+            wrong.append("its snapshot cannot be read")
         verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
-        wrong = [*log.findings]
         if snapshot is not None and snapshot.event > last:
             wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
         if served is not None and not wrong:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.refusals import DamagedError, StorageError
 from zoomrank.service.storage.batch import STEP, Batch, Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
 from zoomrank.service.storage.events import Event, counted
@@ -29,6 +28,7 @@ _NEWER_SNAPSHOT = (
 _ADD_COUNTS = "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = {0}.count + excluded.count"
 _SAY = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _AT_ONCE = 4096  # lines of the log
+_ROOM = 65_536  # letters
 _NEWER_REPORT = "ON CONFLICT (learner) DO UPDATE SET answers = excluded.answers, content = excluded.content"
 
 
@@ -99,12 +99,10 @@ class Store(Database):
                 )
 
     def probe(self) -> None:
-        """Write something, to know whether that is possible."""
+        """Write something that needs room, to know whether that is possible."""
         with self._transaction() as cursor:
-            cursor.execute(
-                self._sql(_SAY),
-                ("alive", str(time.time())),
-            )
+            cursor.execute(self._sql(_SAY), ("room", "." * _ROOM))
+            cursor.execute("DELETE FROM about WHERE name = 'room'")
         self.away = False
 
     @contextmanager
@@ -167,7 +165,12 @@ class Store(Database):
         if not rows:
             return None
         found = Snapshot(*rows[0])
-        return found if found.content is None else found._replace(content=zlib.decompress(found.content))
+        try:
+            return found if found.content is None else found._replace(content=zlib.decompress(found.content))
+        except zlib.error as error:
+            raise DamagedError(
+                f"What “{query}” has learned is damaged: see zoomrank verify, restore a backup."
+            ) from error
 
     def settle(self) -> None:
         """Wait until what was about to be committed is or is not: it may come true until there is another writer."""

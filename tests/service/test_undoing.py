@@ -1,0 +1,342 @@
+"""What was taken back is as if it had never been: in learners, in counts, after a crash, among similar queries."""
+
+import asyncio
+import contextlib
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, run, served, started
+from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.http import page_data
+from zoomrank.service.http.access import Keys, asker_of
+from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.refusals import NotFoundError, StorageError, TooManyError, VoidedError
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.batch import Batch
+from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING
+from zoomrank.service.sweeping import REMOVE_EVERY
+from zoomrank.service.undoing import Span
+
+NOBODY = Asker()
+BOT = Asker(digest=asker_of("the key of a bot"))
+
+
+async def _visits(
+    engine: Engine, shop: ServedCollection, seed: int, number: int = 60, asker: Asker = NOBODY, query: str = "owl"
+) -> list[str]:
+    """Visitors who click what they like, some later than others, some not at all."""
+    rng, names, late = random.Random(seed), [], []
+    for _ in range(number):
+        name, documents = await engine.rank(shop, query, asker=asker)
+        names.append(name)
+        late.append((name, rng.choice([None, *(one["id"] for one in documents)])))
+        rng.shuffle(late)
+        if len(late) > 5:
+            with contextlib.suppress(VoidedError):
+                await engine.feedback(*late.pop())
+    return names
+
+
+def _same_learned(one: QueryLearner, other: QueryLearner) -> bool:
+    ours, theirs = one.ranker.learned, other.ranker.learned
+    return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def _without(engine: Engine, served: ServedCollection, number: int, void: set[int]) -> QueryLearner:
+    """What a learner would be that never met some of its visitors: literally."""
+    made = QueryLearner.restored(number, served.bandit, served.settings, None)
+    place: dict[int, int] = {}
+    for _, event in engine.store.events(number):
+        if event.number not in void and event.outcome != VOIDED:
+            place.setdefault(event.number, len(place))
+            made.note(Event(number, place[event.number], event.time, event.outcome, event.shown))
+    return made
+
+
+@pytest.mark.parametrize("similar", ["off", "words"])
+@pytest.mark.parametrize("crash", [False, True])
+def test_what_a_bot_taught_is_untaught(place: Place, similar: str, crash: bool) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(place, clock, crash=crash) as engine:
+            shop = await served(engine, similar=similar)
+            await _visits(engine, shop, 9, query="owl at night")
+            await _visits(engine, shop, 1)
+            clock.pass_by(10)
+            bots = await _visits(engine, shop, 2, asker=BOT)
+            mixed = await asyncio.gather(_visits(engine, shop, 3, asker=BOT), _visits(engine, shop, 4))
+            number = key_of(bots[0])[0]
+            void = {key_of(name)[1] for name in [*bots, *mixed[0]]}
+            before = (await engine.known(shop, "owl")).snapshot()
+            span = Span(asker=BOT.digest)
+            assert await engine.void(shop, span, dry_run=True) == (120, 1)
+            assert (await engine.known(shop, "owl")).snapshot() == before
+            assert await engine.void(shop, span) == (120, 1)
+            learner = await engine.known(shop, "owl")
+            assert _same_learned(learner, _without(engine, shop, number, void))
+            assert (learner.counts.impressions, learner.counts.voided) == (120, 120)
+            with pytest.raises(VoidedError):
+                await engine.feedback(bots[-1], None)
+            with pytest.raises(VoidedError):
+                await engine.seen(bots[-1])
+            assert await engine.void(shop, span) == (0, 0)
+            await _visits(engine, shop, 5)
+            after = (await engine.known(shop, "owl")).snapshot()
+            await audit(engine)
+        async with started(place, clock) as engine:
+            shop = engine.collections.find("shop")
+            assert (await engine.known(shop, "owl")).snapshot() == after
+            await audit(engine)
+            await _visits(engine, shop, 6)
+            await engine.void(shop, Span(since=clock() - 5))  # some of which are void already
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(place, clock) as engine:
+            shop, other = await served(engine), await served(engine, "other")
+            for query in ("owl", "pike"):
+                for asker in (Asker(), BOT):
+                    for _ in range(3):
+                        clock.pass_by(10)
+                        await engine.rank(shop, query, asker=asker)
+                        await engine.rank(other, query, asker=asker)
+            start = clock() - 110
+            for span, found in (
+                (Span(query="owl"), (6, 1)),
+                (Span(query="oak"), (0, 0)),
+                (Span(since=start + 20), (10, 2)),
+                (Span(until=start + 20), (2, 1)),
+                (Span(since=start + 20, until=start + 80), (6, 2)),
+                (Span(asker=BOT.digest), (6, 2)),
+                (Span("owl", start, start + 40, BOT.digest), (1, 1)),
+            ):
+                assert await engine.void(shop, span, dry_run=True) == found
+            await engine.void(shop, Span(query="owl"))
+            assert page_data.about(engine, shop)["impressions"] == 6
+            assert page_data.about(engine, other)["impressions"] == 12
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_a_query_that_is_void_begins_anew(place: Place) -> None:
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine, similar="words")
+            await _visits(engine, shop, 1)
+            await _visits(engine, shop, 2, query="owl at night")
+            await engine.void(shop, Span(query="owl"))
+            learner = await engine.known(shop, "owl")
+            assert learner.answers == 0
+            assert _same_learned(learner, QueryLearner(learner.number, shop.bandit, shop.settings))
+            await audit(engine)
+            await _visits(engine, shop, 3)
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_a_void_that_cannot_be_written_down_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            await _visits(engine, shop, 1)
+            before = (await engine.known(shop, "owl")).snapshot()
+            write = engine.store.write
+
+            def refuse_voids(batch: Batch) -> None:
+                if any(event.outcome == VOIDED for _, event in batch.events):
+                    raise StorageError("no")
+                write(batch)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(engine.store, "write", refuse_voids)
+                with pytest.raises(StorageError):
+                    await engine.void(shop, Span(query="owl"))
+            assert (await engine.known(shop, "owl")).snapshot() == before
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_visitors_go_on_while_something_is_taken_back(place: Place) -> None:
+    async def scenario() -> None:
+        async with started(place, budget=100_000) as engine:
+            shop = await served(engine)
+            await _visits(engine, shop, 1, 200, BOT)
+
+            async def take_back() -> None:
+                for _ in range(5):
+                    await engine.void(shop, Span(asker=BOT.digest))
+                    await engine.sweep()
+
+            await asyncio.gather(
+                *(_visits(engine, shop, seed, 60, BOT if seed % 2 else Asker()) for seed in range(4)), take_back()
+            )
+            await engine.void(shop, Span(asker=BOT.digest))
+            assert (await engine.known(shop, "owl")).counts.impressions == 120
+            await audit(engine)
+
+    run(scenario())
+
+
+# Queries that are removed.
+
+
+@pytest.mark.parametrize("similar", ["off", "words"])
+def test_a_query_that_is_removed_is_gone(place: Place, similar: str) -> None:
+    async def scenario() -> None:
+        async with started(place, crash=True) as engine:
+            shop = await served(engine, similar=similar)
+            await _visits(engine, shop, 1, query="pike")
+            names = await _visits(engine, shop, 2)
+            await engine.void(shop, Span(asker=BOT.digest))
+            await engine.remove_query(shop, "owl")
+            with pytest.raises(NotFoundError):
+                await engine.known(shop, "owl")
+            with pytest.raises(NotFoundError):
+                await engine.remove_query(shop, "owl")
+            await audit(engine)
+        async with started(place) as engine:
+            shop = engine.collections.find("shop")
+            await _visits(engine, shop, 3)
+            assert (await engine.known(shop, "owl")).counts.impressions == 60
+            with pytest.raises(NotFoundError):  # not an impression of the new learner
+                await engine.feedback(names[-1], None)
+            assert page_data.about(engine, shop)["impressions"] == 180  # what was shown was shown
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_what_nobody_asked_again_is_removed(place: Place) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(place, clock) as engine:
+            shop = await served(engine, asked_again_within=1000, feedback_within=60)
+            for number in range(20):
+                await engine.rank(shop, f"once {number}")
+            await _visits(engine, shop, 1, 2)
+            clock.pass_by(900)
+            await engine.rank(shop, "once 3")
+            await engine.rank(shop, "late")
+            await engine.sweep()
+            assert page_data.about(engine, shop)["queries"] == 22
+            clock.pass_by(101 + REMOVE_EVERY)
+            await engine.sweep()
+            found = await page_data.queries(engine, shop, 0, 50)
+            assert {row["query"] for row in found["queries"]} == {"owl", "once 3", "late"}
+            assert page_data.about(engine, shop)["impressions"] == 24
+            await audit(engine)
+
+    run(scenario())
+
+
+# New queries.
+
+
+def test_a_collection_takes_so_many_queries(sqlite: Place) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            shop = await served(engine, most_queries=3)
+            for query in ("a", "b", "c", "a"):
+                await engine.rank(shop, query)
+            refused = await client.post("/v1/collections/shop/rank", json={"query": "d"})
+            assert (refused.status_code, as_json(refused)["error"]) == (429, "too_many")
+            assert "`most_queries`" in as_json(refused)["message"]
+            assert refused.headers["Retry-After"]
+            await engine.remove_query(shop, "b")
+            await engine.rank(shop, "d")
+            assert page_data.about(engine, shop)["queries"] == 3
+
+    run(scenario())
+
+
+def test_whoever_asks_takes_so_many_new_queries_an_hour(sqlite: Place) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(sqlite, clock) as engine:
+            shop = await served(engine, new_queries=60)
+            for number in range(60):
+                await engine.rank(shop, f"one {number}", asker=BOT)
+            with pytest.raises(TooManyError, match="60 new queries an hour"):
+                await engine.rank(shop, "another", asker=BOT)
+            await engine.rank(shop, "one 7", asker=BOT)  # which is not new
+            await engine.rank(shop, "another")  # somebody else
+            clock.pass_by(61)
+            await engine.rank(shop, "one more", asker=BOT)
+            with pytest.raises(TooManyError):
+                await engine.rank(shop, "and one more", asker=BOT)
+
+    run(scenario())
+
+
+# Impressions that were seen.
+
+
+@pytest.mark.parametrize("no_feedback", ["unseen", "abandoned"])
+def test_only_what_was_seen_counts_as_left(place: Place, no_feedback: str) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(place, clock, crash=True) as engine:
+            shop = await served(engine, feedback_within=60, no_feedback=no_feedback)
+            shown = [await engine.rank(shop, "owl") for _ in range(4)]
+            assert await engine.seen(shown[0][0]) == "noted"
+            assert await engine.seen(shown[0][0]) == "repeated"
+            assert await engine.seen(shown[1][0]) == "noted"
+            assert await engine.feedback(shown[1][0], shown[1][1][0]["id"]) == "learned"
+            assert await engine.seen(shown[1][0]) == "repeated"
+        async with started(place, clock) as engine:
+            assert await engine.seen(shown[0][0]) == "repeated"
+            clock.pass_by(61)
+            await engine.sweep()
+            found = await audit(engine)
+            left = UNSEEN if no_feedback == "unseen" else TIMED_OUT
+            assert [found.outcomes[key_of(name)] for name, _ in shown] == [TIMED_OUT, 0, left, left]
+            assert WAITING not in found.outcomes.values()
+
+    run(scenario())
+
+
+# Over HTTP.
+
+
+def test_over_http(sqlite: Place) -> None:
+    keys = Keys({"a" * 16: "admin", "r" * 16: "rank", "b" * 16: "rank", "s" * 16: "read"})
+
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine, keys) as client:
+            await served(engine)
+
+            async def send(key: str, method: str, path: str, **more: Any) -> Any:
+                return await client.request(method, path, headers={"Authorization": f"Bearer {key * 16}"}, **more)
+
+            rank, void = "/v1/collections/shop/rank", "/v1/collections/shop/void"
+            shown = [as_json(await send(key, "POST", rank, json={"query": "Owl"})) for key in "rbbr"]
+            seen = await send("r", "POST", "/v1/seen", json={"impression": shown[0]["impression"]})
+            assert as_json(seen) == {"impression": shown[0]["impression"], "status": "noted"}
+            assert (await send("r", "POST", void, json={"query": "owl"})).status_code == 403
+            assert (await send("s", "POST", void, json={"query": "owl"})).status_code == 403
+            assert "Say which" in as_json(await send("a", "POST", void, json={}))["message"]
+            found = as_json(await send("a", "POST", void, json={"key": "b" * 16, "dry_run": True}))
+            assert found == {"impressions": 2, "queries": 1, "dry_run": True}
+            await send("a", "POST", void, json={"key": "b" * 16})
+            gone = await send("b", "POST", "/v1/feedback", json={"impression": shown[1]["impression"], "clicked": None})
+            assert (gone.status_code, as_json(gone)["error"]) == (410, "voided")
+            about = as_json(await send("s", "GET", "/v1/collections/shop/query?query=owl"))
+            assert about["impressions"] == 2
+            removed = await send("a", "DELETE", "/v1/collections/shop/query?query=OWL")
+            assert as_json(removed) == {"query": "owl", "status": "removed"}
+            assert (await send("s", "GET", "/v1/collections/shop/query?query=owl")).status_code == 404
+            assert (await send("s", "DELETE", "/v1/collections/shop/query?query=owl")).status_code == 403
+
+    run(scenario())
