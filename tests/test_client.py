@@ -102,6 +102,41 @@ def test_documents_may_be_documents(client: Client) -> None:
     assert client.rank("texts", "owl").ids[0] in ("a", "b")
 
 
+def test_responses_that_get_lost_leave_one_impression(client: Client, address: str) -> None:
+    """As behind a proxy that drops every response but the last."""
+    client.create_collection("lossy", OWLS, {"slots": 2})
+    lost = 3
+
+    class Lossy(httpx.HTTPTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            nonlocal lost
+            response = super().handle_request(request)
+            if lost:
+                lost -= 1
+                response.close()
+                raise httpx.ReadError("dropped")
+            return response
+
+    with Client(address, "a" * 16, backoff=0.001, transport=Lossy()) as far:
+        shown = far.rank("lossy", "owl")
+        assert lost == 0
+        again = [far.rank("lossy", "owl", once="mine").impression for _ in range(2)]
+        assert again[0] == again[1] != shown.impression
+    assert client.query("lossy", "owl")["impressions"] == 2
+
+
+def test_what_was_shown_is_seen_and_taken_back(client: Client) -> None:
+    client.create_collection("undone", OWLS, {"slots": 2, "no_feedback": "unseen"})
+    shown = client.rank("undone", "owl")
+    assert [client.seen(shown), client.seen(shown.impression)] == ["noted", "repeated"]
+    assert client.void("undone", query="owl", dry_run=True) == {"impressions": 1, "queries": 1, "dry_run": True}
+    assert client.void("undone", until=time.time() - 60)["impressions"] == 0
+    assert client.void("undone", key="a" * 16, since=0)["impressions"] == 1
+    client.remove_query("undone", "owl")
+    with pytest.raises(ClientError, match="Nobody has asked"):
+        client.query("undone", "owl")
+
+
 def test_a_query_may_say_where_it_belongs(client: Client) -> None:
     client.create_collection("by-paths", OWLS, {"slots": 1, "similar": "paths"})
     client.create_collection("by-vectors", OWLS, {"slots": 1, "similar": "vectors"})
