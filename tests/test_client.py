@@ -22,6 +22,7 @@ from zoomrank.cli import main
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client, ClientError
 from zoomrank.documents import Collection, Document
+from zoomrank.errors import ParameterError
 from zoomrank.service.http.access import Keys
 
 ROOT = Path(__file__).parent.parent
@@ -275,7 +276,7 @@ def test_the_page_about_the_service_runs(
     text = (ROOT / "docs" / "service.md").read_text()
     known: dict[str, Any] = {}
     for example in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        example = example.replace("http://127.0.0.1:8000", address).replace('key="…"', f'key="{"a" * 16}"')
+        example = example.replace("http://127.0.0.1:8000", address).replace('key="KEY"', f'key="{"a" * 16}"')
         exec(compile(example, "service.md", "exec", dont_inherit=True), known)  # noqa: S102
     assert re.search(r"\nlearned\n.*\n409 contradiction(.*\n)+\[.*'snowy'.*\]\n", capsys.readouterr().out)
 
@@ -285,10 +286,21 @@ def test_the_page_about_the_service_runs(
             page = (await browser.get("/search", params={"q": "what barks"})).text
             impression, clicked = re.findall(r'data-(?:impression|id)="([^"]+)"', page)[:2]
             body = json.dumps({"impression": impression, "clicked": clicked})
+            for strange, status in ((" ", 200), ("", 200), ("x" * 600, 422)):
+                said = await browser.get("/search", params={"q": strange})
+                assert said.status_code == status
+                assert said.text == "<p>What are you looking for?</p>" or "512" in said.text
             return [(await browser.post("/clicked", content=body)).json() for _ in range(2)]
 
     with known["service"]:
         assert asyncio.run(visit()) == ["learned", "repeated"]
+
+
+@pytest.mark.parametrize("key", ["…", "k" * 20 + "é", "first\nsecond", "k\x00"])
+def test_a_key_that_cannot_be_sent_is_refused(key: str) -> None:
+    with pytest.raises(ParameterError, match="cannot be sent, since headers carry plain ASCII alone") as refused:
+        Client("http://127.0.0.1:8000", key)
+    assert "kkk" not in str(refused.value)
 
 
 def test_the_library_is_worth_a_diverse_ranking() -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, cast
 from urllib.parse import quote
 
-from zoomrank.errors import MissingExtraError, ZoomrankError
+from zoomrank.errors import MissingExtraError, ParameterError, ZoomrankError
 
 try:
     import httpx
@@ -126,6 +126,11 @@ class Client:
     **options
         Anything else that `httpx.Client` takes.
 
+    Raises
+    ------
+    ParameterError
+        The key cannot be sent: headers carry plain ASCII alone.
+
     Examples
     --------
     With a service that runs (see docs/service.md), `Client("http://127.0.0.1:8000")` is enough. Here one is made up.
@@ -153,7 +158,7 @@ class Client:
     ) -> None:
         self.url = url.rstrip("/")
         self._retries, self._backoff = retries, backoff
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = {"Authorization": f"Bearer {_sendable(key)}"} if key else {}
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, **options)
 
     def __enter__(self) -> Client:
@@ -657,3 +662,14 @@ def _checked(response: httpx.Response) -> Any:
         raise ClientError(response.status_code, str(content["error"]), str(content.get("message", "")))
     text = response.text.strip()[:200] or response.reason_phrase
     raise ClientError(response.status_code, "http", f"This is not what a ranking service says: {text}")
+
+
+def _sendable(key: str) -> str:
+    """A key that a header can carry; the others are not repeated, since they may be secret for the most part."""
+    wrong = [letter for letter in key if not (letter.isascii() and letter.isprintable())]
+    if wrong:
+        raise ParameterError(
+            f"This key has {wrong[0]!r} in it and cannot be sent, since headers carry plain ASCII alone: "
+            "was it copied whole, and not its placeholder?"
+        )
+    return key

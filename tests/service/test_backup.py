@@ -12,7 +12,7 @@ from tests.support.services import Clock, Place, audit, look_at, run, served, st
 from zoomrank.cli import main
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage import backups, sqlite_store, tables
-from zoomrank.service.storage.opening import open_reading
+from zoomrank.service.storage.opening import open_view
 
 
 def _silent(done: int, total: int) -> None:
@@ -54,9 +54,9 @@ def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: Path) 
         async with started(place) as engine:
             shop = await served(engine)
             await engine.rank(shop, "owl")
-            with closing(look_at(engine.store)) as reading:
+            with closing(look_at(engine.store)) as view:
                 await engine.rank(shop, "snowy owl")
-                copied = backups.back_up(reading, backup, _silent)
+                copied = backups.back_up(view, backup, _silent)
             assert (copied["learners"], copied["events"], copied["activity"]) == (1, 1, 1)
 
     run(scenario())
@@ -71,8 +71,8 @@ def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypat
         monkeypatch.setattr(name, lambda types: [*known(types), more.format(**types)])
     store = place.open()
     store.writer.execute(store._sql("INSERT INTO more VALUES (?, ?, ?)"), (7, "owl", b"\0\1"))
-    with closing(open_reading(place.folder, place.address)) as reading:
-        backups.back_up(reading, tmp_path / "backup.sqlite", _silent)
+    with closing(open_view(place.folder, place.address)) as view:
+        backups.back_up(view, tmp_path / "backup.sqlite", _silent)
     again = Place(tmp_path / "again")
     assert backups.restore(tmp_path / "backup.sqlite", again.open, _silent)["more"] == 1
     restored = again.open()
@@ -110,8 +110,8 @@ def test_one_that_is_broken_off_leaves_nothing(sqlite: Place, tmp_path: Path) ->
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
-    with closing(open_reading(sqlite.folder, None)) as reading, pytest.raises(KeyboardInterrupt):
-        backups.back_up(reading, folder / "backup.sqlite", stop)
+    with closing(open_view(sqlite.folder, None)) as view, pytest.raises(KeyboardInterrupt):
+        backups.back_up(view, folder / "backup.sqlite", stop)
     assert list(folder.iterdir()) == []
 
 
@@ -210,7 +210,7 @@ def test_writers_do_not_wait_for_a_backup(sqlite: Place, monkeypatch: pytest.Mon
 
 def test_a_look_that_lost_its_connection_is_over(on_postgres: Place) -> None:
     on_postgres.open()
-    with closing(open_reading(on_postgres.folder, on_postgres.address)) as reading:
-        reading.reader.close()
+    with closing(open_view(on_postgres.folder, on_postgres.address)) as view:
+        view.reader.close()
         with pytest.raises(StorageError, match="cannot be read"):
-            reading.collections()
+            view.collections()

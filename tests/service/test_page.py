@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.support.serving import serving
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client
+from zoomrank.service.http.access import Keys
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUERY = "java"
@@ -156,31 +157,173 @@ def test_the_zoom_tree_refines_itself(page: Page, address: str) -> None:
         expect(drawn.nth(before)).to_be_attached()  # more of it than there was
 
 
-def test_somebody_plays(page: Page) -> None:
-    page.goto("/#/c/library/play/by%20hand")
-    first = page.get_by_test_id("play-document").first
-    expect(first).to_be_visible()
-    before = _number(page, "play-visitors") if page.get_by_test_id("play-visitors").count() else 0
-    first.click()
-    page.get_by_test_id("play-none").click()
+def _known(address: str, query: str = QUERY) -> Any:
+    """All that the service says of a query and its collection, but for the time of day."""
+    with Client(address, trust_env=False) as client:
+        rows = client.queries("library")
+        return client.collection("library"), rows, client.query("library", query) if query in str(rows) else None
+
+
+def _wait_for_visitors(page: Page, least: int) -> None:
+    there = "document.querySelector('[data-testid=play-visitors]')?.innerText.replace(/[^0-9]/g, '')"
+    page.wait_for_function(f"() => Number({there}) >= {least}", timeout=60_000)
+
+
+def _play(page: Page, query: str) -> None:
+    page.goto(f"/#/c/library/play/{query}")
     expect(page.get_by_test_id("play-document")).to_have_count(5)
-    assert _number(page, "play-visitors") >= before
 
 
-def test_simulated_visitors_teach_it(page: Page, address: str) -> None:
-    page.goto("/#/c/library/play/simulated")
+@pytest.mark.parametrize("query", [QUERY, "never asked"])
+def test_playing_teaches_a_copy_and_nobody_else(page: Page, address: str, query: str) -> None:
+    before = _known(address)
+    _play(page, query)
+    who = page.get_by_test_id("play-who")
+    expect(who).to_contain_text("Nothing reaches the real query")
+    expect(who).to_contain_text(
+        "Nobody has asked “never asked” yet" if query != QUERY else f"A copy of “{QUERY}” learns"
+    )
+    page.reload()
+    expect(page.get_by_test_id("play-document")).to_have_count(5)
+    page.get_by_test_id("play-document").first.click()
+    _wait_for_visitors(page, 1)
+    page.get_by_test_id("play-none").click()
+    _wait_for_visitors(page, 2)
+    expect(page.get_by_test_id("play-satisfied")).to_contain_text("1 (50")
     page.get_by_test_id("play-speed-10").click()
     page.get_by_test_id("play-start").click()
+    _wait_for_visitors(page, 40)
+    page.get_by_test_id("play-pause").click()
+    expect(page.get_by_test_id("play-none")).to_be_enabled()
+    sent = _number(page, "play-visitors")
+    assert _number(page, "play-satisfied") > 0
+    page.get_by_test_id("open-query").click()  # of the copy
+    expect(page.get_by_test_id("query-copy")).to_contain_text("This is the copy that learns in the playground.")
+    start = 0 if before[2] is None or query != QUERY else before[2]["impressions"]
+    expect(page.get_by_test_id("query-impressions")).to_have_text(f"{start + sent + 1:,}")  # one waits
+    expect(page.get_by_test_id("query-document")).to_have_count(5)
+    expect(page.get_by_test_id("zoom-tree").locator("path.surface").first).to_be_visible()
+    assert _known(address) == before
+    if query == QUERY:
+        page.get_by_role("link", name="See the query itself").click()
+        expect(page.get_by_test_id("query-copy")).to_have_count(0)
+        expect(page.get_by_test_id("query-impressions")).to_have_text(f"{start:,}")
+
+
+def test_visitors_go_on_while_one_looks_elsewhere(page: Page) -> None:
+    _play(page, "watched")
+    page.get_by_test_id("play-speed-10").click()
+    page.get_by_test_id("play-start").click()
+    _wait_for_visitors(page, 10)
+    page.get_by_test_id("open-query").click()
+    expect(page.get_by_test_id("query-copy")).to_be_visible()
+    chip = page.get_by_test_id("simulation-chip")
+    before = chip.get_by_role("link").inner_text()
+    expect(chip.get_by_role("link")).not_to_have_text(before)
+    chip.get_by_role("link").click()
+    expect(page.get_by_test_id("play-who")).to_contain_text("a copy that knows nothing")
+    page.get_by_test_id("play-pause").click()
+
+
+def test_the_real_query_is_taught_by_who_says_so_twice(page: Page, address: str) -> None:
     with Client(address, trust_env=False) as client:
-        page.wait_for_function("() => document.querySelector('[data-testid=play-visitors]').innerText.length > 0")
-        for _ in range(100):
-            page.wait_for_timeout(200)
-            if any(row["query"] == "simulated" and row["learned"] >= 100 for row in client.queries("library")):
-                break
+        _visitors(client, "taught", 4)
+        _play(page, "taught")
+        page.get_by_test_id("play-teach").click()
+        question = page.get_by_test_id("teach-question")
+        expect(question).to_contain_text("Clicks here will be learned by “taught”, for every visitor.")
+        page.get_by_test_id("teach-cancel").click()
+        expect(question).to_be_hidden()
+        expect(page.get_by_test_id("play-teach")).not_to_be_checked()
+        page.get_by_test_id("play-document").first.click()
+        _wait_for_visitors(page, 1)
+        assert client.query("library", "taught")["impressions"] == 4
+        page.get_by_test_id("play-teach").click()
+        page.get_by_test_id("teach-confirm").click()
+        expect(page.get_by_test_id("play-teach")).to_be_checked()
+        expect(page.get_by_test_id("play-who")).to_contain_text(
+            "Clicks here are learned by “taught”, for every visitor."
+        )
+        page.get_by_test_id("play-document").first.click()
+        _wait_for_visitors(page, 1)
+        page.get_by_test_id("play-speed-10").click()
+        page.get_by_test_id("play-start").click()
+        _wait_for_visitors(page, 20)
         page.get_by_test_id("play-pause").click()
-        counts = client.query("library", "simulated")
-    assert counts["learned"] >= 100
-    assert counts["satisfied"] > 0
+        expect(page.get_by_test_id("play-none")).to_be_enabled()
+        sent = _number(page, "play-visitors")
+        taught = client.query("library", "taught")
+        assert taught["learned"] == 4 + sent
+        assert taught["satisfied"] > 0
+        page.get_by_test_id("play-teach").click()  # enough
+        expect(page.get_by_test_id("play-who")).to_contain_text("Nothing reaches the real query")
+        page.get_by_test_id("play-document").first.click()
+        _wait_for_visitors(page, 1)
+        assert client.query("library", "taught")["learned"] == 4 + sent
+
+
+def test_starting_anew_forgets_the_copy_alone(page: Page, address: str) -> None:
+    before = _known(address)
+    _play(page, QUERY)
+    first = page.get_by_test_id("play-ranking").inner_text()
+    for visitor in range(1, 4):
+        page.get_by_test_id("play-none").click()
+        _wait_for_visitors(page, visitor)
+    page.get_by_test_id("play-fresh").click()
+    expect(page.get_by_test_id("play-visitors")).to_have_text("0")
+    expect(page.get_by_test_id("play-ranking")).to_have_text(first, use_inner_text=True)
+    assert _known(address) == before
+
+
+def test_a_copy_that_is_gone_is_made_again(browser: Browser, address: str) -> None:
+    page = browser.new_page(base_url=address)
+    _play(page, QUERY)
+    gone = {"error": "unknown", "message": "There is no copy, or no more. Make another."}
+    path = "**/v1/copies/*/feedback"
+    page.route(path, lambda route: route.fulfill(status=404, json=gone))
+    page.get_by_test_id("play-none").click()
+    expect(page.get_by_test_id("play-who")).to_contain_text("The copy from before was gone")
+    expect(page.get_by_test_id("play-document")).to_have_count(5)
+    expect(page.get_by_test_id("problem")).to_be_hidden()
+    page.unroute(path)
+    page.get_by_test_id("play-none").click()
+    _wait_for_visitors(page, 1)
+    page.route("**/v1/copies/*/rank", lambda route: route.fulfill(status=404, json=gone), times=3)
+    page.get_by_test_id("play-speed-10").click()
+    page.get_by_test_id("play-start").click()
+    _wait_for_visitors(page, 12)
+    expect(page.get_by_test_id("problem")).to_be_hidden()
+    page.close()
+
+
+def test_spaces_are_no_query(page: Page) -> None:
+    _play(page, "keys")
+    page.get_by_test_id("play-query").fill("   ")
+    page.get_by_test_id("play-ask").click()
+    said = page.get_by_test_id("play-query").evaluate("element => element.validationMessage")
+    assert said == "Type something besides spaces."
+    assert page.url.endswith("/play/keys")
+    page.get_by_test_id("play-query").fill("other keys")
+    page.get_by_test_id("play-ask").click()
+    expect(page.get_by_test_id("play-who")).to_contain_text("other keys")
+
+
+def test_who_may_only_read_may_play_and_not_teach(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    keys = Keys({"k" * 16: "admin", "r" * 16: "read"})
+    with serving(tmp_path_factory.mktemp("readers"), keys=keys) as address:
+        with Client(address, "k" * 16, trust_env=False) as client:
+            client.create_collection("library", sample.library())
+        page = browser.new_page(base_url=address)
+        page.goto("/#/c/library/play")
+        page.get_by_test_id("key-input").fill("r" * 16)
+        page.get_by_test_id("key-save").click()
+        expect(page.get_by_test_id("play-document")).to_have_count(5)
+        page.get_by_test_id("play-document").first.click()
+        _wait_for_visitors(page, 1)
+        page.get_by_test_id("play-teach").click()
+        page.get_by_test_id("teach-confirm").click()
+        expect(page.get_by_test_id("key-form")).to_contain_text("teaching a query from here one with “admin”")
+        page.close()
 
 
 def test_titles_and_queries_are_text_and_nothing_else(page: Page) -> None:
@@ -219,8 +362,6 @@ def test_it_fits_a_phone(browser: Browser, address: str, scheme: Any, route: str
 
 
 def test_a_key_is_asked_for(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
-    from zoomrank.service.http.access import Keys
-
     with serving(tmp_path_factory.mktemp("keys"), keys=Keys({"k" * 16: "admin"})) as address:
         page = browser.new_page(base_url=address)
         page.goto("/")

@@ -23,8 +23,8 @@ def test_a_store_that_has_seen_much_is_sound(place: Place, capsys: pytest.Captur
         await live(place, clock)
         async with started(place, clock) as engine:  # while a service works in it
             told: list[tuple[int, int]] = []
-            with closing(look_at(engine.store)) as reading:
-                verdict = verify(reading, lambda done, total: told.append((done, total)))
+            with closing(look_at(engine.store)) as view:
+                verdict = verify(view, lambda done, total: told.append((done, total)))
             assert verdict.findings == []
             assert verdict.checked["collections"] == 2
             assert verdict.checked["impressions"] == 270
@@ -162,8 +162,8 @@ def test_each_damage_is_found_and_named(place: Place, capsys: pytest.CaptureFixt
         for said in expected:
             assert said in found, (damage.__name__, found)
         store.writer.execute("ROLLBACK")
-    with closing(look_at(store)) as reading:
-        assert verify(reading).findings == []
+    with closing(look_at(store)) as view:
+        assert verify(view).findings == []
     _do(store, _an_outcome_is_altered)
     assert main(["verify", *place.options()]) == 1
     said = capsys.readouterr().out
@@ -182,12 +182,12 @@ def _do(store: Store, damage: Damage) -> None:
 
 def _seen_by_the_writer(store: Store) -> list[str]:
     """What is found in a store in the middle of a transaction that will not come true."""
-    with closing(look_at(store)) as reading:
-        there, reading.reader = reading.reader, store.writer
+    with closing(look_at(store)) as view:
+        there, view.reader = view.reader, store.writer
         try:
-            return verify(reading).findings
+            return verify(view).findings
         finally:
-            reading.reader = there
+            view.reader = there
 
 
 @pytest.mark.parametrize("where", [100, -100])
@@ -201,8 +201,8 @@ def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) -> Non
     content = bytearray(store.content(1))
     content[where] ^= 1
     store.writer.cursor().execute(store._sql("UPDATE collections SET content = ?"), (bytes(content),))
-    with closing(look_at(store)) as reading:
-        assert any("“shop”: its content is not what it was" in said for said in verify(reading).findings)
+    with closing(look_at(store)) as view:
+        assert any("“shop”: its content is not what it was" in said for said in verify(view).findings)
 
 
 def test_a_damaged_file_is_said_to_be_one(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:

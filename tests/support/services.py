@@ -24,9 +24,9 @@ from zoomrank.service.storage.events import parted
 from zoomrank.service.storage.opening import open_store
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
 from zoomrank.service.storage.postgres_store import PostgresStore
-from zoomrank.service.storage.reading import PostgresReading, Reading, SQLiteReading
 from zoomrank.service.storage.sqlite_store import SQLiteStore
 from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store_view import PostgresView, SQLiteView, StoreView
 from zoomrank.service.verifying import verify
 
 START = 1_700_000_000.0  # an ordinary day
@@ -146,8 +146,8 @@ class Audit:
 
 async def audit(engine: Engine) -> Audit:
     """Check that log, learners, counts and activity agree: every learner is what its whole log makes of it."""
-    with contextlib.closing(look_at(engine.store)) as reading:
-        assert verify(reading).findings == []
+    with contextlib.closing(look_at(engine.store)) as view:
+        assert verify(view).findings == []
     found = Audit()
     activity: dict[int, Counter[Outcome]] = {}
     for number, collection, query in engine.store._read("SELECT id, collection, query FROM learners ORDER BY id"):
@@ -174,12 +174,12 @@ async def audit(engine: Engine) -> Audit:
     return found
 
 
-def look_at(store: Store) -> Reading:
+def look_at(store: Store) -> StoreView:
     """A look at what a store has, beside whoever works in it."""
     if isinstance(store, SQLiteStore):
-        return SQLiteReading(store.path)
+        return SQLiteView(store.path)
     assert isinstance(store, PostgresStore)
-    return PostgresReading(store.server.address)
+    return PostgresView(store.server.address)
 
 
 def _audit_counts(engine: Engine, activity: dict[int, Counter[Outcome]]) -> None:

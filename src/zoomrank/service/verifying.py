@@ -27,8 +27,8 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
-from zoomrank.service.storage.reading import Reading
 from zoomrank.service.storage.store import StoredCollection
+from zoomrank.service.storage.store_view import StoreView
 
 Tell = Callable[[int, int], None]  # how many events were looked at, and of how many
 Counts = Counter[tuple[int, Outcome]]  # of a step of time, in one collection
@@ -49,24 +49,24 @@ class Verdict:
     findings: list[str] = field(default_factory=list)
 
 
-def verify(reading: Reading, tell: Tell = lambda _, __: None) -> Verdict:
+def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
     """Look at everything that a store has."""
     verdict = Verdict()
-    verdict.findings += [f"The file of the store is damaged: {said}." for said in reading.damage()]
-    _check_owners(reading, verdict)
+    verdict.findings += [f"The file of the store is damaged: {said}." for said in view.damage()]
+    _check_owners(view, verdict)
     with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
-        for stored in reading.collections():
-            served = _read_collection(reading, stored, Path(folder), verdict)
-            counted = _check_learners(reading, stored, served, verdict, tell)
-            _check_activity(reading, stored, counted, verdict)
+        for stored in view.collections():
+            served = _read_collection(view, stored, Path(folder), verdict)
+            counted = _check_learners(view, stored, served, verdict, tell)
+            _check_activity(view, stored, counted, verdict)
     return verdict
 
 
-def _check_owners(reading: Reading, verdict: Verdict) -> None:
+def _check_owners(view: StoreView, verdict: Verdict) -> None:
     """Look for what belongs to nobody."""
     for table, words in _ORPHANS.items():
         own, others = ("collection", "collections") if table == "learners" else ("learner", "learners")
-        found = reading.rows(f"SELECT DISTINCT {own} FROM {table} WHERE {own} NOT IN (SELECT id FROM {others})")  # noqa: S608
+        found = view.rows(f"SELECT DISTINCT {own} FROM {table} WHERE {own} NOT IN (SELECT id FROM {others})")  # noqa: S608
         numbers = [number for (number,) in found]
         if numbers:
             verdict.findings.append(f"There are {words}: {few(sorted(numbers))}.")
@@ -76,11 +76,11 @@ def _check_owners(reading: Reading, verdict: Verdict) -> None:
 
 
 def _read_collection(
-    reading: Reading, stored: StoredCollection, folder: Path, verdict: Verdict
+    view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict
 ) -> ServedCollection | None:
     """A collection as it is served, if it can be."""
     verdict.checked["collections"] += 1
-    content = reading.content(stored.id)
+    content = view.content(stored.id)
     if hashlib.sha256(content).hexdigest() != stored.digest:
         verdict.findings.append(f"Collection “{stored.name}”: its content is not what it was when it was made.")
     path = folder / f"{stored.id}.zoomrank"
@@ -94,10 +94,10 @@ def _read_collection(
         return None
 
 
-def _check_activity(reading: Reading, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
+def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
     """Compare what was counted with what the log says, or said of queries that were removed."""
-    counted = counted + Counter({(step, outcome): count for step, outcome, count in reading.folded(stored.id)})
-    kept: Counts = Counter({(step, outcome): count for step, outcome, count in reading.activity(stored.id, 0)})
+    counted = counted + Counter({(step, outcome): count for step, outcome, count in view.folded(stored.id)})
+    kept: Counts = Counter({(step, outcome): count for step, outcome, count in view.activity(stored.id, 0)})
     verdict.checked["counts"] += len(kept)
     wrong = [
         f"{word_of(key[1])} ({key[1]}) in step {key[0]}: {kept[key]:,} counted, {counted[key]:,} in the log"
@@ -112,19 +112,19 @@ def _check_activity(reading: Reading, stored: StoredCollection, counted: Counts,
 
 
 def _check_learners(
-    reading: Reading, stored: StoredCollection, served: ServedCollection | None, verdict: Verdict, tell: Tell
+    view: StoreView, stored: StoredCollection, served: ServedCollection | None, verdict: Verdict, tell: Tell
 ) -> Counts:
     """Look at all learners of a collection; returns what is to be counted of them."""
-    [(total,)] = reading.rows("SELECT COUNT(*) FROM events")
-    [(last,)] = reading.rows("SELECT COALESCE(MAX(id), 0) FROM events")
-    reports = {report.learner: report for report in reading.reports(stored.id)}
+    [(total,)] = view.rows("SELECT COUNT(*) FROM events")
+    last = view.last("events")
+    reports = {report.learner: report for report in view.reports(stored.id)}
     counted: Counts = Counter()
-    for number, query, _ in reading.learners(stored.id):
-        log = LearnerLog.read(reading.events(number))
+    for number, query, _ in view.learners(stored.id):
+        log = LearnerLog.read(view.events(number))
         counted.update(log.counted)
         snapshot, wrong = None, [*log.findings]
         try:
-            snapshot = reading.find(stored.id, query)
+            snapshot = view.find(stored.id, query)
         except DamagedError:
             wrong.append("its snapshot cannot be read")
         verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
@@ -132,7 +132,7 @@ def _check_learners(
             wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
         if served is not None and not wrong:
             wrong += _check_learner(number, served, log, snapshot, reports.get(number), verdict)
-        [(listed,)] = reading.rows(f"SELECT impressions FROM learners WHERE id = {number:d}")  # noqa: S608
+        [(listed,)] = view.rows(f"SELECT impressions FROM learners WHERE id = {number:d}")  # noqa: S608
         if listed > log.shown:
             wrong.append(f"{listed:,} impressions are listed, and the log has {log.shown:,}")
         verdict.findings += [f"Query “{query}” of “{stored.name}” (learner {number}): {said}." for said in wrong]

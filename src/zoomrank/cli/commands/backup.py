@@ -39,12 +39,12 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the file."""
     from zoomrank.service.storage.backups import back_up
-    from zoomrank.service.storage.opening import open_reading
+    from zoomrank.service.storage.opening import open_view
 
     if options.file.exists() and not options.force:
         raise ParameterError(f"{options.file} is there already: take another name, or say --force to write over it.")
-    with closing(open_reading(options.data, options.store)) as reading, ProgressLine("rows") as progress:
-        copied = back_up(reading, options.file, progress.tell)
+    with closing(open_view(options.data, options.store)) as view, ProgressLine("rows") as progress:
+        copied = back_up(view, options.file, progress.tell)
     print(f"{options.file} has {told(copied)}: {options.file.stat().st_size / 2**20:,.1f} MB.")
 
 

@@ -34,13 +34,13 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what was looked at and what was found; the exit status."""
-    from zoomrank.service.storage.opening import open_reading
-    from zoomrank.service.storage.reading import SQLiteReading
+    from zoomrank.service.storage.opening import open_view
+    from zoomrank.service.storage.store_view import SQLiteView
     from zoomrank.service.verifying import verify
 
-    opened = SQLiteReading(options.backup) if options.backup else open_reading(options.data, options.store)
-    with closing(opened) as reading, ProgressLine("events") as progress:
-        verdict = verify(reading, progress.tell)
+    opened = SQLiteView(options.backup) if options.backup else open_view(options.data, options.store)
+    with closing(opened) as view, ProgressLine("events") as progress:
+        verdict = verify(view, progress.tell)
     print("Looked at " + ", ".join(f"{what}: {count:,}" for what, count in verdict.checked.items()) + ".")
     for finding in verdict.findings:
         print(f"- {finding}")

@@ -2,5 +2,6 @@
 
 `outcomes` what became of an impression · `events` what is written down of it · `batch` what is written together ·
 `journal` many events in one durable write · `store` what a store can do, over `tables` in a `database` ·
-`sqlite_store`, `postgres_store` the two that there are · `opening` which of them it is.
+`sqlite_store`, `postgres_store` the two that there are · `store_view` what either has at one moment · `backups` all of
+it in a file, and back · `opening` which of them it is.
 """

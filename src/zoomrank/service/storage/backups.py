@@ -14,9 +14,9 @@ from typing import Any
 
 from zoomrank.files import whole_file
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.reading import Reading, SQLiteReading
 from zoomrank.service.storage.sqlite_store import SQLiteStore
 from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store_view import SQLiteView, StoreView
 from zoomrank.service.storage.tables import ABOUT, statements
 
 Tell = Callable[[int, int], None]  # how much is done, and of how much
@@ -43,21 +43,21 @@ def _tables_of(connection: sqlite3.Connection) -> dict[str, list[str]]:
     return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for (name,) in named}
 
 
-def back_up(reading: Reading, path: Path, tell: Tell) -> dict[str, int]:
+def back_up(view: StoreView, path: Path, tell: Tell) -> dict[str, int]:
     """Write a backup, which appears whole or not at all; says how many rows of each table it has."""
     with whole_file(path, private=True) as file, closing(sqlite3.connect(file.name, isolation_level=None)) as backup:
         backup.execute("PRAGMA journal_mode = OFF")  # a file that was not completed is thrown away
         backup.execute("PRAGMA synchronous = OFF")
         _make_tables(backup)
         backup.execute("BEGIN")
-        copied = _copy(reading, backup.cursor(), "?", tables(), tell)
+        copied = _copy(view, backup.cursor(), "?", tables(), tell)
         backup.execute("COMMIT")
     return copied
 
 
 def restore(path: Path, open_store: Callable[[], Store], tell: Tell) -> dict[str, int]:
     """Put a backup into a store that has nothing, all of it or nothing; says how many rows each table has."""
-    with closing(SQLiteReading(path)) as backup:
+    with closing(SQLiteView(path)) as backup:
         known = _checked(backup)
         with closing(open_store()) as store:
             cursor = store.writer.cursor()
@@ -72,7 +72,7 @@ def restore(path: Path, open_store: Callable[[], Store], tell: Tell) -> dict[str
     return copied
 
 
-def _checked(backup: SQLiteReading) -> Tables:
+def _checked(backup: SQLiteView) -> Tables:
     """The tables of a backup that can be restored."""
     damage = backup.damage()
     if damage:
@@ -91,14 +91,14 @@ def _check_empty(cursor: Any, known: Tables) -> None:
             raise StorageError("This store has something in it already: restore into an empty folder or database.")
 
 
-def _copy(reading: Reading, cursor: Any, mark: str, known: Tables, tell: Tell) -> dict[str, int]:
+def _copy(view: StoreView, cursor: Any, mark: str, known: Tables, tell: Tell) -> dict[str, int]:
     """Copy all rows of all tables; says how many there were."""
-    total = sum(count for table in known for (count,) in reading.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608
+    total = sum(count for table in known for (count,) in view.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608
     copied = dict.fromkeys(known, 0)
     for table, columns in known.items():
         named = ", ".join(columns)
         into = f"INSERT INTO {table} ({named}) VALUES ({', '.join([mark] * len(columns))})"  # noqa: S608
-        rows = reading.rows(f"SELECT {named} FROM {table} ORDER BY 1")  # noqa: S608
+        rows = view.rows(f"SELECT {named} FROM {table} ORDER BY 1")  # noqa: S608
         for some in _in_parts(row for row in rows if (table, row[0]) != ("about", _OWNER)):
             cursor.executemany(into, some)
             copied[table] += len(some)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from zoomrank.errors import ParameterError
 from zoomrank.service.storage.postgres_store import PostgresStore
-from zoomrank.service.storage.reading import PostgresReading, Reading, SQLiteReading
 from zoomrank.service.storage.sqlite_store import NAME, SQLiteStore
 from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store_view import PostgresView, SQLiteView, StoreView
 
 
 def open_store(folder: Path, address: str | None) -> Store:
@@ -16,9 +16,9 @@ def open_store(folder: Path, address: str | None) -> Store:
     return SQLiteStore(folder) if address is None else PostgresStore(_checked(address))
 
 
-def open_reading(folder: Path, address: str | None) -> Reading:
+def open_view(folder: Path, address: str | None) -> StoreView:
     """A look at the store at an address, or at the one in a folder."""
-    return SQLiteReading(folder / NAME) if address is None else PostgresReading(_checked(address))
+    return SQLiteView(folder / NAME) if address is None else PostgresView(_checked(address))
 
 
 def _checked(address: str) -> str:

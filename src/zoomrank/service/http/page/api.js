@@ -31,16 +31,19 @@ async function call(path, signal, body) {
 }
 
 const within = (name, rest) => `collections/${encodeURIComponent(name)}/${rest}`;
+const copied = (copy) => (copy === undefined ? {} : { copy });
 const asking = (parameters) => `?${new URLSearchParams(parameters)}`;
 
 export const collections = (signal) => call("collections", signal);
 export const queries = (name, offset, limit, signal) => call(within(name, "queries") + asking({ offset, limit }), signal);
 export const documents = (name, offset, limit, signal) => call(within(name, "documents") + asking({ offset, limit }), signal);
-export const query = (name, query, signal) => call(within(name, "query") + asking({ query }), signal);
-export const tree = (name, query, limit, signal) => call(within(name, "tree") + asking({ query, limit }), signal);
+export const query = (name, query, copy, signal) => call(within(name, "query") + asking({ query, ...copied(copy) }), signal);
+export const tree = (name, query, limit, copy, signal) => call(within(name, "tree") + asking({ query, limit, ...copied(copy) }), signal);
 export const rank = (name, query) => call(within(name, "rank"), undefined, { query });
-export const feedback = (impression, clicked) => call("feedback", undefined, { impression, clicked });
 export const feedbackBatch = (feedback) => call("feedback/batch", undefined, { feedback });
+export const makeCopy = (name, query) => call(within(name, "copies"), undefined, { query });
+export const rankCopy = (copy) => call(`copies/${encodeURIComponent(copy)}/rank`, undefined, {});
+export const feedbackCopy = (copy, feedback) => call(`copies/${encodeURIComponent(copy)}/feedback`, undefined, { feedback });
 
 /** Activity of one collection, or of all of them where no name is given. */
 export function activity(name, seconds, points, signal) {

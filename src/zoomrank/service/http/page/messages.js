@@ -26,7 +26,7 @@ function askForKey({ status, message }) {
   if (!form.hidden) return;
   byId("problem").hidden = true;
   byId("key-hint").textContent = `${message} ${status === 403
-    ? "Looking needs a key with the role “read”, the playground also “rank”." : "Whoever runs the service can give you one."}`;
+    ? "Looking and playing need a key with the role “read”, teaching a query from here one with “admin”." : "Whoever runs the service can give you one."}`;
   form.hidden = false;
   byId("key").focus();
 }

@@ -111,7 +111,7 @@ function showQueries(state, name, { queries, total }, settings) {
 }
 
 function howToRank(name) {
-  return make("p", {}, "Nobody has asked yet. ", link("Be the first, in the playground", playRoute(name), { key: "first" }));
+  return make("p", {}, "Nobody has asked yet. ", link("Try it in the playground", playRoute(name), { key: "first" }));
 }
 
 function howToBegin() {

@@ -9,6 +9,8 @@ import { playRoute, queryRoute } from "./routes.js";
 import { Simulation } from "./simulation.js";
 import { strip } from "./strip.js";
 import { chooseCategories, nearestTaste } from "./tastes.js";
+import { ACopy, TheQuery } from "./taught.js";
+import { teaching } from "./teaching.js";
 
 const LETTERS = ["A", "B", "C"];
 const WEIGHTS = [50, 30, 20];
@@ -19,16 +21,20 @@ let simulation;
 export const currentSimulation = () => simulation;
 
 export function playground(page, { collection, query = DEFAULT_QUERY }, signal) {
-  if (simulation?.collection !== collection || simulation.query !== query) {
-    simulation?.pause();
-    simulation = new Simulation(collection, query);
-    document.dispatchEvent(new Event("new-simulation"));
-  }
-  const state = { simulation, collection, query, signal, rankingChanged: changes(), chartChanged: changes() };
+  if (simulation?.collection !== collection || simulation.query !== query) begin(new ACopy(collection, query));
+  const again = (taught) => {
+    const { tastes, speed } = simulation;
+    begin(taught, { tastes, speed });
+    clearProblem();
+    playground(page, { collection, query }, signal);
+  };
+  const state = { simulation, collection, query, signal, rankingChanged: changes(), chartChanged: changes(), taughtChanged: changes() };
+  state.again = again;
   const parts = (state.parts = makeParts(state));
   page.replaceChildren(
-    spread(title("Playground"), link("Why this ranking?", queryRoute(collection, query), { class: "button", test: "open-query" })),
+    spread(title("Playground"), parts.why),
     queryForm(state),
+    parts.teaching.element,
     make("div", { class: "columns" },
       panel("You are a visitor", parts.hint, parts.ranking, parts.none),
       panel("Or send visitors", parts.tastes,
@@ -41,8 +47,21 @@ export function playground(page, { collection, query = DEFAULT_QUERY }, signal) 
   readCategories(state);
 }
 
+/** Visitors of whoever is taught, instead of those before. */
+function begin(taught, more = {}) {
+  simulation?.pause();
+  simulation = Object.assign(new Simulation(taught), more);
+  document.dispatchEvent(new Event("new-simulation"));
+}
+
 function makeParts(state) {
+  const { collection, query, simulation: { taught } } = state;
   return {
+    why: link("Why this ranking?", queryRoute(collection, query), { class: "button", test: "open-query" }),
+    teaching: teaching(query, taught.isReal, (isReal) => {
+      state.again(isReal ? new TheQuery(collection, query) : new ACopy(collection, query));
+      document.querySelector("[data-testid=play-teach]").focus();
+    }),
     hint: quiet(),
     ranking: make("ol", { class: "ranking play", test: "play-ranking" }),
     none: button("None of these", () => giveFeedback(state, null), { test: "play-none" }),
@@ -55,8 +74,8 @@ function makeParts(state) {
   };
 }
 
-function queryForm({ collection, query }) {
-  const input = make("input", { id: "play-query", value: query, required: true, autocomplete: "off", test: "play-query" });
+function queryForm({ collection, query, again }) {
+  const input = make("input", { id: "play-query", value: query, required: true, autocomplete: "off", test: "play-query", oninput: () => input.setCustomValidity("") });
   const go = (text) => {
     const before = location.hash;
     location.hash = playRoute(collection, text);
@@ -64,11 +83,12 @@ function queryForm({ collection, query }) {
   };
   const submit = (event) => {
     event.preventDefault();
-    go(input.value);
+    input.setCustomValidity(input.value.trim() ? "" : "Type something besides spaces.");
+    if (input.reportValidity()) go(input.value);
   };
   return make("form", { onsubmit: submit }, make("label", { for: "play-query" }, "Query"), make("div", { class: "row" }, input,
     make("button", { test: "play-ask" }, "Ask"),
-    button("Start anew", () => go(`${DEFAULT_QUERY} ${Date.now().toString(36)}`), { test: "play-fresh" })));
+    button("Start anew", () => again(new ACopy(collection, query)), { title: "With another copy of what the query knows now", test: "play-fresh" })));
 }
 
 async function readCategories(state) {
@@ -140,9 +160,9 @@ async function nextVisitor({ simulation, signal }) {
 async function giveFeedback(state, clicked) {
   if (!state.simulation.waiting || state.simulation.busy) return;
   try {
-    await state.simulation.giveFeedback(clicked);
+    const learned = await state.simulation.giveFeedback(clicked);
     clearProblem();
-    say("Learned. This is what the next visitor sees.");
+    say(learned ? "Learned. This is what the next visitor sees." : "The copy was gone: this is another one.");
   } catch (error) {
     showProblem(error);
   }
@@ -167,6 +187,7 @@ function render(state) {
   parts.start.disabled = running || !tastes.length;
   parts.pause.disabled = !running;
   parts.none.disabled = busy;
+  showTaught(state);
   if (state.wasBusy && !busy) nextVisitor(state);
   state.wasBusy = busy;
   if (state.rankingChanged([shown, busy, tastes])) {
@@ -179,6 +200,14 @@ function render(state) {
     figure("of the last 100", percent(simulation.recentShare(), visitors && 1), "play-recent"));
   satisfactionChart(parts.chart, lines(simulation));
   parts.strip.show(simulation.columns);
+}
+
+/** Who learns, and where to look into it. */
+function showTaught({ simulation: { taught }, parts, collection, query, taughtChanged }) {
+  if (!taughtChanged([taught.copy, taught.spelt, taught.wasGone])) return;
+  parts.why.href = queryRoute(collection, query, taught.copy);
+  parts.why.hidden = !taught.isReal && !taught.copy;
+  parts.teaching.show(taught);
 }
 
 function shownDocument(state, item, slot) {

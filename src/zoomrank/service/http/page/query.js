@@ -11,7 +11,7 @@ import { zoomTree } from "./zoomtree.js";
 const MOST_NODES = 400;
 const MOST_LENDERS = 20;
 
-export function queryPage(page, { collection, query }, signal) {
+export function queryPage(page, { collection, query, copy }, signal) {
   const figures = make("dl", { class: "figures", test: "query-figures" });
   const ranking = make("ol", { class: "ranking", test: "query-ranking" });
   const slots = make("div", { test: "query-slots" });
@@ -22,19 +22,21 @@ export function queryPage(page, { collection, query }, signal) {
   const heading = title(query);
   const play = playRoute(collection, query);
   const nothing = make("p", { hidden: true, test: "query-empty" }, "Nobody has asked this yet. ",
-    link("Send it visitors in the playground", play), " and come back.");
+    link("Try it in the playground", play), " and come back.");
+  const ofCopy = copy === undefined ? null : make("p", { class: "note", test: "query-copy" },
+    "This is the copy that learns in the playground. The query itself knows nothing of it. ", link("See the query itself", queryRoute(collection, query)));
   const tree = zoomTree();
   const body = make("div", { class: "columns", hidden: true },
     panel("What the next visitor sees", quiet("Bars: the estimated chance of a click. Marks: how good it may still be (the bound)."), ranking),
     make("div", { class: "stack" },
       panel("What has been told apart", quiet("Every box is a group of documents; what visitors like is divided further. Click a box to zoom in, the leftmost one to zoom out."), tree.element),
       similar, tried, panel("Where they click", slotHint(), slots)));
-  page.replaceChildren(spread(heading, link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
-    figures, nothing, body);
+  refill(page, spread(heading, link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
+    ofCopy, figures, nothing, body);
 
   const changed = changes();
   keepFresh(async () => {
-    const [found, { nodes }] = await Promise.all([api.query(collection, query, signal), api.tree(collection, query, MOST_NODES, signal)]);
+    const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal), api.tree(collection, query, MOST_NODES, copy, signal)]);
     body.hidden = false;
     tree.show(nodes);
     if (!changed(found)) return;

@@ -3,14 +3,14 @@
 const part = encodeURIComponent;
 
 export const collectionRoute = (name) => `#/c/${part(name)}`;
-export const queryRoute = (name, query) => `#/c/${part(name)}/q/${part(query)}`;
+export const queryRoute = (name, query, copy) => `#/c/${part(name)}/q/${part(query)}${copy === undefined ? "" : `/copy/${part(copy)}`}`;
 export const playRoute = (name, query) => `#/c/${part(name)}/play${query === undefined ? "" : `/${part(query)}`}`;
 
 export function readRoute(hash) {
   try {
-    const [, start, collection, page, query] = hash.split("/").map(decodeURIComponent);
+    const [, start, collection, page, query, , copy] = hash.split("/").map(decodeURIComponent);
     if (start !== "c" || !collection) return { page: "overview" };
-    if (page === "q" && query) return { page: "query", collection, query };
+    if (page === "q" && query) return { page: "query", collection, query, copy };
     return { page: page === "play" ? "playground" : "overview", collection, query };
   } catch {
     return { page: "overview" }; // a % that stands for nothing

@@ -1,6 +1,5 @@
 // Visitors of one query. They go on when the playground is left, to watch the zoom tree.
 
-import * as api from "./api.js";
 import { showProblem } from "./messages.js";
 import { drawTaste, nearestTaste, visit } from "./tastes.js";
 
@@ -22,10 +21,11 @@ export class Simulation extends EventTarget {
   columns = [];
   shown = [];
 
-  constructor(collection, query) {
+  constructor(taught) {
     super();
-    this.collection = collection;
-    this.query = query;
+    this.taught = taught; // who learns what they click
+    this.collection = taught.collection;
+    this.query = taught.query;
   }
 
   pathOf = (item) => item.path;
@@ -61,29 +61,33 @@ export class Simulation extends EventTarget {
 
   /** A ranking for a person, kept until it has feedback. */
   async ask() {
-    this.waiting ??= await api.rank(this.collection, this.query);
+    this.waiting ??= await this.taught.rank();
     this.show(this.waiting.documents);
     this.changed();
   }
 
+  /** Says whether it was learned: it is lost with a copy that is there no more. */
   async giveFeedback(clicked) {
-    const { impression } = this.waiting;
+    const ranking = this.waiting;
     this.waiting = undefined; // also if this fails: it would fail again
-    await api.feedback(impression, clicked);
+    const [result] = await this.taught.feedback([{ ranking, clicked }]);
+    if (result?.error) throw result;
+    if (!result) return false;
     this.count(undefined, clicked !== null);
     this.note();
+    return true;
   }
 
   async group(visitors) {
     const { tastes } = this;
     const rankings = await this.rankings(visitors);
     const who = rankings.map(() => drawTaste(tastes));
-    const feedback = rankings.map(({ impression, documents }, index) => ({ impression, clicked: visit(tastes[who[index]], documents, this.pathOf) }));
-    const { results } = await api.feedbackBatch(feedback);
-    results.forEach(({ error }, index) => error || this.count(who[index], feedback[index].clicked !== null));
+    const feedback = rankings.map((ranking, index) => ({ ranking, clicked: visit(tastes[who[index]], ranking.documents, this.pathOf) }));
+    const results = await this.taught.feedback(feedback);
+    results.forEach((result, index) => !result || result.error || this.count(who[index], feedback[index].clicked !== null));
     this.show(rankings.at(-1).documents);
     this.note();
-    const refused = results.find(({ error }) => error);
+    const refused = results.find((result) => result?.error);
     if (refused) throw refused;
   }
 
@@ -92,7 +96,7 @@ export class Simulation extends EventTarget {
     this.waiting = undefined;
     let left = number - rankings.length;
     const worker = async () => {
-      while (left-- > 0) rankings.push(await api.rank(this.collection, this.query));
+      while (left-- > 0) rankings.push(await this.taught.rank());
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     return rankings;

@@ -1,4 +1,4 @@
-"""`Reading`: one look at a store, in which nothing changes, while a service may go on writing into it.
+"""`StoreView`: one look at a store, in which nothing changes, while a service may go on writing into it.
 
 It is a store without a writer: all that it reads is read in one transaction, so it is what the store had at one moment.
 It takes no lock, and nobody waits for it.
@@ -23,7 +23,7 @@ _MOST_DAMAGE = 20  # that is said of a file
 _ROWS_AT_ONCE = 100  # that a server sends: some have a megabyte
 
 
-class Reading(Store):
+class StoreView(Store):
     """What there is at one moment."""
 
     where: str  # it is, in words
@@ -74,7 +74,7 @@ class Reading(Store):
         Database.close(self)
 
 
-class SQLiteReading(Reading, SQLiteStore):
+class SQLiteView(StoreView, SQLiteStore):
     """A look at a file: that of a service, or a backup."""
 
     def __init__(self, path: Path) -> None:
@@ -106,7 +106,7 @@ class SQLiteReading(Reading, SQLiteStore):
         return [str(said) for (said,) in found if said != "ok"]
 
 
-class PostgresReading(Reading, PostgresStore):
+class PostgresView(StoreView, PostgresStore):
     """A look at a database of a PostgreSQL server."""
 
     where = "This database"
