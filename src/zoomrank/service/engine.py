@@ -39,7 +39,7 @@ class Engine:
     def __init__(self, store: Store, folder: Path, budget: int = 2**30, now: Callable[[], float] = clock.time) -> None:
         self.store = store
         self.now = now
-        self.collections = CollectionRegistry(store, folder / "collections", now)
+        self.collections = CollectionRegistry(store, folder, now)
         self.outcomes = store.outcomes()  # how often what became of the impressions of each collection
         self.ready = False
         self._budget = budget  # bytes of learners in memory
