@@ -1,4 +1,4 @@
-"""What is kept of a collection: in pieces, its row last. Whatever happens to the folder changes nothing that is served."""
+"""What is kept of a collection: in pieces, its row last. Whatever happens to the folder changes nothing."""
 
 import asyncio
 import hashlib
@@ -138,7 +138,7 @@ def test_the_second_of_the_same_name_leaves_no_pieces(place: Place, monkeypatch:
     run(scenario())
 
 
-def test_a_stop_ends_it_before_the_next_piece(place: Place, small_pieces: int) -> None:
+def test_a_stop_ends_it_before_the_next_piece(place: Place, small_pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with started(place) as engine:
             pieces: list[bytes] = []
@@ -153,7 +153,7 @@ def test_a_stop_ends_it_before_the_next_piece(place: Place, small_pieces: int) -
 
                 add(stored, one_then_stop())
 
-            engine.store.add_collection = stopped  # type: ignore[method-assign]
+            monkeypatch.setattr(engine.store, "add_collection", stopped)
             with pytest.raises(StorageError, match="stopping"):
                 await engine.collections.add("large", large_collection, Settings(slots=3))
             assert len(pieces) == 1

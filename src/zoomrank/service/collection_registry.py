@@ -42,6 +42,7 @@ class CollectionRegistry:
         self._last = store.last("collections")
         self._coming: set[str] = set()  # names of collections that are being made
         self._makers = ThreadPoolExecutor(2, "zoomrank-maker")  # others need not wait for them
+        self.when_stopped: list[Callable[[], None]] = []  # what else is being made, and is to be given up
         self._stopped = False
 
     def find(self, name: str) -> ServedCollection:
@@ -79,12 +80,18 @@ class CollectionRegistry:
     def stop(self) -> None:
         """Make no more; what is being made is given up before the next piece is kept."""
         self._stopped = True
+        for stop in self.when_stopped:
+            stop()
         self._makers.shutdown(wait=False, cancel_futures=True)
+
+    def check_free(self, name: str) -> None:
+        """Refuse a name that a collection has."""
+        if name in self.by_name or name in self._coming:
+            raise _exists(name)
 
     async def add(self, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         """Make a collection, keep it and serve it."""
-        if name in self.by_name or name in self._coming:
-            raise _exists(name)
+        self.check_free(name)
         self._coming.add(name)
         self._last += 1
         coming = asyncio.create_task(self._add(self._last, name, make, settings))
@@ -92,11 +99,17 @@ class CollectionRegistry:
 
     async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         try:
+            if self._stopped:
+                raise _stopping()
             loop = asyncio.get_running_loop()
             inside = copy_context()  # so that what it logs names the request
             served = await loop.run_in_executor(
                 self._makers, inside.run, self._make_and_keep, number, name, make, settings
             )
+        except asyncio.CancelledError:
+            if self._stopped:  # before it was begun
+                raise _stopping() from None
+            raise
         finally:
             self._coming.discard(name)
         self._register(served)  # nobody may use it before it is durable
@@ -158,7 +171,7 @@ class CollectionRegistry:
     def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
         for piece in pieces_of(file, PIECE):
             if self._stopped:
-                raise StorageError("The service is stopping.")
+                raise _stopping()
             yield piece
 
 
@@ -171,3 +184,7 @@ def rehearse(served: ServedCollection) -> None:
 
 def _exists(name: str) -> ExistsError:
     return ExistsError(f"There is a collection “{name}” already: take another name.")
+
+
+def _stopping() -> StorageError:
+    return StorageError("The service is stopping.")

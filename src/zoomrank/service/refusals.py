@@ -40,6 +40,13 @@ class ExpiredError(ServiceError):
     code = "expired"
 
 
+class MalformedError(ServiceError):
+    """What was sent is not formed as it should be."""
+
+    status = 422
+    code = "malformed"
+
+
 class UnusableError(ServiceError):
     """What was sent is well formed and cannot be done."""
 
@@ -80,3 +87,12 @@ class StorageError(ServiceError):
 
     status = 503
     code = "storage"
+
+
+class ReportedError(ServiceError):
+    """What another process refused."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code

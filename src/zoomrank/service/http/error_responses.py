@@ -20,7 +20,12 @@ def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str],
 
 def malformed(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
     """The refusal of something that is not formed as it should be."""
+    return 422, {"error": "malformed", "message": in_words(errors)}, {}
+
+
+def in_words(errors: Sequence[Any], *within: str) -> str:
+    """The first of some errors: where it is, within what, and what it is."""
     first = errors[0]
-    where = ".".join(str(step) for step in first["loc"]) or "the body"
+    where = ".".join(str(step) for step in (*within, *first["loc"])) or "the body"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return 422, {"error": "malformed", "message": f"{where}: {first['msg']}{more}."}, {}
+    return f"{where}: {first['msg']}{more}."
