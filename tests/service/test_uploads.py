@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -210,21 +211,22 @@ def test_one_at_a_time_and_none_after_a_stop(sqlite: Place, monkeypatch: pytest.
 def test_the_process_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
     """Its input never ends, so nothing else would end it."""
     service = (
-        "import subprocess, sys, time; "
-        "child = subprocess.Popen([sys.executable, '-m', 'zoomrank.service.http.making_process']); "
+        "import os, subprocess, sys, time; "
+        "command = [sys.executable, '-m', 'zoomrank.service.http.making_process', str(os.getpid())]; "
+        "child = subprocess.Popen(command); "
         "print(child.pid, flush=True); time.sleep(1000)"
     )
     process = subprocess.Popen([sys.executable, "-c", service], stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
     with process:
         assert process.stdout is not None
         pid = int(process.stdout.readline())
-        while b"making_process" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-            time.sleep(0.01)
-        while len(list(Path(f"/proc/{pid}/task").iterdir())) < 2:  # it has begun to watch
-            time.sleep(0.01)
         process.kill()
-        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-            time.sleep(0.05)
+        for _ in range(600):
+            if not _is_there(pid) or not Path(f"/proc/{pid}/cmdline").read_bytes():  # gone, or nobody has looked yet
+                return
+            time.sleep(0.1)
+        os.kill(pid, signal.SIGKILL)
+        raise AssertionError("it goes on")
 
 
 def test_who_leaves_in_the_middle_leaves_nothing_behind(sqlite: Place) -> None:
@@ -298,15 +300,15 @@ def test_a_large_body_does_not_stop_the_loop(sqlite: Place, monkeypatch: pytest.
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine)
-            documents = [{"id": number, "path": [f"b{number % 7}"]} for number in range(10_000)]
+            documents = [{"id": number, "path": [f"b{number % 7}"]} for number in range(20_000)]
             making = asyncio.create_task(client.post("/v1/collections", json={"name": "l", "documents": documents}))
             ranked = 0
-            while not made.is_set():
+            while not made.is_set() and not making.done():
                 await engine.rank(shop, "owl")
                 ranked += 1
                 await asyncio.sleep(0.001)
             assert ranked > 10
             go.set()
-            assert (await making).json()["documents"] == 10_000
+            assert (await making).json()["documents"] == 20_000
 
     run(scenario())

@@ -29,3 +29,9 @@ def in_words(errors: Sequence[Any], *within: str) -> str:
     where = ".".join(str(step) for step in (*within, *first["loc"])) or "the body"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{where}: {first['msg']}{more}."
+
+
+def unexpected() -> tuple[int, dict[str, str], dict[str, str]]:
+    """What is said when something went wrong that nobody had expected."""
+    message = "Something went wrong here. The log of the service has more, beside the X-Request-Id of this response."
+    return 500, {"error": "internal", "message": message}, {}

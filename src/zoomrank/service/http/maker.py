@@ -102,7 +102,7 @@ class Maker:
                 raise _stopping()
             where = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
             self._process = subprocess.Popen(  # noqa: S603
-                _COMMAND,
+                [*_COMMAND, str(os.getpid())],
                 stdin=body,
                 stdout=file,
                 stderr=subprocess.PIPE,

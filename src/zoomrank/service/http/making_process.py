@@ -21,8 +21,8 @@ _POLITE = 10  # whoever ranks goes first
 
 
 def main() -> int:
-    """Make the collection."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    """Make the collection, for the service whose process is named."""
+    threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     os.nice(_POLITE)
     out = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print is no part of a collection
