@@ -4,7 +4,7 @@ From the inside out: `storage` where everything is kept · `settings` what a col
 which queries are alike, and what they lend each other · `served_collection` one collection · `query_learner` one
 query's ranker, made of events alone · `learner_cache` those in memory · `collection_registry` all collections ·
 `engine` the service without HTTP · `http` the service with HTTP · `server` a process that runs it. Beside them:
-`impression_names` by which feedback comes back, `refusals`.
+`impression_names` by which feedback comes back, `nameless_files` which nobody can alter, `refusals`, `logs`.
 """
 
 from importlib.util import find_spec
