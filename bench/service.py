@@ -23,6 +23,8 @@ CONNECTIONS = 64
 QUERIES = 200
 SECONDS = 3.0
 ROUNDS = 7
+RATE = 200  # pairs a second, of those who go on while a large collection is made
+LARGE = 400_000  # documents
 
 
 class Connection:
@@ -258,7 +260,42 @@ def learners() -> Iterator[Row]:
         yield Row(what, f"{server.memory:,.0f} MB ({before:,.0f} before)", "2 GB")
 
 
+async def ranked_meanwhile(port: int, body: bytes) -> tuple[list[float], list[float], float]:
+    """How long rankings take at a steady rate: before a large collection is made, and while it is; and how long that
+    takes.
+    """
+    async with connected(port) as connections, connected(port, 1) as (admin,):
+        await full_speed(connections, pair, 2.0)
+        before = await paced(connections, pair, RATE, 2 * SECONDS)
+        began = time.perf_counter()
+        making = asyncio.create_task(admin.ask("POST", "/v1/collections", body))
+        meanwhile: list[float] = []
+        while not making.done():
+            meanwhile += await paced(connections, pair, RATE, 0.5)
+        await making
+        return before[::2], meanwhile[::2], time.perf_counter() - began
+
+
+def making() -> Iterator[Row]:
+    """Whether those who ask notice that a large collection is being made."""
+    documents = [
+        {"id": f"d{number}", "title": f"Document {number}", "path": [f"B{number % 40}", f"T{number % 4000}"]}
+        for number in range(LARGE)
+    ]
+    body = json.dumps({"name": "large", "documents": documents}).encode()
+    del documents
+    with served(10_000) as server:
+        before, meanwhile, seconds = uvloop.run(ranked_meanwhile(server.port, body))
+    for when, times in (
+        (f"a ranking, {RATE} pairs a second", before),
+        (f"while a collection of {LARGE:,} is made, which takes {seconds:.0f} s", meanwhile),
+    ):
+        middle, slow = np.percentile(times, [50, 99]) * 1e3
+        yield Row(when, f"median {middle:.1f} ms, 99 of 100 within {slow:.1f} ms, all within {1e3 * max(times):.0f}")
+
+
 def service() -> Iterator[Row]:
     """Everything but the million pairs, which take a quarter of an hour: `python -m bench steady`."""
     yield from load()
+    yield from making()
     yield from learners()

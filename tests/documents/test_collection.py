@@ -1,7 +1,9 @@
 """Collections: made of taxonomies, vectors, texts and distances; saved, loaded, restricted; bad input refused."""
 
+import io
 import json
 import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from zoomrank.documents import (
     scale_from_labels,
     text_vectors,
 )
+from zoomrank.documents.collection_file import write
 from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
@@ -502,3 +505,21 @@ def test_meanings_come_from_a_model() -> None:
     assert blank.tolist() == [False, False, False, True]
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.1
     assert (vectors[3] @ vectors[:3].T == 0).all()
+
+
+def test_files_that_are_open_have_no_name_or_are_none(tmp_path: Path) -> None:
+    collection = with_everything()
+    collection.save(tmp_path / "mine")
+    with tempfile.TemporaryFile(dir=tmp_path) as nameless:
+        write(collection, nameless)
+        nameless.seek(0)
+        content = nameless.read()
+        loaded = load_collection(nameless, verify=True)
+    assert content == (tmp_path / "mine").read_bytes()
+    assert backed_by_a_map(loaded.geometry.width)
+    read = load_collection(io.BytesIO(content), verify=True)
+    assert not backed_by_a_map(read.geometry.width)
+    assert list(loaded) == list(read) == list(collection)
+    with pytest.raises(errors.FileFormatError, match="This file is damaged"):
+        load_collection(io.BytesIO(content[:-1]))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mine"]

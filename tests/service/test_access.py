@@ -142,7 +142,7 @@ def test_bodies_have_a_limit(sqlite: Place) -> None:
                 counted = await client.request(method, path, content=chunks(limit + 2**17), headers=json_type)
                 assert (counted.status_code, counted.json()["error"]) == (413, "too_large"), path
             assert list(engine.collections.by_name) == ["shop"]
-            assert not [file for file in engine.collections.folder.iterdir() if file.stat().st_size > 2**20]
+            assert not [file for file in sqlite.folder.iterdir() if file.stat().st_size > 2**20]
 
     run(scenario())
 
@@ -158,7 +158,7 @@ def test_names_with_tricks_never_reach_the_file_system(sqlite: Place, trick: str
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine)
-            content = (engine.collections.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
+            content = b"".join(engine.store.content(shop.id))
             before = sorted(sqlite.folder.rglob("*"))
             around = sorted(sqlite.folder.parent.iterdir())
             put = await client.put(f"/v1/collections/{trick}", content=content)
@@ -303,8 +303,8 @@ def test_a_file_that_is_no_collection_is_refused_and_not_kept(sqlite: Place) -> 
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine)
-            content = (engine.collections.folder / f"{shop.stored.digest}.zoomrank").read_bytes()
-            before = sorted(engine.collections.folder.iterdir())
+            content = b"".join(engine.store.content(shop.id))
+            before = sorted(sqlite.folder.rglob("*"))
             middle = len(content) // 2
             for wrong in (
                 b"",
@@ -321,7 +321,7 @@ def test_a_file_that_is_no_collection_is_refused_and_not_kept(sqlite: Place) -> 
             for settings in ("", "{", "[]", '{"slots": 99}', '{"more": 1}', "null"):
                 refused = await client.put("/v1/collections/new", params={"settings": settings}, content=content)
                 assert refused.status_code == 422, refused.text
-            assert sorted(engine.collections.folder.iterdir()) == before
+            assert sorted(sqlite.folder.rglob("*")) == before
             taken = await client.put("/v1/collections/new", params={"settings": '{"slots": 2}'}, content=content)
             assert taken.status_code == 201
             again = await client.put("/v1/collections/new", content=content)

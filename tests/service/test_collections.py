@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_nobody_uses_a_collection_before_it_is_durable(sqlite: Place, monkeypatc
             writing, go_on = threading.Event(), threading.Event()
             add = engine.store.add_collection
 
-            def slowly(stored: StoredCollection, content: bytes) -> None:
+            def slowly(stored: StoredCollection, content: Iterable[bytes]) -> None:
                 writing.set()
                 assert go_on.wait(60)
                 add(stored, content)
@@ -103,19 +104,5 @@ def test_nobody_uses_a_collection_before_it_is_durable(sqlite: Place, monkeypatc
             go_on.set()
             await coming
             assert "new" in engine.collections.by_name
-
-    run(scenario())
-
-
-def test_the_files_of_collections_come_back_from_the_store(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            await engine.rank(await served(engine), "owl")
-            files = list(engine.collections.folder.iterdir())
-        for file in files:
-            file.unlink()
-        async with started(place) as engine:
-            assert list(engine.collections.folder.iterdir()) == files
-            await audit(engine)
 
     run(scenario())

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -334,7 +334,7 @@ def test_a_collection_whose_keeping_was_reported_as_failed_can_be_had(
         async with started(place) as engine:
             add = engine.store.add_collection
 
-            def keep_and_fail(stored: StoredCollection, content: bytes) -> None:
+            def keep_and_fail(stored: StoredCollection, content: Iterable[bytes]) -> None:
                 add(stored, content)
                 raise StorageError("The connection was lost.")
 
@@ -356,7 +356,7 @@ def test_a_collection_is_there_though_nobody_waited_for_it(sqlite: Place, monkey
         async with started(sqlite) as engine:
             add, inside, go = engine.store.add_collection, threading.Event(), threading.Event()
 
-            def slowly(stored: StoredCollection, content: bytes) -> None:
+            def slowly(stored: StoredCollection, content: Iterable[bytes]) -> None:
                 inside.set()
                 go.wait(10)
                 add(stored, content)

@@ -13,17 +13,19 @@ Arrays: `parent` and `width` of the nodes, breadth first (everything else about 
 and two for each of `ids`, `names`, `titles`, `urls`, `texts`: letters in UTF-8, and where each string ends.
 
 Loading maps the file: the header is always checked, and so are the sizes and the tree; `verify=True` also reads the
-whole body to compare its checksum.
+whole body to compare its checksum. A file that has no name, or is none at all, can be written to and loaded as well.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -48,6 +50,12 @@ _PIECE = 1 << 24
 
 def save(collection: Collection, path: PathLike) -> None:
     """Write a collection to a file; the file appears whole or not at all."""
+    with whole_file(path) as file:
+        write(collection, file)
+
+
+def write(collection: Collection, file: IO[bytes]) -> None:
+    """Write a collection to a file that is open."""
     arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(collection).items()}
     placed, size = [], 0
     for name, array in arrays.items():
@@ -67,19 +75,19 @@ def save(collection: Collection, path: PathLike) -> None:
         }
     ).encode()
     header += b" " * (-(_PREFIX.size + len(header)) % ALIGNMENT)  # so that the body begins at a multiple of 64
-    with whole_file(path) as file:
-        file.write(_PREFIX.pack(MAGIC, VERSION, len(header), hashlib.sha256(header).digest()) + header)
-        for piece in _pieces(arrays):
-            file.write(piece)
+    file.write(_PREFIX.pack(MAGIC, VERSION, len(header), hashlib.sha256(header).digest()) + header)
+    for piece in _pieces(arrays):
+        file.write(piece)
 
 
-def load_collection(path: PathLike, verify: bool = False) -> Collection:
+def load_collection(path: PathLike | IO[bytes], verify: bool = False) -> Collection:
     """Read a collection back; its arrays stay in the file until they are needed.
 
     Parameters
     ----------
-    path : path-like
-        The file, as `Collection.save` wrote it.
+    path : path-like or open file
+        The file, as `Collection.save` wrote it. One that is open for reading bytes is mapped as well, from its
+        beginning, and may be closed or lose its name afterwards; what cannot be mapped, such as `io.BytesIO`, is read.
     verify : bool
         Whether to read every byte and compare the checksum. The header and the tree are always checked.
 
@@ -94,9 +102,21 @@ def load_collection(path: PathLike, verify: bool = False) -> Collection:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Collection.from_taxonomy(["Animals", "Plants"]).save(os.path.join(folder, "all"))
     ...     load_collection(os.path.join(folder, "all"), verify=True)
+    ...     with open(os.path.join(folder, "all"), "rb") as file:
+    ...         load_collection(file)
+    Collection(2 documents, 3 nodes, depth 1)
     Collection(2 documents, 3 nodes, depth 1)
     """
-    header, body = _opened(Path(path))
+    if isinstance(path, str | os.PathLike):
+        if not Path(path).is_file():
+            raise SourceError(f"There is no file {path}.")
+        with Path(path).open("rb") as file:
+            return _loaded(file, str(path), verify)
+    return _loaded(path, "This file", verify)
+
+
+def _loaded(file: IO[bytes], path: str, verify: bool) -> Collection:
+    header, body = _opened(file, path)
     if verify:
         digest = hashlib.sha256()
         for start in range(0, len(body), _PIECE):
@@ -152,30 +172,32 @@ def _pieces(arrays: Mapping[str, Array]) -> Iterator[Any]:
             yield array.reshape(-1).view(np.uint8).data
 
 
-def _opened(path: Path) -> tuple[dict[str, Any], Array]:
+def _opened(file: IO[bytes], path: str) -> tuple[dict[str, Any], Array]:
     """The header, checked, and the body, mapped and of the right size."""
-    if not path.is_file():
-        raise SourceError(f"There is no file {path}.")
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        prefix = file.read(_PREFIX.size)
-        if len(prefix) < _PREFIX.size or prefix[:8] != MAGIC:
-            raise FileFormatError(f"{path} is not a collection that zoomrank wrote.")
-        _, version, length, digest = _PREFIX.unpack(prefix)
-        if version > VERSION:
-            raise FileFormatError(
-                f"{path} has format version {version}, this zoomrank reads up to {VERSION}: a newer zoomrank wrote it."
-            )
-        if version < 1 or length > min(size, _LONGEST_HEADER):
-            raise FileFormatError(f"{path} is damaged: its first bytes make no sense.")
-        content = file.read(length)
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    prefix = file.read(_PREFIX.size)
+    if len(prefix) < _PREFIX.size or prefix[:8] != MAGIC:
+        raise FileFormatError(f"{path} is not a collection that zoomrank wrote.")
+    _, version, length, digest = _PREFIX.unpack(prefix)
+    if version > VERSION:
+        raise FileFormatError(
+            f"{path} has format version {version}, this zoomrank reads up to {VERSION}: a newer zoomrank wrote it."
+        )
+    if version < 1 or length > min(size, _LONGEST_HEADER):
+        raise FileFormatError(f"{path} is damaged: its first bytes make no sense.")
+    content = file.read(length)
     if hashlib.sha256(content).digest() != digest:
         raise FileFormatError(f"{path} is damaged: the checksum of its header is another.")
     header: dict[str, Any] = json.loads(content)
     start = _PREFIX.size + length
     if size != start + header["body"]:
         raise FileFormatError(f"{path} is damaged: it has {size} bytes and should have {start + header['body']}.")
-    return header, np.memmap(path, np.uint8, "r", offset=start, shape=(header["body"],))
+    try:
+        return header, np.memmap(file, np.uint8, "r", offset=start, shape=(header["body"],))
+    except io.UnsupportedOperation:  # it is in memory already, say
+        file.seek(start)
+        return header, np.frombuffer(file.read(header["body"]), np.uint8)
 
 
 def _mapped(header: Mapping[str, Any], body: Array) -> Iterator[tuple[str, Array]]:

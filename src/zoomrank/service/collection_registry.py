@@ -1,34 +1,40 @@
 """`CollectionRegistry`: all collections that are served, by name and by number; new ones are kept before they are.
 
-Everything about a collection is in the store. Its file is written to a folder as well, from which it is mapped into
-memory; such a file is named by its content alone, and is made again when it is not there.
+Everything about a collection is in the store. Its file is mapped into memory from a copy without a name, which is made
+at every start and compared with the digest in the store: whatever happens to the folder, what is served is what was
+kept.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
+from typing import IO
 
 from zoomrank.documents import Collection, load_collection
+from zoomrank.documents.collection_file import write
 from zoomrank.errors import ZoomrankError
-from zoomrank.files import whole_file
+from zoomrank.service.nameless_files import digest_of, filled, nameless_file, pieces_of
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import ExistsError, NotFoundError, StorageError, UnusableError
+from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.store import Store, StoredCollection
+from zoomrank.service.storage.store import PIECE, Store, StoredCollection
 
-Made = Collection | bytes  # a collection, or the file of one
+Made = Collection | IO[bytes]  # a collection, or a file of one that nobody else has
+_MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped them
 
 
 class CollectionRegistry:
     """Collections that are there, and those that are being made."""
 
     def __init__(self, store: Store, folder: Path, now: Callable[[], float]) -> None:
-        self.folder = folder  # of the files
+        self.folder = folder  # for files without a name
         self.by_name: dict[str, ServedCollection] = {}
         self.by_id: dict[int, ServedCollection] = {}
         self._store = store
@@ -36,6 +42,8 @@ class CollectionRegistry:
         self._last = store.last("collections")
         self._coming: set[str] = set()  # names of collections that are being made
         self._makers = ThreadPoolExecutor(2, "zoomrank-maker")  # others need not wait for them
+        self.when_stopped: list[Callable[[], None]] = []  # what else is being made, and is to be given up
+        self._stopped = False
 
     def find(self, name: str) -> ServedCollection:
         """The collection of a name."""
@@ -46,25 +54,44 @@ class CollectionRegistry:
 
     def start(self) -> None:
         """Bring all collections back."""
+        shutil.rmtree(self.folder / _MAPPED_ONCE, ignore_errors=True)
+        self._store.drop_unfinished()
         for stored in self._store.collections():
-            path = self._path(stored.digest)
-            if not path.exists():
-                self._write(stored.digest, self._store.content(stored.id))
             settings = Settings.model_validate_json(stored.settings)
-            served = ServedCollection(stored, settings, load_collection(path))
+            served = ServedCollection(stored, settings, self._brought_back(stored))
             if served.neighbours is not None:
                 served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
             rehearse(served)
             self._register(served)
 
+    def _brought_back(self, stored: StoredCollection) -> Collection:
+        """A collection that is kept, mapped from a copy of its file that only this process has."""
+        try:
+            with nameless_file(self.folder) as file:
+                if filled(file, self._store.content(stored.id)) == stored.digest:
+                    return load_collection(file)
+        except OSError as error:
+            raise StorageError(f"The collection “{stored.name}” cannot be copied to {self.folder}: {error}.") from error
+        raise StorageError(
+            f"The collection “{stored.name}” is damaged in the store: what is kept of it is not what was kept once. "
+            "Look with “zoomrank verify”, and go back to a backup with “zoomrank restore”."
+        )
+
     def stop(self) -> None:
-        """Make no more."""
+        """Make no more; what is being made is given up before the next piece is kept."""
+        self._stopped = True
+        for stop in self.when_stopped:
+            stop()
         self._makers.shutdown(wait=False, cancel_futures=True)
+
+    def check_free(self, name: str) -> None:
+        """Refuse a name that a collection has."""
+        if name in self.by_name or name in self._coming:
+            raise _exists(name)
 
     async def add(self, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         """Make a collection, keep it and serve it."""
-        if name in self.by_name or name in self._coming:
-            raise _exists(name)
+        self.check_free(name)
         self._coming.add(name)
         self._last += 1
         coming = asyncio.create_task(self._add(self._last, name, make, settings))
@@ -72,8 +99,17 @@ class CollectionRegistry:
 
     async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         try:
+            if self._stopped:
+                raise _stopping()
             loop = asyncio.get_running_loop()
-            served = await loop.run_in_executor(self._makers, self._make_and_keep, number, name, make, settings)
+            inside = copy_context()  # so that what it logs names the request
+            served = await loop.run_in_executor(
+                self._makers, inside.run, self._make_and_keep, number, name, make, settings
+            )
+        except asyncio.CancelledError:
+            if self._stopped:  # before it was begun
+                raise _stopping() from None
+            raise
         finally:
             self._coming.discard(name)
         self._register(served)  # nobody may use it before it is durable
@@ -85,67 +121,58 @@ class CollectionRegistry:
         self.by_name[served.name] = self.by_id[served.id] = served
 
     def _make_and_keep(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
-        served, content = self._make(number, name, make, settings)
         try:
-            self._store.add_collection(served.stored, content)
-        except StorageError:  # which may have come true all the same, now or when this was tried before
-            found = next((one for one in self._store.collections() if one.name == name), None)
-            if found is None:
-                raise
-            if found.digest != served.stored.digest:
-                raise _exists(name) from None
-            return ServedCollection(found, Settings.model_validate_json(found.settings), served.collection)
-        return served
-
-    def _make(
-        self, number: int, name: str, make: Callable[[], Made], settings: Settings
-    ) -> tuple[ServedCollection, bytes]:
-        try:
-            made = make()
-            content = self._saved(number, made) if isinstance(made, Collection) else made
-            digest, collection = self._read(content)
-            stored = StoredCollection(number, name, self._now(), settings.model_dump_json(), digest)
-            served = ServedCollection(stored, settings, collection)
-            rehearse(served)
+            with self._made(make) as file:
+                served = self._served(number, name, file, settings)
+                return self._kept(served, file)
+        except ServiceError:
+            raise
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         except OSError as error:
             raise StorageError(f"The collection was not kept: {error}.") from error
-        return served, content
 
-    # Files.
+    def _made(self, make: Callable[[], Made]) -> IO[bytes]:
+        made = make()
+        if not isinstance(made, Collection):
+            return made
+        file = nameless_file(self.folder)
+        write(made, file)
+        file.flush()
+        return file
 
-    def _path(self, digest: str) -> Path:
-        return self.folder / f"{digest}.zoomrank"
-
-    def _saved(self, number: int, collection: Collection) -> bytes:
-        """The file of a collection."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"new-{number}.part"  # nobody else has this number
-        collection.save(path)
-        content = path.read_bytes()
-        path.unlink()
-        return content
-
-    def _write(self, digest: str, content: bytes) -> None:
-        """Put the file of a collection where it can be mapped."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not self._path(digest).exists():
-            with whole_file(self._path(digest)) as file:
-                file.write(content)
-
-    def _read(self, content: bytes) -> tuple[str, Collection]:
-        """Check the file of a collection; says its digest."""
-        digest = hashlib.sha256(content).hexdigest()
-        path = self._path(digest)
-        known = path.exists()
+    def _served(self, number: int, name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
+        """The collection of a file, checked whole."""
         try:
-            self._write(digest, content)
-            return digest, load_collection(path, verify=True)
+            collection = load_collection(file, verify=True)
         except ZoomrankError as error:
-            if not known:
-                path.unlink(missing_ok=True)
-            raise UnusableError(str(error).replace(str(path), "What was sent")) from error
+            raise UnusableError(str(error).replace("This file", "What was sent")) from error
+        stored = StoredCollection(number, name, self._now(), settings.model_dump_json(), digest_of(file))
+        served = ServedCollection(stored, settings, collection)
+        rehearse(served)
+        return served
+
+    def _kept(self, served: ServedCollection, file: IO[bytes]) -> ServedCollection:
+        """Have a collection written down."""
+        try:
+            self._store.add_collection(served.stored, self._pieces(file))
+        except StorageError:  # which may have come true all the same, now or when this was tried before
+            found = next((one for one in self._store.collections() if one.name == served.name), None)
+            if found is None:
+                raise
+            if found.id != served.id:  # so there never will be a row of this one
+                with suppress(StorageError):  # it is let go of at the next start
+                    self._store.drop_content(served.id)
+            if found.digest != served.stored.digest:
+                raise _exists(served.name) from None
+            return ServedCollection(found, Settings.model_validate_json(found.settings), served.collection)
+        return served
+
+    def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
+        for piece in pieces_of(file, PIECE):
+            if self._stopped:
+                raise _stopping()
+            yield piece
 
 
 def rehearse(served: ServedCollection) -> None:
@@ -157,3 +184,7 @@ def rehearse(served: ServedCollection) -> None:
 
 def _exists(name: str) -> ExistsError:
     return ExistsError(f"There is a collection “{name}” already: take another name.")
+
+
+def _stopping() -> StorageError:
+    return StorageError("The service is stopping.")

@@ -63,7 +63,7 @@ class Engine:
         self.store = store
         self.now = now
         self._steady = steady or now  # a clock that nobody can set
-        self.collections = CollectionRegistry(store, folder / "collections", now)
+        self.collections = CollectionRegistry(store, folder, now)
         self.ready = False
         self._budget = budget  # bytes of learners in memory
         self._signer = Signer(store.about("secret"))

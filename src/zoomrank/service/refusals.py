@@ -61,6 +61,13 @@ class TooManyError(ServiceError):
     code = "too_many"
 
 
+class MalformedError(ServiceError):
+    """What was sent is not formed as it should be."""
+
+    status = 422
+    code = "malformed"
+
+
 class UnusableError(ServiceError):
     """What was sent is well formed and cannot be done."""
 
@@ -105,3 +112,12 @@ class StorageError(ServiceError):
 
 class DamagedError(StorageError):
     """What was written down is not what can be read."""
+
+
+class ReportedError(ServiceError):
+    """What another process refused."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +17,16 @@ from typing import Any
 
 import uvicorn
 
-from zoomrank.errors import ParameterError
+from zoomrank.errors import ParameterError, ZoomrankError
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_app
+from zoomrank.service.http.patience import PATIENCE, Patience, patient
 from zoomrank.service.storage.opening import open_store
+
+_LAST_REQUESTS = 5  # seconds that requests may take when it stops
+_AT_ONCE = 0.5  # seconds that it may take to end when it is told to twice
+_LOOK_EVERY = 10  # ticks, of which there are ten a second
 
 
 def make_server(
@@ -31,6 +38,7 @@ def make_server(
     keys: Keys | None = None,
     memory: int = 2**30,
     largest_body: int = LARGEST_BODY,
+    patience: Patience = PATIENCE,
     **options: Any,
 ) -> Server:
     """A server that is ready to run; refused if others could reach it without a key."""
@@ -46,19 +54,24 @@ def make_server(
     except BaseException:
         listening.close()
         raise
-    app = make_app(engine, keys, largest_body)
+    keys = keys or Keys({})
     config = uvicorn.Config(
-        app,
+        make_app(engine, keys, largest_body),
         host,
         port,
-        log_level="warning",
+        http=patient(patience),
+        ws="none",
+        lifespan="off",  # the server starts and stops the engine, so that what it refuses is said in words
+        timeout_graceful_shutdown=_LAST_REQUESTS,
+        log_config=None,
+        log_level="error",
         access_log=False,
         server_header=False,
         backlog=2048,
         proxy_headers=False,
         **options,
     )
-    return Server(config, listening)
+    return Server(config, listening, engine, keys)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -87,27 +100,66 @@ def is_loopback(host: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """Says its address as soon as it takes requests."""
+    """An engine, and those who ask it; says its address as soon as it takes requests."""
 
-    def __init__(self, config: uvicorn.Config, listening: socket.socket) -> None:
+    def __init__(self, config: uvicorn.Config, listening: socket.socket, engine: Engine, keys: Keys) -> None:
         super().__init__(config)
         self.listening = listening
         self.announce: Callable[[str], None] = lambda _: None
+        self._engine = engine
+        self._keys = keys
+        self._hung_up = False  # whether there was a SIGHUP
+        self._refused: ZoomrankError | None = None
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until told to stop."""
+        if self._keys and hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGHUP, self._hang_up)
         super().run(sockets or [self.listening])
+        if self._refused is not None:
+            raise self._refused
 
     async def startup(self, sockets: Any = None) -> None:
-        """Start to listen."""
+        """Bring back what there is, and start to listen."""
+        try:
+            await self._engine.start()
+        except ZoomrankError as error:
+            self._refused, self.should_exit = error, True
+            self.listening.close()
+            self._engine.store.close()
+            return
         await super().startup(sockets)
-        if self.started:
-            gc.collect()
-            gc.freeze()  # to look through all that was imported takes a tenth of a second, in which nobody is served
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        gc.collect()
+        gc.freeze()  # to look through all that was imported takes a tenth of a second, in which nobody is served
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look whether there is something new, now and then."""
+        if self._hung_up or counter % _LOOK_EVERY == 0:
+            self._keys.look_again(anyway=self._hung_up)
+            self._hung_up = False
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Let requests end, some seconds at most; then write everything down."""
+        self._engine.collections.stop()  # who waits for a collection need not wait for this
+        await super().shutdown(sockets)
+        if not self.force_exit:
+            await self._engine.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """A signal is the usual end, and no failure; a second Ctrl-C does not wait for requests that hang."""
-        self.force_exit = self.should_exit and sig == signal.SIGINT
+        """A signal is the usual end, and no failure; after a second one nothing is waited for."""
+        if self.should_exit:
+            self.force_exit = True
+            threading.Thread(target=_end, daemon=True).start()
         self.should_exit = True
+
+    def _hang_up(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self._hung_up = True
+
+
+def _end() -> None:
+    """End the process, whatever else it does: the log has all that was acknowledged."""
+    time.sleep(_AT_ONCE)
+    os._exit(1)

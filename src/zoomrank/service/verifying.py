@@ -6,7 +6,6 @@ place, bit for bit. Nothing is changed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from zoomrank.documents import load_collection
 from zoomrank.errors import ZoomrankError
 from zoomrank.queries.lending import report_from
 from zoomrank.service.learner_log import LearnerLog, few
+from zoomrank.service.nameless_files import filled, nameless_file
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import DamagedError
 from zoomrank.service.served_collection import ServedCollection
@@ -80,16 +80,14 @@ def _read_collection(
 ) -> ServedCollection | None:
     """A collection as it is served, if it can be."""
     verdict.checked["collections"] += 1
-    content = view.content(stored.id)
-    if hashlib.sha256(content).hexdigest() != stored.digest:
+    file = nameless_file(folder)
+    if filled(file, view.content(stored.id)) != stored.digest:
         verdict.findings.append(f"Collection “{stored.name}”: its content is not what it was when it was made.")
-    path = folder / f"{stored.id}.zoomrank"
-    path.write_bytes(content)
     try:
-        collection = load_collection(path, verify=True)
+        collection = load_collection(file, verify=True)
         return ServedCollection(stored, Settings.model_validate_json(stored.settings), collection)
     except (ZoomrankError, ValidationError, OSError) as error:
-        said = str(error).replace(str(path), "its file").rstrip(".")
+        said = str(error).rstrip(".")
         verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
         return None
 

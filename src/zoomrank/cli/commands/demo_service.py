@@ -18,7 +18,7 @@ import numpy as np
 
 from zoomrank.cli import sample_library as sample
 from zoomrank.cli.arguments import Commands, add_command, add_seed
-from zoomrank.cli.commands.serve import add_service
+from zoomrank.cli.commands.serve import add_service, in_bytes
 from zoomrank.errors import ParameterError
 from zoomrank.users import UserDistribution
 
@@ -76,11 +76,13 @@ def run(options: argparse.Namespace) -> None:
 def _serve(folder: Path, options: argparse.Namespace) -> None:
     from zoomrank.client import Client
     from zoomrank.service.http.access import Keys
+    from zoomrank.service.logs import log_to_stderr
     from zoomrank.service.server import make_server
 
+    log_to_stderr(options.log)
     own_key = secrets.token_urlsafe(24)
     keys = Keys.read(options.keys).also(own_key, "admin") if options.keys else None
-    memory = int(options.memory * 2**30)
+    memory = in_bytes("--memory", options.memory, 2**30)
     server = make_server(folder, options.host, options.port, keys=keys, memory=memory)
     threads = []
 

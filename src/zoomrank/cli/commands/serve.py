@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
 from zoomrank.cli.extras import installing
+from zoomrank.errors import ParameterError
 
 _ABOUT = f"""Serve rankings that learn from clicks. What was acknowledged is never lost.
 docs/service.md says how to send documents, ask for rankings and report clicks.
@@ -75,22 +77,37 @@ def add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory", type=float, default=1.0, metavar="GB", help="memory that learners may take (default: 1)"
     )
+    parser.add_argument(
+        "--log", choices=("text", "json"), default="text", help="what lines of the log look like (default: text)"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
     """Serve until told to stop."""
     from zoomrank.service.http.access import Keys
+    from zoomrank.service.logs import log_to_stderr
     from zoomrank.service.server import make_server
 
+    log_to_stderr(options.log)
     server = make_server(
         options.data,
         options.host,
         options.port,
         store=options.store,
         keys=Keys.read(options.keys) if options.keys else None,
-        memory=int(options.memory * 2**30),
-        largest_body=int(options.largest_body * 2**20),
+        memory=in_bytes("--memory", options.memory, 2**30),
+        largest_body=in_bytes("--largest-body", options.largest_body, 2**20),
     )
     server.announce = lambda address: print(f"zoomrank serves on {address} (stop it with Ctrl-C)", flush=True)
     server.run()
-    sys.stderr.write("zoomrank: stopped; everything is written down\n")
+    if options.log == "json":
+        logging.getLogger(__name__).info("Stopped; everything is written down.")
+    else:
+        sys.stderr.write("zoomrank: stopped; everything is written down\n")
+
+
+def in_bytes(option: str, number: float, unit: int) -> int:
+    """How many bytes an option says."""
+    if not 0 < number < 2**40:
+        raise ParameterError(f"{option} {number:g} is nothing that a service could keep to: say a number above 0.")
+    return max(1, int(number * unit))

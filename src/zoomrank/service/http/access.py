@@ -1,12 +1,14 @@
-"""`Access`: what every request passes before anything looks at it: keys, the size of its body, the clock.
+"""`Access`: what every request passes before anything looks at it: keys, the size of its body, the clock, the log.
 
 A key has a role. `rank` keys rank and give feedback, `read` keys read, `admin` keys do both and make collections.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -15,10 +17,18 @@ from typing import Any
 
 from zoomrank.errors import ParameterError
 from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
-from zoomrank.service.http.error_responses import refusal
+from zoomrank.service.http.error_responses import refusal, unexpected
 from zoomrank.service.http.known_paths import KnownPath, known_path
 from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.refusals import BodyTooLargeError, ForbiddenError, MediaError, MissingKeyError, ServiceError
+from zoomrank.service.logs import REQUEST, request_id
+from zoomrank.service.refusals import (
+    BodyTooLargeError,
+    ForbiddenError,
+    MediaError,
+    MissingKeyError,
+    ServiceError,
+    StorageError,
+)
 from zoomrank.service.storage.events import ASKER_SIZE
 
 ROLES = ("rank", "read", "admin")
@@ -36,11 +46,18 @@ _ON_PAGES = [
 ]
 
 
+_NOBODY_THERE = 499  # the status of what was not sent: the client had gone
+_log = logging.getLogger(__name__)
+
+
 class Keys:
     """Keys and their roles; without any, everything is open."""
 
     def __init__(self, keys: Mapping[str, str]) -> None:
         self._roles = {_digest(key): role for key, role in keys.items()}
+        self._more: dict[bytes, str] = {}  # that are in no file
+        self._path: Path | None = None
+        self._stamp: object = None
 
     def __bool__(self) -> bool:
         return bool(self._roles)
@@ -48,6 +65,7 @@ class Keys:
     @classmethod
     def read(cls, path: Path) -> Keys:
         """Read a file with a role and a key on each line."""
+        stamp = _stamp(path)
         keys = {}
         for number, line in enumerate(path.read_text().splitlines(), 1):
             role, _, key = line.partition("#")[0].strip().partition(" ")
@@ -61,13 +79,29 @@ class Keys:
             keys[key.strip()] = role
         if not keys:
             raise ParameterError(f"{path} has no keys: write a role and a key on each line, such as “admin SECRET…”.")
-        return cls(keys)
+        read = cls(keys)
+        read._path, read._stamp = path, stamp
+        return read
+
+    def look_again(self, anyway: bool = False) -> None:
+        """Take the keys of the file, if it has changed; if they cannot be taken, those that there are stay."""
+        if self._path is None:
+            return
+        stamp = _stamp(self._path)
+        if stamp == self._stamp and not anyway:
+            return
+        self._stamp = stamp  # what is wrong is said once
+        try:
+            self._roles = Keys.read(self._path)._roles | self._more
+            _log.info("The keys were read again.")
+        except (OSError, UnicodeError, ParameterError) as error:
+            _log.error("The keys stay as they were: %s", error)
 
     def also(self, key: str, role: str) -> Keys:
         """These keys and one more."""
-        keys = Keys({key: role})
-        keys._roles |= self._roles
-        return keys
+        self._more[_digest(key)] = role
+        self._roles |= self._more
+        return self
 
     def check(self, needed: str, given: bytes) -> bytes:
         """Refuse a key that may not do what is needed; returns what is written down of one that may."""
@@ -83,6 +117,15 @@ class Keys:
         if role not in (needed, "admin"):
             raise ForbiddenError(f"This key may {role}; this needs one that may {needed}.")
         return digest[:ASKER_SIZE]
+
+
+def _stamp(path: Path) -> object:
+    """What changes when a file does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _digest(key: str) -> bytes:
@@ -118,51 +161,90 @@ class Access:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        known = known_path(scope["path"])
-        limit = SMALL_BODY if known.is_ranking or known.is_reading else self._largest_body
-        status = 500
-
-        async def respond(message: Mapping[str, Any]) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"].extend(_ON_PAGES if known.kind == "page" else _EVERYWHERE)
-            await send(message)
-
-        try:
-            self._check(scope, known, limit)
-            await self._app(scope, _counted(receive, limit), respond)
-        except ServiceError as error:
-            if status != 500:
-                raise
-            await send_json(respond, *refusal(error))
-        finally:
-            self._metrics.count(known.kind, status, time.perf_counter() - began)
-
-    def _check(self, scope: Any, known: KnownPath, limit: int) -> None:
-        """Refuse what is too large, what a page of somebody else could have sent, and who may not."""
         headers = dict(scope["headers"])
+        request = request_id(headers.get(b"x-request-id"))
+        REQUEST.set(request)
+        known = known_path(scope["path"])
+        response = _Response(send, [*(_ON_PAGES if known.kind == "page" else _EVERYWHERE), _id_header(request)])
+        if scope["method"] == "HEAD":  # what GET says, without its body
+            scope = {**scope, "method": "GET"}
+            response.without_body = True
+        failure = await self._pass(scope, receive, response, known, headers)
+        self._metrics.count(known.kind, response.status, time.perf_counter() - began)
+        if response.status >= 500:
+            said = "%s %s: %d"
+            _log.error(said, scope["method"], scope["path"], response.status, exc_info=failure)
+
+    async def _pass(
+        self, scope: Any, receive: Receive, response: _Response, known: KnownPath, headers: Mapping[bytes, bytes]
+    ) -> Exception | None:
+        """Have a request served; whatever happens, there is a response. Says what nobody had expected."""
+        limit = SMALL_BODY if known.is_small else self._largest_body
+        try:
+            scope[ASKER] = self._check(scope["method"], known, limit, headers)
+            await self._app(scope, _counted(receive, limit, known), response.send)
+        except ServiceError as error:
+            if response.begun:
+                return error
+            await send_json(response.send, *refusal(error))
+        except asyncio.CancelledError:  # a stop has waited for it as long as it could
+            if not response.begun:
+                await send_json(response.send, *refusal(StorageError("The service is stopping.")))
+        except Exception as error:  # noqa: BLE001
+            if not response.begun:
+                await send_json(response.send, *unexpected())
+            return error
+        return None
+
+    def _check(self, method: str, known: KnownPath, limit: int, headers: Mapping[bytes, bytes]) -> bytes | None:
+        """Refuse what is too large, what a page of somebody else could have sent, and who may not; says who may."""
+        asker = None
         if int(headers.get(b"content-length", 0)) > limit:
-            raise _too_large(limit)
+            raise _too_large(limit, known)
         if self._keys:
-            role = needed_role(scope["method"], known)
+            role = needed_role(method, known)
             if role is not None:
-                scope[ASKER] = self._keys.check(role, headers.get(b"authorization", b""))
+                asker = self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # a name that somebody let point to this machine
             raise ForbiddenError("Without keys this service serves localhost alone: see serve --keys.")
         if (
             known.body is not None
-            and scope["method"] == "POST"
+            and method == "POST"
             and not headers.get(b"content-type", b"").lower().startswith(b"application/json")
         ):
             raise MediaError("Send JSON, and say so: Content-Type: application/json.")
+        return asker
 
 
-def _too_large(limit: int) -> BodyTooLargeError:
+class _Response:
+    """What is sent back: everywhere with some headers, and noted."""
+
+    def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+        self._send = send
+        self._headers = headers
+        self.status = _NOBODY_THERE
+        self.begun = self.without_body = False
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.begun = message["status"], True
+            message["headers"].extend(self._headers)
+        elif self.without_body:
+            message = {**message, "body": b""}
+        await self._send(message)
+
+
+def _id_header(request: str) -> tuple[bytes, bytes]:
+    return b"x-request-id", request.encode()
+
+
+def _too_large(limit: int, known: KnownPath) -> BodyTooLargeError:
+    if known.is_small:
+        return BodyTooLargeError(f"This is more than the {limit // 2**20} MB that rankings and feedback may have.")
     return BodyTooLargeError(f"This is more than the {limit} bytes that are taken here; see serve --largest-body.")
 
 
-def _counted(receive: Receive, limit: int) -> Receive:
+def _counted(receive: Receive, limit: int, known: KnownPath) -> Receive:
     """Bodies without a length are counted as they come."""
     seen = 0
 
@@ -171,7 +253,7 @@ def _counted(receive: Receive, limit: int) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > limit:
-            raise _too_large(limit)
+            raise _too_large(limit, known)
         return message
 
     return counting

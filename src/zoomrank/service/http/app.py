@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from importlib import metadata
 
 from fastapi import FastAPI, Request
@@ -16,7 +15,7 @@ from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Access, Keys
 from zoomrank.service.http.asgi import App
-from zoomrank.service.http.error_responses import malformed, refusal
+from zoomrank.service.http.error_responses import malformed, refusal, unexpected
 from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.routes.collection_routes import add_collections
@@ -32,19 +31,11 @@ LARGEST_BODY = 256 * 2**20
 
 
 def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY) -> App:
-    """The service of an engine, which starts and stops with it."""
-
-    @asynccontextmanager
-    async def alive(_: FastAPI) -> AsyncIterator[None]:
-        await engine.start()
-        yield
-        await engine.stop()
-
+    """The service of an engine that is started."""
     api = FastAPI(
         title="zoomrank",
         version=metadata.version("zoomrank"),
         description="Short, diverse rankings that learn from clicks.",
-        lifespan=alive,
         responses=refusals(400, 401, 403, 404, 413, 415, 422, 503),
         docs_url=None,
         redoc_url=None,
@@ -75,6 +66,10 @@ def _add_errors(api: FastAPI) -> None:
     async def not_understood(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101
         return say(*malformed(error.errors()))
+
+    @api.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> Response:  # noqa: ARG001  (it goes on to `Access`, which logs it)
+        return say(*unexpected())
 
     @api.exception_handler(HTTPException)
     async def other(request: Request, error: Exception) -> Response:

@@ -22,7 +22,18 @@ def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str],
 
 def malformed(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
     """The refusal of something that is not formed as it should be."""
+    return 422, {"error": "malformed", "message": in_words(errors)}, {}
+
+
+def in_words(errors: Sequence[Any], *within: str) -> str:
+    """The first of some errors: where it is, within what, and what it is."""
     first = errors[0]
-    where = ".".join(str(step) for step in first["loc"]) or "the body"
+    where = ".".join(str(step) for step in (*within, *first["loc"])) or "the body"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return 422, {"error": "malformed", "message": f"{where}: {first['msg']}{more}."}, {}
+    return f"{where}: {first['msg']}{more}."
+
+
+def unexpected() -> tuple[int, dict[str, str], dict[str, str]]:
+    """What is said when something went wrong that nobody had expected."""
+    message = "Something went wrong here. The log of the service has more, beside the X-Request-Id of this response."
+    return 500, {"error": "internal", "message": message}, {}

@@ -30,6 +30,11 @@ class KnownPath:
     body: type[BaseModel] | None = None  # the JSON that is posted to it
 
     @property
+    def is_small(self) -> bool:
+        """Whether its bodies are: all but those that bring documents."""
+        return self.is_ranking or self.is_reading
+
+    @property
     def pattern(self) -> re.Pattern[str]:
         """This path, with a name that a collection may have where one is needed."""
         return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME_PATTERN})", self.path))

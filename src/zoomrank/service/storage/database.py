@@ -45,6 +45,10 @@ class Database(ABC):
         """Whether a connection can never be used again."""
         return False
 
+    def words(self, error: Exception) -> str:
+        """What a failure says, and what to do if that can be known."""
+        return str(error)
+
     def tidy(self) -> None:  # noqa: B027  (most have nothing to tidy)
         """What has to be done now and then, in a thread of its own."""
 
@@ -76,7 +80,7 @@ class Database(ABC):
                 return list(cursor.fetchall())
             except self.failures as error:
                 self.away = True
-                raise StorageError(f"The store cannot be read: {error}.") from error
+                raise StorageError(f"The store cannot be read: {self.words(error)}.") from error
 
     def _insert(self, cursor: Any, into: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
         """Insert rows, many by one statement: between statements this thread waits for the one that owns the learners.

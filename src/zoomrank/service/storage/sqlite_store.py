@@ -15,6 +15,9 @@ from zoomrank.service.storage.store import Store
 NAME = "zoomrank.sqlite"  # of the file
 _LONG_LOG = 4096  # pages
 _PATIENCE = 50  # milliseconds that writers wait for those who read, a backup say, before the log goes on growing
+_CHECKED = 2 * 2**30  # bytes: a larger file takes too long to be looked through at every start
+_DAMAGED = ("malformed", "not a database")  # as SQLite says it
+_TO_DO = "look with “zoomrank verify”, and go back to a backup with “zoomrank restore”"
 
 
 class SQLiteStore(Store):
@@ -34,7 +37,12 @@ class SQLiteStore(Store):
             self._tidying = threading.Lock()
             self._tidier = self.connect()
             self._tidier.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
-            super().__init__()
+            try:
+                self._check()
+                super().__init__()
+            except BaseException:
+                self._tidier.close()
+                raise
         except BaseException:
             self._lock_file.close()
             raise
@@ -48,8 +56,24 @@ class SQLiteStore(Store):
             connection.execute("PRAGMA wal_autocheckpoint = 0")  # `tidy` does it, where nobody has to wait
         except sqlite3.Error as error:
             connection.close()
-            raise StorageError(f"{self.path} cannot be used: {error}.") from error
+            raise StorageError(f"{self.path} cannot be used: {self.words(error)}.") from error
         return connection
+
+    def _check(self) -> None:
+        """Refuse a file that is damaged, before anything in it is believed."""
+        if self.path.stat().st_size > _CHECKED:
+            return
+        try:
+            (found,) = self._tidier.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.Error as error:
+            found = str(error)
+        if found != "ok":
+            raise StorageError(f"{self.path} is damaged: {' '.join(found.split())}; {_TO_DO}.")
+
+    def words(self, error: Exception) -> str:
+        """What a failure says, and what to do about a file that is damaged."""
+        said = str(error)
+        return f"{self.path} is damaged: {said}; {_TO_DO}" if any(one in said for one in _DAMAGED) else said
 
     def tidy(self) -> None:
         """Move what is in the write-ahead log to where it belongs; requests go on meanwhile.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.service.refusals import DamagedError, StorageError
@@ -20,6 +21,8 @@ from zoomrank.service.storage.events import Event, counted
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, VOIDED, WAITING, Outcome
 from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
+PIECE = 2**20  # bytes of a collection file that are written at once
+_BREATH = 0.002  # seconds between two of them
 _NEWER_SNAPSHOT = (
     "ON CONFLICT (learner) DO UPDATE SET "
     "event = excluded.event, first = excluded.first, waiting = excluded.waiting, counts = excluded.counts, "
@@ -62,7 +65,7 @@ class Store(Database):
             self._create()
         except self.failures as error:
             self.close()
-            raise StorageError(f"The store cannot be used: {error}.") from error
+            raise StorageError(f"The store cannot be used: {self.words(error)}.") from error
         except StorageError:
             self.close()
             raise
@@ -106,7 +109,7 @@ class Store(Database):
         self.away = False
 
     @contextmanager
-    def _transaction(self) -> Iterator[Any]:
+    def _transaction(self, otherwise: str = "Nothing was written down") -> Iterator[Any]:
         """All that is done meanwhile is durable at the end, or none of it."""
         with self._writing:
             try:
@@ -121,32 +124,51 @@ class Store(Database):
                     raise
             except self.failures as error:
                 self.away = True
-                raise StorageError(f"Nothing was written down: {error}.") from error
+                raise StorageError(f"{otherwise}: {self.words(error)}.") from error
 
     def _add_counts(self, cursor: Any, table: str, counts: Mapping[tuple[int, int, Outcome], int]) -> None:
         rows = [(*key, count) for key, count in sorted(counts.items()) if count]
         self._insert(cursor, table, rows, _ADD_COUNTS.format(table))
 
-    def add_collection(self, stored: StoredCollection, content: bytes) -> None:
-        """Keep a new collection."""
-        with self._writing:
-            try:
-                self._renew_writer()
-                self.writer.cursor().execute(
-                    self._sql("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?)"),
-                    (*stored, content),
-                )
-            except self.failures as error:
-                raise StorageError(f"The collection was not kept: {error}.") from error
+    def add_collection(self, stored: StoredCollection, pieces: Iterable[bytes]) -> None:
+        """Keep a new collection: piece by piece, so that others need not wait for all of it, and its row last, so that
+        it is there when all of it is.
+        """
+        try:
+            for part, piece in enumerate(pieces):
+                self._change("INSERT INTO contents VALUES (?, ?, ?)", (stored.id, part, piece))
+                time.sleep(_BREATH)  # who waits for the lock has it now: it does not go to the one who waited longest
+        except BaseException:
+            with suppress(StorageError):  # then it is let go of at the next start
+                self.drop_content(stored.id)
+            raise
+        self._change("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", stored)
+
+    def _change(self, statement: str, parameters: Sequence[Any]) -> None:
+        """One statement that is durable at once."""
+        with self._transaction("The collection was not kept") as cursor:
+            cursor.execute(self._sql(statement), tuple(parameters))
+
+    def drop_content(self, collection: int) -> None:
+        """Let go of what was kept of a collection whose row will never be there."""
+        self._change("DELETE FROM contents WHERE collection = ?", (collection,))
+
+    def drop_unfinished(self) -> None:
+        """Let go of what was kept of collections that never were complete; nobody may be making one."""
+        self._change("DELETE FROM contents WHERE collection NOT IN (SELECT id FROM collections)", ())
 
     def collections(self) -> list[StoredCollection]:
         """All collections."""
         rows = self._read("SELECT id, name, created, settings, digest FROM collections ORDER BY id")
         return [StoredCollection(*row) for row in rows]
 
-    def content(self, collection: int) -> bytes:
-        """The file of a collection."""
-        return bytes(self._read("SELECT content FROM collections WHERE id = ?", (collection,))[0][0])
+    def content(self, collection: int) -> Iterator[bytes]:
+        """The file of a collection, piece by piece."""
+        wanted = "SELECT bytes FROM contents WHERE collection = ? AND part = ?"
+        part = 0
+        while rows := self._read(wanted, (collection, part)):
+            yield bytes(rows[0][0])
+            part += 1
 
     def last(self, table: str) -> int:
         """The largest id that was ever in use."""

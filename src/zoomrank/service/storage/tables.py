@@ -3,7 +3,8 @@
 | table | what |
 |---|---|
 | about | the version of this layout, the secret that signs impressions |
-| collections | settings and the collection file |
+| collections | settings, and the digest of the collection file |
+| contents | the collection file, in pieces; where the collection is not there, it never was complete |
 | learners | the query of each learner, what it said of itself, how often it was asked (as of late) |
 | snapshots | the newest of each learner |
 | reports | what each learner has told its neighbours, newest only |
@@ -28,7 +29,9 @@ ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT
 _OTHERS = f"""
 CREATE TABLE IF NOT EXISTS collections (
     id {{whole}} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {{real}} NOT NULL, settings TEXT NOT NULL,
-    digest TEXT NOT NULL, content {{bytes}} NOT NULL);
+    digest TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS contents (
+    collection {{whole}} NOT NULL, part {{whole}} NOT NULL, bytes {{bytes}} NOT NULL, PRIMARY KEY (collection, part));
 CREATE TABLE IF NOT EXISTS learners (
     id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, query TEXT NOT NULL, created {{real}} NOT NULL,
     about TEXT, impressions {{whole}} NOT NULL DEFAULT 0);

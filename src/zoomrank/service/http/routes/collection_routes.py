@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import IO, Any
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import ValidationError
+from pydantic_core import to_json
+from starlette.requests import ClientDisconnect
 
 from zoomrank import wire
-from zoomrank.documents import Collection
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data, schema
+from zoomrank.service.http.error_responses import in_words
 from zoomrank.service.http.known_paths import COLLECTIONS
+from zoomrank.service.http.maker import Maker
 from zoomrank.service.http.routes.parameters import CollectionName, Limit, Offset, refusals
-from zoomrank.service.refusals import UnusableError
+from zoomrank.service.refusals import MalformedError, ServiceError
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 
 _A_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {}}}}}
@@ -28,11 +33,32 @@ def add_collections(api: FastAPI, engine: Engine) -> None:
         "responses": refusals(409),
     }
 
-    @api.post(COLLECTIONS.path, **made)
+    maker = Maker(engine.collections.folder)
+    engine.collections.when_stopped.append(maker.stop)
+
+    async def kept(name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
+        try:
+            return await engine.collections.add(name, lambda: file, settings)
+        except ServiceError:  # perhaps before anybody has begun with it
+            file.close()
+            raise
+
+    async def receive(request: Request) -> Response:
+        with await _sent(request, maker) as body:
+            new, file = await maker.make(body)
+        content = to_json(page_data.about(engine, await kept(new.name, file, new.settings)))
+        return Response(content, 201, media_type="application/json")
+
+    class Streamed(APIRoute):
+        """Declared with its body, so that it is documented, and served without: that would be read on the loop."""
+
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            return receive
+
     async def create(asked: schema.NewCollection) -> Any:
         """Make a collection of documents that are sent with their paths, vectors or texts."""
-        served = await engine.collections.add(asked.name, lambda: _gathered(asked), asked.settings)
-        return page_data.about(engine, served)
+
+    api.router.add_api_route(COLLECTIONS.path, create, methods=["POST"], route_class_override=Streamed, **made)
 
     @api.put(wire.COLLECTION, **made, openapi_extra=_A_FILE)
     async def upload(request: Request, name: CollectionName, settings: str = "{}") -> Any:
@@ -40,9 +66,9 @@ def add_collections(api: FastAPI, engine: Engine) -> None:
         try:
             chosen = Settings.model_validate_json(settings)
         except ValidationError as error:
-            raise RequestValidationError(error.errors(include_url=False, include_input=False)) from error
-        content = await request.body()
-        return page_data.about(engine, await engine.collections.add(name, lambda: content, chosen))
+            raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "settings")) from error
+        engine.collections.check_free(name)
+        return page_data.about(engine, await kept(name, await _sent(request, maker), chosen))
 
     @api.get(COLLECTIONS.path, response_model=schema.CollectionsResponse)
     async def collections() -> Any:
@@ -60,26 +86,9 @@ def add_collections(api: FastAPI, engine: Engine) -> None:
         return page_data.documents(engine.collections.find(name), offset, limit)
 
 
-def _gathered(asked: schema.NewCollection) -> Collection:
-    """The collection of the documents of a request."""
-    documents = asked.documents
-    ids: list[Any] = [one.id for one in documents]
-    about: dict[str, Any] = {
-        "titles": {one.id: one.title for one in documents},
-        "urls": {one.id: one.url for one in documents},
-    }
-    if len({type(one) for one in ids}) > 1:
-        raise UnusableError("Ids must be all texts or all whole numbers.")
-    if len(set(ids)) < len(ids):
-        twice = next(one for number, one in enumerate(ids) if one in ids[:number])
-        raise UnusableError(f"Document {twice!r} is there twice.")
-    if all(one.path is not None for one in documents):
-        return Collection.from_taxonomy({one.id: tuple(one.path or ()) for one in documents}, **about)
-    if all(one.vector is not None for one in documents):
-        vectors: Any = [one.vector for one in documents]
-        if len({len(vector) for vector in vectors}) > 1:
-            raise UnusableError("The vectors have different lengths.")
-        return Collection.from_vectors(vectors, ids=ids, **about)
-    if all(one.text for one in documents):
-        return Collection.from_texts([one.text for one in documents], ids=ids, **about)
-    raise UnusableError("Every document needs a path, or every document a vector, or every document a text.")
+async def _sent(request: Request, maker: Maker) -> IO[bytes]:
+    """The body of a request, in a file."""
+    try:
+        return await maker.received(request.stream())
+    except ClientDisconnect:
+        raise ServiceError("The body has ended before all of it was here.") from None

@@ -1,11 +1,16 @@
-"""The files of the page, as they lie in the package."""
+"""The files of the page, as they lie in the package: packed once, and sent only to those who do not have them yet."""
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import hashlib
+import threading
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from zoomrank.service.http.known_paths import PAGE, PAGE_FILE
@@ -13,37 +18,72 @@ from zoomrank.service.refusals import NotFoundError
 
 _MEDIA = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _PAGE = resources.files("zoomrank.service.http").joinpath("page")
+_INDEX, _PLOTLY = "index.html", "plotly.min.js"
+_A_WHILE, _FOR_EVER = "max-age=300", "max-age=31536000, immutable"
+_reading = threading.Lock()
+
+
+class PageFile(NamedTuple):
+    """A file, as it is and packed."""
+
+    content: bytes
+    packed: bytes
+    digest: str
+    media: str
 
 
 def add_page_files(api: FastAPI) -> None:
     """Add the routes."""
 
     @api.get(PAGE.path, include_in_schema=False)
-    async def index() -> Response:
-        return Response(_file("index.html"), media_type=_MEDIA["html"])
+    async def index(request: Request) -> Response:
+        return _response(request, await asyncio.to_thread(_read, _INDEX), "no-cache")
 
     @api.get(PAGE_FILE.path, include_in_schema=False)
-    async def part(file: str) -> Response:
-        if file == "plotly.min.js":
-            content = _plotly()
-        elif file in _files():
-            content = _file(file)
-        else:
+    async def part(request: Request, file: str, v: str = "") -> Response:
+        if file not in _files():
             raise NotFoundError(f"The page has no {file}.")
-        media = _MEDIA.get(file.rpartition(".")[2], "application/octet-stream")
-        return Response(content, media_type=media, headers={"Cache-Control": "max-age=300"})
+        found = await asyncio.to_thread(_read, file)
+        return _response(request, found, _FOR_EVER if v == found.digest else _A_WHILE)
+
+
+def _response(request: Request, file: PageFile, keep: str) -> Response:
+    """A file, in the form that whoever asks understands; nothing but that it is the same, if she has it."""
+    is_packed = "gzip" in request.headers.get("accept-encoding", "") and len(file.packed) < len(file.content)
+    tag = f'"{file.digest}-gzip"' if is_packed else f'"{file.digest}"'
+    headers = {"ETag": tag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if is_packed:
+        headers["Content-Encoding"] = "gzip"
+    return Response(file.packed if is_packed else file.content, media_type=file.media, headers=headers)
 
 
 @cache
 def _files() -> frozenset[str]:
-    return frozenset(file.name for file in _PAGE.iterdir())
+    return frozenset({_PLOTLY, *(file.name for file in _PAGE.iterdir())})
+
+
+def _read(name: str) -> PageFile:
+    with _reading:  # to pack the largest takes most of a second: once is enough
+        return _page_file(name)
 
 
 @cache
-def _file(name: str) -> bytes:
-    return _PAGE.joinpath(name).read_bytes()
+def _page_file(name: str) -> PageFile:
+    if name == _PLOTLY:
+        content = _plotly()
+    else:
+        address = f"page/{_PLOTLY}".encode()  # of which whoever has it need not ask for it again
+        content = _PAGE.joinpath(name).read_bytes().replace(address, address + b"?v=" + _digest(_plotly()).encode())
+    media = _MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
+    return PageFile(content, gzip.compress(content, 9, mtime=0), _digest(content), media)
 
 
 @cache
 def _plotly() -> bytes:
-    return resources.files("plotly").joinpath("package_data").joinpath("plotly.min.js").read_bytes()
+    return resources.files("plotly").joinpath("package_data").joinpath(_PLOTLY).read_bytes()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -1,0 +1,132 @@
+"""`Maker`: makes collection files of what was sent, where nobody has to wait for it: what is small in a thread, what is
+large in a process of its own, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterable
+from pathlib import Path
+from typing import IO, Any
+
+from zoomrank.service.http.making_process import REFUSED
+from zoomrank.service.http.new_collection import NewCollection, make
+from zoomrank.service.nameless_files import nameless_file
+from zoomrank.service.refusals import ReportedError, StorageError
+from zoomrank.service.settings import Settings
+
+LARGE = 2**18  # bytes of JSON: all threads wait while it is read, about a tenth of a second for a megabyte
+_AT_ONCE = 2**20  # bytes that are written at once
+_COMMAND = [sys.executable, "-m", "zoomrank.service.http.making_process"]
+
+_log = logging.getLogger(__name__)
+
+
+class Maker:
+    """Makes collection files in a folder, none of which has a name."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._one_at_a_time = asyncio.Lock()
+        self._starting = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    async def received(self, pieces: AsyncIterable[bytes]) -> IO[bytes]:
+        """What is being sent, in a file."""
+        try:
+            file = await asyncio.to_thread(nameless_file, self._folder)
+            try:
+                gathered = bytearray()
+                async for piece in pieces:
+                    gathered += piece
+                    if len(gathered) >= _AT_ONCE:
+                        await asyncio.to_thread(file.write, bytes(gathered))
+                        gathered.clear()
+                await asyncio.to_thread(_finish, file, bytes(gathered))
+            except BaseException:
+                file.close()
+                raise
+        except OSError as error:
+            raise _not_kept(error) from error
+        return file
+
+    async def make(self, body: IO[bytes]) -> tuple[NewCollection, IO[bytes]]:
+        """What the JSON in a file says of a new collection, and its collection file."""
+        size = body.seek(0, os.SEEK_END)
+        if size <= LARGE:
+            return await asyncio.to_thread(self._into_a_file, self._make_here, body)
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(self._into_a_file, self._make_elsewhere, body)
+
+    def _into_a_file(self, how: Any, body: IO[bytes]) -> tuple[NewCollection, IO[bytes]]:
+        try:
+            body.seek(0)
+            file = nameless_file(self._folder)
+            try:
+                return how(body, file), file
+            except BaseException:
+                file.close()
+                raise
+        except OSError as error:
+            raise _not_kept(error) from error
+
+    def _make_here(self, body: IO[bytes], file: IO[bytes]) -> NewCollection:
+        return make(body.read(), file)
+
+    def _make_elsewhere(self, body: IO[bytes], file: IO[bytes]) -> NewCollection:
+        process = self._started(body, file)
+        said = process.communicate()[1].decode(errors="replace").strip()
+        if self._stopped:
+            raise _stopping()
+        if process.returncode not in (0, REFUSED):
+            _log.error("The process that made a collection ended with %d: %s", process.returncode, said)
+            raise StorageError(
+                f"The collection was not made: its process ended with {process.returncode}. Is there memory enough? "
+                "Make it with Collection.save elsewhere, and PUT the file."
+            )
+        told = json.loads(said.rpartition("\n")[2])
+        if process.returncode == REFUSED:
+            raise ReportedError(**told)
+        return NewCollection(told["name"], Settings.model_validate_json(told["settings"]))
+
+    def _started(self, body: IO[bytes], file: IO[bytes]) -> subprocess.Popen[bytes]:
+        with self._starting:
+            if self._stopped:
+                raise _stopping()
+            where = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
+            self._process = subprocess.Popen(  # noqa: S603
+                [*_COMMAND, str(os.getpid())],
+                stdin=body,
+                stdout=file,
+                stderr=subprocess.PIPE,
+                env=os.environ | where,
+                start_new_session=True,  # Ctrl-C is for the service, which ends it
+            )
+            return self._process
+
+    def stop(self) -> None:
+        """Make no more, and give up what is being made."""
+        with self._starting:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+
+def _finish(file: IO[bytes], rest: bytes) -> None:
+    file.write(rest)
+    file.flush()
+
+
+def _not_kept(error: OSError) -> StorageError:
+    return StorageError(f"The collection was not kept: {error}.")
+
+
+def _stopping() -> StorageError:
+    return StorageError("The service is stopping.")

@@ -1,0 +1,119 @@
+"""`PatientProtocol`: HTTP whose clients may take their time, and no more than that.
+
+A client that connects and says nothing, or stops in the middle, keeps a connection, and a stop of the service, waiting.
+So headers have to be here within some seconds of the first byte, bodies may not pause for long, and those of rankings
+and feedback, which are small, have to be here soon altogether. Who is too slow is told so, and the connection closed.
+
+Requests that come in one piece, as nearly all do, never start a clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from zoomrank.service.http.known_paths import known_path
+
+
+class Patience(NamedTuple):
+    """Seconds."""
+
+    headers: float = 10.0  # from connecting, or from the first byte of another request
+    pause: float = 30.0  # of a body, without a byte
+    small_body: float = 30.0  # of rankings and feedback, altogether
+
+
+PATIENCE = Patience()
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    patience = PATIENCE
+    _clock: asyncio.TimerHandle | None = None
+    _begun = 0.0  # when it began to wait for what it waits for
+    _heard = 0.0  # when the last byte came
+    _of: Any = None  # the request whose body it waits for; None: headers
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for headers."""
+        super().connection_made(transport)
+        self._wait_for(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Take some bytes."""
+        super().data_received(data)
+        cycle = self.cycle
+        if cycle is not None and not cycle.more_body and not cycle.response_complete:  # all of a request is here
+            self._stop_clock()
+        elif cycle is None or cycle.response_complete:
+            if self._clock is None:
+                self._wait_for(None)
+        else:
+            self._heard = self.loop.time()
+            if self._clock is None or self._of is not cycle:
+                self._wait_for(cycle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is waited for any more."""
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def _wait_for(self, cycle: Any) -> None:
+        self._stop_clock()
+        self._of = cycle
+        self._begun = self._heard = self.loop.time()
+        self._look_again()
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+    def _look_again(self) -> None:
+        """Close the connection if this takes too long; if not, look again when it would."""
+        self._clock = None
+        if self.transport.is_closing() or (self._of is not None and self._of.response_complete):
+            return
+        if self.flow.read_paused:  # it is not the client who takes long
+            self._heard = self.loop.time()
+        left = self._until() - self.loop.time()
+        if left <= 0:
+            self._give_up()
+        else:
+            self._clock = self.loop.call_later(left, self._look_again)
+
+    def _until(self) -> float:
+        if self._of is None:
+            return self._begun + self.patience.headers
+        until = self._heard + self.patience.pause
+        if known_path(self._of.scope["path"]).is_ranking:
+            until = min(until, self._begun + self.patience.small_body)
+        return until
+
+    def _give_up(self) -> None:
+        cycle = self._of
+        if (cycle is None and self.scope is not None) or (cycle is not None and not cycle.response_started):
+            self.transport.write(_too_slow("headers" if cycle is None else "body"))
+        if cycle is not None:  # whoever reads the body is told that there is no more
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.transport.close()
+
+
+def patient(patience: Patience) -> type[PatientProtocol]:
+    """The protocol with so much patience."""
+    return type("PatientProtocol", (PatientProtocol,), {"patience": patience})
+
+
+def _too_slow(what: str) -> bytes:
+    message = f"The {what} of this request took too long to come: send it again, all at once."
+    body = json.dumps({"error": "timeout", "message": message}).encode()
+    head = (
+        "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body
