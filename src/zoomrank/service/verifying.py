@@ -80,16 +80,16 @@ def _read_collection(
 ) -> ServedCollection | None:
     """A collection as it is served, if it can be."""
     verdict.checked["collections"] += 1
-    file = nameless_file(folder)
-    if filled(file, view.content(stored.id)) != stored.digest:
-        verdict.findings.append(f"Collection “{stored.name}”: its content is not what it was when it was made.")
-    try:
-        collection = load_collection(file, verify=True)
-        return ServedCollection(stored, Settings.model_validate_json(stored.settings), collection)
-    except (ZoomrankError, ValidationError, OSError) as error:
-        said = str(error).rstrip(".")
-        verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
-        return None
+    with nameless_file(folder) as file:
+        if filled(file, view.content(stored.id)) != stored.digest:
+            verdict.findings.append(f"Collection “{stored.name}”: its content is not what it was when it was made.")
+        try:
+            collection = load_collection(file, verify=True)
+            return ServedCollection(stored, Settings.model_validate_json(stored.settings), collection)
+        except (ZoomrankError, ValidationError, OSError) as error:
+            said = str(error).rstrip(".")
+            verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
+            return None
 
 
 def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
