@@ -162,7 +162,7 @@ def test_a_second_signal_ends_at_once(sqlite: Place) -> None:
         hanging = _connected(int(address.rpartition(":")[2]), HALF_BODY)
         process.send_signal(signal.SIGTERM)
         hanging.settimeout(0.5)
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, ConnectionResetError):
             assert hanging.recv(1) == b"", "it waits for this request"
         process.send_signal(signal.SIGTERM)
         process.wait(60)
@@ -189,12 +189,14 @@ def test_a_stop_while_a_collection_is_made(sqlite: Place) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-        if b"making_process" in Path(f"/proc/{child}/cmdline").read_bytes()
-    ]
+    """The processes that make a collection for a service."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread or a process that has ended meanwhile
+            for child in (task / "children").read_text().split():
+                if b"making_process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.append(int(child))
+    return found
 
 
 def test_a_service_that_is_killed_in_the_middle_of_an_upload_leaves_nothing(sqlite: Place) -> None:

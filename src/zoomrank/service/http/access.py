@@ -11,7 +11,7 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +182,9 @@ class Access:
         limit = SMALL_BODY if known.is_small else self._largest_body
         try:
             scope[ASKER] = self._check(scope["method"], known, limit, headers)
-            await self._app(scope, _counted(receive, limit, known), response.send)
+            if b"content-length" not in headers or b"transfer-encoding" in headers:  # else the server counts
+                receive = _counted(receive, limit, known)
+            await self._app(scope, receive, response.send)
         except ServiceError as error:
             if response.begun:
                 return error
@@ -219,19 +221,21 @@ class Access:
 class _Response:
     """What is sent back: everywhere with some headers, and noted."""
 
+    __slots__ = ("_headers", "_send", "begun", "status", "without_body")
+
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         self._send = send
         self._headers = headers
         self.status = _NOBODY_THERE
         self.begun = self.without_body = False
 
-    async def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             self.status, self.begun = message["status"], True
             message["headers"].extend(self._headers)
         elif self.without_body:
             message = {**message, "body": b""}
-        await self._send(message)
+        return self._send(message)
 
 
 def _id_header(request: str) -> tuple[bytes, bytes]:
