@@ -142,8 +142,9 @@ def test_what_cannot_be_restored(place: Place, tmp_path: Path, capsys: pytest.Ca
         assert main(["backup", str(good), *place.options()]) == 0
         assert main(["restore", str(good), *place.options()]) == 2  # a service works there
         assert "Another zoomrank service" in capsys.readouterr().err
-    damaged, older, other, text = (tmp_path / name for name in ("damaged", "older", "other", "text"))
-    damaged.write_bytes(good.read_bytes()[:8192] + b"\xff" * (good.stat().st_size - 8192))
+    damaged, cut, older, other, text = (tmp_path / name for name in ("damaged", "cut", "older", "other", "text"))
+    cut.write_bytes(good.read_bytes()[: good.stat().st_size // 2])
+    damaged.write_bytes(good.read_bytes()[:-4096] + b"\xff" * 4096)  # its last page
     older.write_bytes(good.read_bytes())
     _change(older, "UPDATE about SET value = '3' WHERE name = 'layout'")
     other.write_bytes(good.read_bytes())
@@ -151,10 +152,11 @@ def test_what_cannot_be_restored(place: Place, tmp_path: Path, capsys: pytest.Ca
     text.write_text("These are no tables, and this is longer than what a file of tables begins with." * 20)
     for file, said in (
         (tmp_path / "nowhere", "There is no"),
-        (text, "is no store of zoomrank"),
+        (text, "or a damaged one: The store cannot be read: file is not a database"),
         (older, "has layout 3"),
         (other, "`reports` is not as it should be"),
-        (damaged, "damaged"),
+        (damaged, "is damaged, take another backup"),
+        (cut, "or a damaged one: The store cannot be read: database disk image is malformed"),
     ):
         assert main(["restore", str(file), "--data", str(empty)]) == 2
         assert said in capsys.readouterr().err

@@ -22,7 +22,7 @@ from zoomrank.queries.lending import report_from
 from zoomrank.service.learner_log import LearnerLog, few
 from zoomrank.service.nameless_files import filled, nameless_file
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import DamagedError
+from zoomrank.service.refusals import DamagedError, StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.batch import Snapshot, StoredReport
@@ -52,13 +52,15 @@ class Verdict:
 def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
     """Look at everything that a store has."""
     verdict = Verdict()
-    verdict.findings += [f"The file of the store is damaged: {said}." for said in view.damage()]
-    _check_owners(view, verdict)
-    with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
-        for stored in view.collections():
-            served = _read_collection(view, stored, Path(folder), verdict)
-            counted = _check_learners(view, stored, served, verdict, tell)
-            _check_activity(view, stored, counted, verdict)
+    damage = view.damage()
+    verdict.findings += [f"The file of the store is damaged: {said}." for said in damage]
+    try:
+        _check_owners(view, verdict)
+        _check_collections(view, verdict, tell)
+    except StorageError as error:
+        if not damage:  # a connection that was lost says nothing about the store
+            raise
+        verdict.findings.append(f"Not everything could be looked at: {error}")
     return verdict
 
 
@@ -73,6 +75,14 @@ def _check_owners(view: StoreView, verdict: Verdict) -> None:
 
 
 # Collections.
+
+
+def _check_collections(view: StoreView, verdict: Verdict, tell: Tell) -> None:
+    with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
+        for stored in view.collections():
+            served = _read_collection(view, stored, Path(folder), verdict)
+            counted = _check_learners(view, stored, served, verdict, tell)
+            _check_activity(view, stored, counted, verdict)
 
 
 def _read_collection(

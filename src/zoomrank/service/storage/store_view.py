@@ -40,7 +40,7 @@ class StoreView(Store):
         try:
             found = self.about("layout")
         except (StorageError, IndexError) as error:
-            raise StorageError(f"{self.where} is no store of zoomrank: {error}") from error
+            raise StorageError(f"{self.where} is no store of zoomrank, or a damaged one: {error}") from error
         if found != str(LAYOUT):
             raise StorageError(f"{self.where} has layout {found}; this zoomrank reads layout {LAYOUT}.")
 
