@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.services import START, Clock, Place, audit, client_of, run, served, started
-from zoomrank.service import sweeping
+from zoomrank.service import logs, sweeping
 from zoomrank.service.engine import Engine
 from zoomrank.service.patience import Patience
 from zoomrank.service.refusals import ExpiredError, StorageError
-from zoomrank.service.storage import journal
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.outcomes import TIMED_OUT
 
@@ -91,7 +90,7 @@ def test_clicks_that_could_not_be_written_down(
 def test_failed_writes_are_said_again_after_a_while(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(journal, "_SAY_EVERY", 0.0)
+    monkeypatch.setattr(logs, "SELDOM", 0.0)
 
     def refuse(_: Batch) -> None:
         raise StorageError("The disk is away.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import math
 import re
 import secrets
 import sys
@@ -15,6 +16,7 @@ from typing import Literal
 Format = Literal["text", "json"]
 
 REQUEST: ContextVar[str] = ContextVar("REQUEST", default="")  # the id of the request that this is done for
+SELDOM = 60.0  # seconds
 _GIVEN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _FIRST, _NUMBERS = secrets.token_hex(6), itertools.count(1)
 
@@ -28,6 +30,24 @@ def request_id(given: bytes | None) -> str:
     if given is not None and _GIVEN.fullmatch(given):
         return given.decode()
     return f"{_FIRST}-{next(_NUMBERS):x}"
+
+
+class Seldom:
+    """Logs the same kind of trouble once in a while: where one thing fails, many do."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._said = -math.inf
+        self._unsaid = 0
+
+    def say(self, what: object) -> None:
+        """Log it, or count it, to be said the next time."""
+        if time.monotonic() - self._said < SELDOM:
+            self._unsaid += 1
+            return
+        more = f" (and {self._unsaid} more since this was last said)" if self._unsaid else ""
+        self._log.error("%s%s", what, more)
+        self._said, self._unsaid = time.monotonic(), 0
 
 
 class JsonLines(logging.Formatter):

@@ -20,7 +20,7 @@ from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal, unexpected
 from zoomrank.service.http.known_paths import KnownPath, known_path
 from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.logs import REQUEST, request_id
+from zoomrank.service.logs import REQUEST, Seldom, request_id
 from zoomrank.service.refusals import (
     BodyTooLargeError,
     ForbiddenError,
@@ -154,6 +154,7 @@ class Access:
         self._keys = keys
         self._metrics = metrics
         self._largest_body = largest_body
+        self._seldom = Seldom(_log)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Let a request through, or not."""
@@ -172,8 +173,11 @@ class Access:
         failure = await self._pass(scope, receive, response, known, headers)
         self._metrics.count(known.kind, response.status, time.perf_counter() - began)
         if response.status >= 500:
-            said = "%s %s: %d"
-            _log.error(said, scope["method"], scope["path"], response.status, exc_info=failure)
+            said = f"{scope['method']} {scope['path']}: {response.status}"
+            if failure is None:  # refused in words
+                self._seldom.say(said)
+            else:
+                _log.error("%s", said, exc_info=failure)
 
     async def _pass(
         self, scope: Any, receive: Receive, response: _Response, known: KnownPath, headers: Mapping[bytes, bytes]

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from zoomrank.service.logs import Seldom
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.batch import Batch, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
@@ -28,7 +29,6 @@ _QUICK = 0.003  # seconds
 _TRY_AGAIN = 100  # writes after which it is tried again whether they are quick
 _MANY = 16  # events of a write
 _MOMENT = 0.001  # seconds
-_SAY_EVERY = 60.0  # seconds
 
 _log = logging.getLogger(__name__)
 
@@ -53,8 +53,7 @@ class Journal:
         self._held_back = False
         self._closed = False
         self.batches = self.failures = 0
-        self._said = -_SAY_EVERY  # when it was last said that a write failed
-        self._unsaid = 0  # failures since
+        self._seldom = Seldom(_log)
         self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
         self._thread.start()
 
@@ -170,7 +169,7 @@ class Journal:
         self.batches += 1
         if failure is not None:
             self.failures += 1
-            self._say(failure)
+            self._seldom.say(failure)
             late, more = self._batch, self._waiting  # they build on what was lost
             self._batch, self._waiting = Batch(), []
             waiting = waiting + more
@@ -183,13 +182,6 @@ class Journal:
                 else:
                     future.set_exception(failure)
         self._hand_over()
-
-    def _say(self, failure: StorageError) -> None:
-        """Log that a write failed, once in a while: where one fails many do."""
-        self._unsaid += 1
-        if self._loop.time() - self._said >= _SAY_EVERY:
-            _log.error("%s (failed writes since this was last said: %d)", failure, self._unsaid)
-            self._said, self._unsaid = self._loop.time(), 0
 
     async def close(self) -> None:
         """Write what is left, and stop."""
