@@ -13,7 +13,7 @@ from zoomrank.documents import Collection
 from zoomrank.service.http import page_data
 from zoomrank.service.refusals import ExistsError
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.store import StoredCollection
+from zoomrank.service.storage.store_reader import StoredCollection
 
 KINDS: dict[str, list[dict[str, Any]]] = {
     "paths": [{"id": f"d{number}", "path": ["All", f"Branch {number % 3}"]} for number in range(9)],

@@ -14,7 +14,8 @@ from zoomrank.documents import Collection
 from zoomrank.service import nameless_files
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.store import Store, StoredCollection
+from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store_reader import StoredCollection
 
 DOCUMENTS = 3000
 

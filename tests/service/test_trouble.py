@@ -24,7 +24,7 @@ from zoomrank.service.storage import postgres_store, sqlite_store
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import WAITING
-from zoomrank.service.storage.store import StoredCollection
+from zoomrank.service.storage.store_reader import StoredCollection
 
 
 def _write_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

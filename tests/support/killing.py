@@ -61,7 +61,7 @@ def _warm_up() -> None:
     from zoomrank.service.collection_registry import rehearse
     from zoomrank.service.served_collection import ServedCollection
     from zoomrank.service.settings import Settings
-    from zoomrank.service.storage.store import StoredCollection
+    from zoomrank.service.storage.store_reader import StoredCollection
 
     for similar in ("off", "words"):
         settings = Settings(**SETTINGS, similar=similar)

@@ -24,7 +24,8 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.store import PIECE, Store, StoredCollection
+from zoomrank.service.storage.store import PIECE, Store
+from zoomrank.service.storage.store_reader import StoredCollection
 
 Made = Collection | IO[bytes]  # a collection, or a file of one that nobody else has
 _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped them

@@ -14,7 +14,7 @@ from zoomrank.rankers.slot_bandits import check_eligible
 from zoomrank.service.neighbours import About, Neighbours
 from zoomrank.service.refusals import UnusableError
 from zoomrank.service.settings import LONGEST_QUERY, Settings
-from zoomrank.service.storage.store import StoredCollection
+from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.spaces import DocumentId, Eligible
 
 _DESCRIBED = 10_000  # documents

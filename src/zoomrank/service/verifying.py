@@ -27,7 +27,7 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
-from zoomrank.service.storage.store import StoredCollection
+from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.service.storage.store_view import StoreView
 
 Tell = Callable[[int, int], None]  # how many events were looked at, and of how many

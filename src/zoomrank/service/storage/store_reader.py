@@ -1,0 +1,245 @@
+"""`StoreReader`: all that can be read from a store. Any thread may, and several at once."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from zoomrank.service.refusals import DamagedError
+from zoomrank.service.storage.batch import Snapshot, StoredReport
+from zoomrank.service.storage.database import Database
+from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, VOIDED, WAITING, Outcome
+
+_AT_ONCE = 4096  # lines of the log
+
+
+class StoredCollection(NamedTuple):
+    """A collection without its content."""
+
+    id: int
+    name: str
+    created: float
+    settings: str  # JSON, which whoever serves the collection understands
+    digest: str
+
+
+class QueryRow(NamedTuple):
+    """A query in a list; its counts are those of the newest snapshot."""
+
+    id: int
+    query: str
+    created: float
+    counts: dict[str, Any] | None
+
+
+class StoreReader(Database):
+    """What there is."""
+
+    def about(self, name: str) -> str:
+        """One of the facts about the store."""
+        return str(self._read("SELECT value FROM about WHERE name = ?", (name,))[0][0])
+
+    def collections(self) -> list[StoredCollection]:
+        """All collections."""
+        rows = self._read("SELECT id, name, created, settings, digest FROM collections ORDER BY id")
+        return [StoredCollection(*row) for row in rows]
+
+    def content(self, collection: int) -> Iterator[bytes]:
+        """The file of a collection, piece by piece."""
+        wanted = "SELECT bytes FROM contents WHERE collection = ? AND part = ?"
+        part = 0
+        while rows := self._read(wanted, (collection, part)):
+            yield bytes(rows[0][0])
+            part += 1
+
+    def last(self, table: str) -> int:
+        """The largest id that was ever in use."""
+        largest = int(self._read(f"SELECT COALESCE(MAX(id), 0) FROM {table}")[0][0])  # noqa: S608  (not from outside)
+        removed = self._read("SELECT value FROM about WHERE name = ?", (f"last of {table}",))
+        return max([largest, *(int(value) for (value,) in removed)])
+
+    def find(self, collection: int, query: str) -> Snapshot | None:
+        """The learner of a query."""
+        self.settle()
+        rows = self._read(
+            "SELECT l.id, COALESCE(s.event, 0), COALESCE(s.first, 0), COALESCE(s.waiting, 0), s.counts, s.content "
+            "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE l.collection = ? AND l.query = ?",
+            (collection, query),
+        )
+        if not rows:
+            return None
+        found = Snapshot(*rows[0])
+        try:
+            return found if found.content is None else found._replace(content=zlib.decompress(found.content))
+        except zlib.error as error:
+            raise DamagedError(
+                f"What “{query}” has learned is damaged: see zoomrank verify, restore a backup."
+            ) from error
+
+    def settle(self) -> None:
+        """Wait until what was about to be committed is or is not: it may come true until there is another writer."""
+        if self.is_lost(self.writer):
+            with self._writing:
+                self._renew_writer()
+
+    def query_of(self, learner: int) -> tuple[int, str] | None:
+        """The collection and the query of a learner."""
+        rows = self._read("SELECT collection, query FROM learners WHERE id = ?", (learner,))
+        return (int(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def learners(self, collection: int) -> Iterator[tuple[int, str, str | None]]:
+        """All learners of a collection in the order of their ids: the id, the query, what it said of itself."""
+        rows = self._read("SELECT id, query, about FROM learners WHERE collection = ? ORDER BY id", (collection,))
+        return ((int(learner), str(query), about) for learner, query, about in rows)
+
+    def reports(self, collection: int) -> Iterator[StoredReport]:
+        """What the learners of a collection have told last."""
+        rows = self._read(
+            "SELECT r.learner, r.answers, r.content FROM reports r JOIN learners l ON l.id = r.learner "
+            "WHERE l.collection = ? ORDER BY r.learner",
+            (collection,),
+        )
+        return (StoredReport(int(learner), int(answers), bytes(content)) for learner, answers, content in rows)
+
+    def asked(self, learners: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Of some learners the query, and how often it was asked, as of late."""
+        if not learners:
+            return {}
+        among = ", ".join("?" * len(learners))
+        rows = self._read(f"SELECT id, query, impressions FROM learners WHERE id IN ({among})", learners)  # noqa: S608
+        return {int(learner): (str(query), int(impressions)) for learner, query, impressions in rows}
+
+    def events(self, learner: int, after: int = 0, first: int = 0) -> Iterator[tuple[int, Event]]:
+        """The log of a learner after a place, in its order, with places; all of it about impressions from one on."""
+        rows = self._read(
+            "SELECT id, learner, number, time, outcome, shown FROM events "
+            "WHERE learner = ? AND number >= ? AND id > ? ORDER BY id",
+            (learner, first, after),
+        )
+        return ((int(row[0]), _event(row)) for row in rows)
+
+    def recent(self, seconds: float) -> Iterator[Event]:
+        """What was shown in the last seconds of the log, the newest first."""
+        self.settle()
+        since, end = None, self.last("events")
+        while end > 0:
+            rows = self._read(
+                "SELECT id, learner, number, time, outcome, shown FROM events "
+                "WHERE id > ? AND id <= ? AND outcome = ? ORDER BY id DESC",
+                (end - _AT_ONCE, end, WAITING),
+            )
+            for event in map(_event, rows):
+                since = event.time - seconds if since is None else since
+                if event.time < since:
+                    return
+                yield event
+            end -= _AT_ONCE
+
+    def shown_in(
+        self, collection: int, query: str | None, start: float, end: float, after: int
+    ) -> list[tuple[int, Event]]:
+        """Some impressions of a collection, or of one of its queries, that were shown in a time and are not void, with
+        their places in the log, from one on.
+        """
+        rows = self._read(
+            "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown FROM events e "
+            "JOIN learners l ON l.id = e.learner WHERE e.id > ? AND l.collection = ? AND (? OR l.query = ?) "
+            "AND e.outcome = ? AND e.time >= ? AND e.time < ? AND NOT EXISTS (SELECT 1 FROM events v "
+            "WHERE v.learner = e.learner AND v.number = e.number AND v.outcome = ?) ORDER BY e.id LIMIT ?",
+            (after, collection, query is None, query or "", WAITING, start, end, VOIDED, _AT_ONCE),
+        )
+        return [(int(row[0]), _event(row)) for row in rows]
+
+    def asked_once(self, collection: int, before: float, limit: int) -> list[str]:
+        """Some queries that were first asked before a time, and never again."""
+        rows = self._read(
+            "SELECT l.query FROM learners l WHERE l.collection = ? AND l.impressions <= 1 AND l.created < ? AND "
+            "(SELECT COUNT(*) FROM events e WHERE e.learner = l.id AND e.outcome = ?) <= 1 LIMIT ?",
+            (collection, before, WAITING, limit),
+        )
+        return [str(query) for (query,) in rows]
+
+    def unfinished(self) -> dict[tuple[int, str], float]:
+        """The collection and query of learners of which impressions may wait, with since when: 0 if it is not known, as
+        after a crash.
+        """
+        newer = (
+            "EXISTS (SELECT 1 FROM events e "
+            "WHERE e.learner = l.id AND e.number >= COALESCE(s.first, 0) AND e.id > COALESCE(s.event, 0))"
+        )
+        rows = self._read(
+            f"SELECT l.collection, l.query, CASE WHEN {newer} THEN 0 ELSE (SELECT e.time FROM events e "  # noqa: S608
+            "WHERE e.learner = l.id AND e.number = s.first AND e.outcome = ?) END "
+            f"FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE s.waiting > 0 OR {newer}",
+            (WAITING,),
+        )
+        return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
+
+    def shown(self, learner: int, number: int) -> bytes | None:
+        """The ranking of an impression, packed."""
+        rows = self._read(
+            "SELECT shown FROM events WHERE learner = ? AND number = ? AND shown IS NOT NULL", (learner, number)
+        )
+        return bytes(rows[0][0]) if rows else None
+
+    def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
+        """The queries of a collection, those with most impressions first, and how many there are."""
+        rows = self._read(
+            "SELECT l.id, l.query, l.created, s.counts FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
+            "WHERE l.collection = ? ORDER BY l.impressions DESC, l.id DESC LIMIT ? OFFSET ?",
+            (collection, limit, offset),
+        )
+        total = self._read("SELECT COUNT(*) FROM learners WHERE collection = ?", (collection,))[0][0]
+        return [QueryRow(row[0], row[1], row[2], json.loads(row[3]) if row[3] else None) for row in rows], int(total)
+
+    def since_snapshots(self, learners: Sequence[int]) -> dict[int, tuple[int, int, int, float]]:
+        """Of each learner that the log has more of than its snapshot: (shown, satisfied, abandoned, last shown)."""
+        if not learners:
+            return {}
+        among = f"l.id IN ({', '.join('?' * len(learners))})"
+        rows = self._read(
+            "SELECT e.learner, SUM(CASE WHEN e.outcome = ? THEN 1 ELSE 0 END), "
+            "SUM(CASE WHEN e.outcome < ? THEN 1 ELSE 0 END), SUM(CASE WHEN e.outcome IN (?, ?) THEN 1 ELSE 0 END), "
+            "MAX(CASE WHEN e.outcome = ? THEN e.time ELSE 0 END) "
+            "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
+            "JOIN events e ON e.learner = l.id AND e.number >= COALESCE(s.first, 0) "
+            "WHERE " + among + " AND e.id > COALESCE(s.event, 0) GROUP BY e.learner",
+            (WAITING, VOIDED, ABANDONED, TIMED_OUT, WAITING, *learners),
+        )
+        return {int(row[0]): (int(row[1]), int(row[2]), int(row[3]), float(row[4])) for row in rows}
+
+    def count_queries(self) -> dict[int, int]:
+        """How many queries each collection has."""
+        rows = self._read("SELECT collection, COUNT(*) FROM learners GROUP BY collection")
+        return {int(collection): int(count) for collection, count in rows}
+
+    def outcomes(self) -> dict[int, Counter[Outcome]]:
+        """How often what became of the impressions of each collection."""
+        found: dict[int, Counter[Outcome]] = defaultdict(Counter)
+        for row in self._read("SELECT collection, outcome, SUM(count) FROM activity GROUP BY collection, outcome"):
+            collection, outcome, count = map(int, row)
+            found[collection][outcome] = count
+        return found
+
+    def activity(self, collection: int | None, start: int) -> list[tuple[int, Outcome, int]]:
+        """Steps since one of them: (step, outcome, count)."""
+        where = "" if collection is None else "AND collection = ?"
+        rows = self._read(
+            f"SELECT step, outcome, SUM(count) FROM activity WHERE step >= ? {where} "  # noqa: S608
+            "GROUP BY step, outcome",
+            (start,) if collection is None else (start, collection),
+        )
+        return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
+
+    def folded(self, collection: int) -> list[tuple[int, Outcome, int]]:
+        """What was counted of a collection that the log has no lines of any more: (step, outcome, count)."""
+        rows = self._read("SELECT step, outcome, count FROM folded WHERE collection = ?", (collection,))
+        return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
+
+
+def _event(row: Sequence[Any]) -> Event:
+    return Event(row[1], row[2], row[3], row[4], None if row[5] is None else bytes(row[5]))
