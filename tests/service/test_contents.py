@@ -254,9 +254,12 @@ def test_where_there_are_no_files_without_a_name_memory_takes_their_place(
     monkeypatch.setattr(nameless_files, "_HAS_THEM", False)
 
     async def scenario() -> None:
-        async with started(sqlite) as engine:
+        async with started(sqlite) as engine, client_of(engine) as client:
             await engine.rank(await served(engine), "owl")
+            documents = [{"id": number, "path": ["a" * 200]} for number in range(2000)]  # no other process can have it
+            assert (await client.post("/v1/collections", json={"name": "l", "documents": documents})).status_code == 201
         async with started(sqlite) as engine:
+            assert len(engine.collections.find("l").tree) == 2000
             await audit(engine)
 
     run(scenario())

@@ -5,6 +5,7 @@ large in a process of its own, one at a time.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import os
@@ -60,7 +61,7 @@ class Maker:
     async def make(self, body: IO[bytes]) -> tuple[NewCollection, IO[bytes]]:
         """What the JSON in a file says of a new collection, and its collection file."""
         size = body.seek(0, os.SEEK_END)
-        if size <= LARGE:
+        if size <= LARGE or isinstance(body, io.BytesIO):  # which no other process can read
             return await asyncio.to_thread(self._into_a_file, self._make_here, body)
         async with self._one_at_a_time:
             return await asyncio.to_thread(self._into_a_file, self._make_elsewhere, body)
