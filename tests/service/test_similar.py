@@ -79,7 +79,7 @@ def test_without_folding_every_spelling_is_a_query(sqlite: Place) -> None:
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine, fold=False)
-            for spelling in ("Owl", "owl", " owl", " "):
+            for spelling in ("Owl", "owl", " owl", "owl "):
                 assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == spelling
                 found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
                 assert (found["query"], found["impressions"]) == (spelling, 1)
