@@ -32,7 +32,7 @@ function confirmation(query, agree) {
   const close = () => dialog.close();
   const dialog = make("dialog", { "aria-labelledby": "teach-question", test: "teach-question" },
     make("h2", { id: "teach-question" }, `Teach “${query}”?`),
-    make("p", {}, `Clicks here will be learned by “${query}”, for every visitor, and so will those of visitors that you send. This cannot be undone.`),
+    make("p", {}, `Clicks here will be learned by “${query}”, for every visitor. Those of visitors that you send will be, too. This cannot be undone.`),
     make("div", { class: "row" },
       button("Leave it alone", close, { autofocus: true, test: "teach-cancel" }),
       button("Teach the real query", () => {
