@@ -21,7 +21,7 @@ from zoomrank.errors import ParameterError, ZoomrankError
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_app
-from zoomrank.service.http.patience import PATIENCE, Patience, patient
+from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits, timed
 from zoomrank.service.storage.opening import open_store
 
 _LAST_REQUESTS = 5  # seconds that requests may take when it stops
@@ -38,7 +38,7 @@ def make_server(
     keys: Keys | None = None,
     memory: int = 2**30,
     largest_body: int = LARGEST_BODY,
-    patience: Patience = PATIENCE,
+    limits: TimeLimits = TIME_LIMITS,
     **options: Any,
 ) -> Server:
     """A server that is ready to run; refused if others could reach it without a key."""
@@ -59,7 +59,7 @@ def make_server(
         make_app(engine, keys, largest_body),
         host,
         port,
-        http=patient(patience),
+        http=timed(limits),
         ws="none",
         lifespan="off",  # the server starts and stops the engine, so that what it refuses is said in words
         timeout_graceful_shutdown=_LAST_REQUESTS,

@@ -21,10 +21,10 @@ import pytest
 from tests.service.test_command import serving as serving_command
 from tests.support.killing import make_collection
 from tests.support.services import Place
-from zoomrank.service.http.patience import Patience
+from zoomrank.service.http.time_limits import TimeLimits
 from zoomrank.service.server import Server, make_server
 
-QUICK = Patience(headers=0.3, pause=0.3, small_body=0.6)
+QUICK = TimeLimits(headers=0.3, pause=0.3, small_body=0.6)
 HEAD = b"POST /v1/collections/shop/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 RANK = json.dumps({"query": "owl"}).encode()
 WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(RANK) + RANK
@@ -34,9 +34,9 @@ HALF_UPLOAD = HEAD.replace(b"/shop/rank", b"") + b"Content-Length: 1000\r\n\r\n{
 
 
 @contextlib.contextmanager
-def _serving(place: Place, patience: Patience) -> Iterator[tuple[Server, int]]:
+def _serving(place: Place, limits: TimeLimits) -> Iterator[tuple[Server, int]]:
     make_collection(place)
-    server = make_server(place.folder, port=0, patience=patience)
+    server = make_server(place.folder, port=0, limits=limits)
     said: queue.Queue[str] = queue.Queue()
     server.announce = said.put
     thread = threading.Thread(target=server.run)
@@ -90,7 +90,7 @@ def test_whatever_came_before(sqlite: Place, first: bytes) -> None:
 
 def test_slow_bodies_may_take_their_time_if_they_are_large(sqlite: Place) -> None:
     """A byte now and then keeps an upload going, and a ranking no longer than a ranking may take."""
-    with _serving(sqlite, Patience(headers=10, pause=1.0, small_body=1.5)) as (_, port):
+    with _serving(sqlite, TimeLimits(headers=10, pause=1.0, small_body=1.5)) as (_, port):
         upload, rank = _connected(port, HALF_UPLOAD), _connected(port, HALF_BODY)
         rank.setblocking(False)
         told = b""
@@ -122,7 +122,7 @@ def test_headers_that_come_letter_by_letter(sqlite: Place) -> None:
 
 
 def test_a_request_in_many_pieces_is_served(sqlite: Place) -> None:
-    with _serving(sqlite, Patience()) as (_, port), _connected(port) as connection:
+    with _serving(sqlite, TimeLimits()) as (_, port), _connected(port) as connection:
         for _ in range(3):
             for start in range(0, len(WHOLE), 10):
                 connection.sendall(WHOLE[start : start + 10])

@@ -1,4 +1,4 @@
-"""`PatientProtocol`: HTTP whose clients may take their time, and no more than that.
+"""`TimedProtocol`: HTTP whose clients may take their time, and no more than that.
 
 A client that connects and says nothing, or stops in the middle, keeps a connection, and a stop of the service, waiting.
 So headers have to be here within some seconds of the first byte, bodies may not pause for long, and those of rankings
@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from zoomrank.service.http.known_paths import known_path
 
 
-class Patience(NamedTuple):
+class TimeLimits(NamedTuple):
     """Seconds."""
 
     headers: float = 10.0  # from connecting, or from the first byte of another request
@@ -26,13 +26,13 @@ class Patience(NamedTuple):
     small_body: float = 30.0  # of rankings and feedback, altogether
 
 
-PATIENCE = Patience()
+TIME_LIMITS = TimeLimits()
 
 
-class PatientProtocol(HttpToolsProtocol):
+class TimedProtocol(HttpToolsProtocol):
     """One connection."""
 
-    patience = PATIENCE
+    limits = TIME_LIMITS
     _clock: asyncio.TimerHandle | None = None
     _begun = 0.0  # when it began to wait for what it waits for
     _heard = 0.0  # when the last byte came
@@ -88,10 +88,10 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _until(self) -> float:
         if self._of is None:
-            return self._begun + self.patience.headers
-        until = self._heard + self.patience.pause
+            return self._begun + self.limits.headers
+        until = self._heard + self.limits.pause
         if known_path(self._of.scope["path"]).is_ranking:
-            until = min(until, self._begun + self.patience.small_body)
+            until = min(until, self._begun + self.limits.small_body)
         return until
 
     def _give_up(self) -> None:
@@ -104,9 +104,9 @@ class PatientProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def patient(patience: Patience) -> type[PatientProtocol]:
-    """The protocol with so much patience."""
-    return type("PatientProtocol", (PatientProtocol,), {"patience": patience})
+def timed(limits: TimeLimits) -> type[TimedProtocol]:
+    """The protocol with such limits."""
+    return type("TimedProtocol", (TimedProtocol,), {"limits": limits})
 
 
 def _too_slow(what: str) -> bytes:
