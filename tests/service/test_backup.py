@@ -87,6 +87,10 @@ def test_what_is_secret_is_for_its_owner_alone(sqlite: Place, tmp_path: Path) ->
     assert main(["backup", str(backup), *sqlite.options()]) == 0
     files = [store.path, *(store.path.with_name(f"{store.path.name}-{end}") for end in ("wal", "shm")), backup]
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 4
+    store.close()
+    store.path.chmod(0o644)  # somebody copied it here
+    sqlite.open()
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
 
 
 def test_a_backup_never_replaces_a_file_in_silence(

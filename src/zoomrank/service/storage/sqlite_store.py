@@ -33,6 +33,8 @@ class SQLiteStore(Store):
         self.path = folder / NAME
         self._lock_file = _lock_folder(folder)
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # the secret that signs impressions is in it
+        with suppress(PermissionError):  # of somebody who only may write
+            self.path.chmod(0o600)
         try:
             self._tidying = threading.Lock()
             self._tidier = self.connect()

@@ -158,7 +158,8 @@ class StoreReader(Database):
         """Some queries that were first asked before a time, and never again."""
         rows = self._read(
             "SELECT l.query FROM learners l WHERE l.collection = ? AND l.impressions <= 1 AND l.created < ? AND "
-            "(SELECT COUNT(*) FROM events e WHERE e.learner = l.id AND e.outcome = ?) <= 1 LIMIT ?",
+            "(SELECT COUNT(*) FROM events e WHERE e.learner = l.id AND e.outcome = ?) <= 1 "
+            "ORDER BY l.created LIMIT ?",
             (collection, before, WAITING, limit),
         )
         return [str(query) for (query,) in rows]

@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS learners (
     about TEXT, impressions {{whole}} NOT NULL DEFAULT 0);
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
+CREATE INDEX IF NOT EXISTS learners_once ON learners (collection, created) WHERE impressions <= 1;
 CREATE TABLE IF NOT EXISTS snapshots (
     learner {{whole}} PRIMARY KEY, event {{whole}} NOT NULL, first {{whole}} NOT NULL, waiting {{whole}} NOT NULL,
     counts TEXT NOT NULL, content {{bytes}} NOT NULL);
