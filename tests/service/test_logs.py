@@ -14,6 +14,7 @@ from tests.service.test_command import _ask, serving
 from tests.support.killing import make_collection
 from tests.support.services import Place, client_of, run, served, started
 from zoomrank.cli import main
+from zoomrank.service import logs
 from zoomrank.service.logs import REQUEST, JsonLines, TextLines, request_id
 from zoomrank.service.refusals import StorageError
 
@@ -78,7 +79,7 @@ def test_ids_that_are_made_differ() -> None:
     assert len({request_id(None) for _ in range(1000)}) == 1000
 
 
-def test_each_5xx_is_logged_once_with_its_request(
+def test_a_5xx_is_logged_with_its_request(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Noted(logging.Filter):
@@ -87,6 +88,7 @@ def test_each_5xx_is_logged_once_with_its_request(
             return True
 
     caplog.handler.addFilter(Noted())
+    monkeypatch.setattr(logs, "SELDOM", 0.0)
 
     def refuse(*_: Any) -> None:
         raise StorageError("no")
@@ -117,6 +119,14 @@ def test_each_5xx_is_logged_once_with_its_request(
             caplog.clear()
             assert (await client.get("/v1/collections/none")).status_code == 404
             assert not caplog.records
+            monkeypatch.setattr(logs, "SELDOM", 1000.0)
+            monkeypatch.setattr(engine.store, "find", refuse)
+            for _ in range(20):
+                await client.post("/v1/collections/shop/rank", json={"query": "owl"})
+            assert not caplog.records  # refusals in words: there was one of late
+            monkeypatch.setattr(logs, "SELDOM", 0.0)
+            await client.post("/v1/collections/shop/rank", json={"query": "owl"})
+            assert "and 20 more" in caplog.text
 
     run(scenario())
 
