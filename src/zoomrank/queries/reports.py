@@ -65,8 +65,8 @@ def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, cl
         share = np.float64(np.float32(min(1.0, CAP / total[at])))
         rows[row, 0] = node[at]
         for slot in range(slots):
-            rows[row, 1 + slot] = share * plays[at, slot]
-            rows[row, 1 + slots + slot] = share * clicks[at, slot]
+            rows[row, 1 + slot] = np.float32(share * plays[at, slot])  # as files keep it
+            rows[row, 1 + slots + slot] = np.float32(share * clicks[at, slot])
     return rows
 
 
