@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from bench.measure import Row, in_fresh_process
 from zoomrank import DocumentTree, QueryRank, QueryTree, users
+from zoomrank.lab.studies.query_zooming import QueryZooming
 
 QUERIES, VISITS, GROUPS = 1_000, 100_000, 50
 TIMES = 3
@@ -36,7 +38,7 @@ def each_twice(ranker: QueryRank, queries: int) -> None:
             ranker.learn(ranking, wanted[query // 20 % GROUPS].click(ranking.documents, rng))
 
 
-def traffic(ranker: QueryRank, queries: int, visits: int, seed: int) -> Iterator[float]:
+def traffic(ranker: Any, queries: int, visits: int, seed: int) -> Iterator[float]:
     """Let visitors ask as Zipf's law has it; yields the seconds that each ranking took together with its feedback."""
     rng = np.random.default_rng(seed)
     share = 1 / (1 + rng.permutation(queries))
@@ -56,19 +58,29 @@ def _visitors(tree: DocumentTree, rng: np.random.Generator) -> users.UserDistrib
     return users.peaks(tree, dict(zip(places, (0.5, 0.4, 0.3), strict=True)), background=0.02)
 
 
+def _taken() -> list[float]:
+    """The seconds that a visit takes alone, lent, and by the paper's contextual zooming; in turns, the best of each."""
+    tree = DocumentTree.exponential(depth=12)
+    kinds: list[Callable[[], Any]] = [
+        lambda: QueryRank(tree, QueryTree.by_paths(), 5, lend=False, live=10_000, seed=1),
+        lambda: QueryRank(tree, QueryTree.by_paths(), 5, live=10_000, seed=1),
+        lambda: QueryZooming(tree, 5, seed=1),
+    ]
+    best = [np.inf] * len(kinds)
+    for _ in range(TIMES):
+        for place, made in enumerate(kinds):
+            seconds = list(traffic(made(), QUERIES, VISITS, seed=1))
+            best[place] = min(best[place], sum(seconds[VISITS // 100 :]) / (VISITS - VISITS // 100))
+    return best
+
+
 def queries() -> Iterator[Row]:
     """Time and memory of `QueryRank`."""
-    tree = DocumentTree.exponential(depth=12)
-    taken: dict[bool, list[float]] = {False: [], True: []}
-    for _ in range(TIMES):
-        for lend in taken:
-            ranker = QueryRank(tree, QueryTree.by_paths(), 5, lend=lend, live=10_000, seed=1)
-            seconds = list(traffic(ranker, QUERIES, VISITS, seed=1))
-            taken[lend].append(sum(seconds[VISITS // 100 :]) / (VISITS - VISITS // 100))
-    alone, lent = (min(taken[lend]) for lend in (False, True))
+    alone, lent, zooming = _taken()
     what = f"rank() + learn(), {QUERIES:,} queries, {VISITS:,} visits, best of {TIMES}"
     yield Row(f"{what}: every query alone", f"{1e6 * alone:.0f} µs", "")
     yield Row(f"{what}: queries that lend", f"{1e6 * lent:.0f} µs, {lent / alone:.2f} ×", "1.5 ×")
+    yield Row(f"{what}: contextual zooming over both trees", f"{1e6 * zooming:.0f} µs, {zooming / alone:.2f} ×", "")
     before, after, asked = in_fresh_process(_MEMORY)
     yield Row(
         f"memory of {asked:,.0f} queries over 10,000 documents, each asked twice",

@@ -5,13 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.reference.query_zooming import ActivePairs
 from zoomrank import DocumentTree
 from zoomrank.cli import main
 from zoomrank.errors import ParameterError
 from zoomrank.lab.catalogue import ranker, world
-from zoomrank.lab.studies import query_worlds
+from zoomrank.lab.studies import query_worlds, query_zooming
 from zoomrank.lab.studies.query_traffic import EDGES, KINDS, LEARNERS, Traffic, traffic
 from zoomrank.lab.studies.query_worlds import RELATIONS, Lent, drawn
+from zoomrank.lab.studies.query_zooming import QueryZooming
 from zoomrank.lab.studies.questions import query_experiment
 
 TREE = DocumentTree.exponential(depth=8)
@@ -52,6 +54,40 @@ def test_traffic_is_the_same_again_and_all_visits_are_counted() -> None:
     assert all(0 < sum(clicks) < sum(one["greedy"]) for clicks in one["clicks"].values())
 
 
+@pytest.mark.parametrize(("closeness", "narrowest"), [(0.5, "1"), (0.8, "1 > 3")])
+def test_contextual_zooming_chooses_the_pairs_of_its_twin(
+    closeness: float, narrowest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over queries in groups in groups, to the last document and query; and there is never too little room."""
+    monkeypatch.setattr(query_zooming, "ROOM", 16)
+    tree = DocumentTree.exponential(depth=4)
+    how = {"exploration": 0.02, "scale": 0.3}
+    fast, slow = QueryZooming(tree, 1, closeness=closeness, seed=1, **how), ActivePairs(tree, **how)
+    rng = np.random.default_rng(2)
+    for query in rng.integers(12, size=3000).tolist():
+        path = f"{query % 2} > {query % 4}"
+        shown = fast.rank(query, path)
+        groups = ["all", path[0], path, query]
+        pair, width = slow.select(list(zip(groups, (1.0, closeness, closeness**2, 0.0), strict=True)))
+        assert int(fast.slots[0].node[shown.pairs[0]]) == pair[0]
+        click = 0 if rng.random() < (0.6 if shown.documents[0] == query else 0.05) else None
+        fast.learn(shown, click)
+        slow.update(pair, width, int(click == 0))
+    assert {group for _, _, group in slow.refined} >= {"all", "0", "1", narrowest}
+    assert {pair[2] for pair in slow.n} >= set(range(12))
+    assert len(fast.slots[0].node) > 16
+
+
+def test_contextual_zooming_shows_no_document_twice_and_learns_nothing_below_a_click() -> None:
+    zooming = QueryZooming(DocumentTree.exponential(depth=2), 4, seed=1)
+    for _ in range(50):
+        shown = zooming.rank("lion")
+        assert sorted(shown.documents) == [0, 1, 2, 3]
+        zooming.learn(shown, click=1)
+    assert [int(pairs.plays.sum()) > 0 for pairs in zooming.slots] == [True, True, False, False]
+    assert zooming.slots[0].clicks.sum() == 0 < zooming.slots[1].clicks.sum()
+
+
 def test_leaves_of_a_taxonomy_share_the_wishes_of_their_neighbours(tmp_path: Path) -> None:
     file = tmp_path / "categories.txt"
     file.write_text("".join(f"Shop > {group} > {leaf}\n" for group in "abcd" for leaf in range(6)))
@@ -77,3 +113,13 @@ def test_the_study_runs_goes_on_and_reports(
     assert not main([*asked, "--resume"])
     assert "is done" not in capsys.readouterr().out
     assert (tmp_path / "q" / "report.md").read_text().split("## Made")[0] == report.split("## Made")[0]
+
+
+def test_traffic_can_come_without_siblings(tmp_path: Path) -> None:
+    asked = ["--instances", "1", "--visits", "20", "--out", str(tmp_path / "q"), "--workers", "1", "--traffic"]
+    assert not main(["study", "queries", *asked])
+    report = (tmp_path / "q" / "report.md").read_text()
+    assert "--traffic" in report
+    assert "| contextual zooming |" in report
+    assert not any(relation.title in report for relation in list(RELATIONS.values())[:3])
+    assert main(["study", "tuning", *asked]) != 0

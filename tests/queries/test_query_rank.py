@@ -97,6 +97,18 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(how: str, tmp_path: Path) -> No
         assert again.queries.group == ranker.queries.group
 
 
+def test_what_busy_queries_have_told_is_kept_to_the_bit(tmp_path: Path) -> None:
+    ranker = make()
+    for seed in range(5):
+        ask(ranker, 400, seed=seed)
+    ranker.save(tmp_path / "queries")
+    again = QueryRank.load(tmp_path / "queries")
+    told = ranker.lending.reports
+    assert max(report.visits.sum(axis=1).max() for report in told.values()) > 99  # where what is told was capped
+    assert again.lending.reports.keys() == told.keys()
+    assert all(np.array_equal(again.lending.reports[query].rows, told[query].rows) for query in told)
+
+
 def test_files_are_checked(tmp_path: Path) -> None:
     file = tmp_path / "queries"
     ranker = make()

@@ -16,7 +16,7 @@ from zoomrank.bandits.state.lent_visits import (
     evidence_with_loan,
     judge,
     more_lent,
-    new_entries,
+    most_entries,
     no_loan,
     reconsider,
     take,
@@ -143,9 +143,10 @@ class LoanZooming(PathZooming):
         >>> float(state.lent[0, 0])
         1.0
         """
-        room = int(state.filled[0]) + new_entries(state, loan.node)
-        if room > len(state.node):
+        if not take(state, *loan):
+            shape = self.tree.shape
+            room = int(state.filled[0]) + most_entries(shape.parent, shape.child_start, loan.node)
             room += room // 2  # the next loan will bring more
             state = state._replace(**more_visited(state, room), **more_bounds(state, room), **more_lent(state, room))
-        take(state, loan.node, loan.visits, loan.clicks, loan.credit)
+            take(state, *loan)
         return state

@@ -17,7 +17,7 @@ import numpy as np
 from zoomrank.bandits import Loan
 from zoomrank.queries.pooling import pool_tree, pooled
 from zoomrank.queries.query_tree import QueryTree
-from zoomrank.queries.reports import Report
+from zoomrank.queries.reports import Report, report_with
 from zoomrank.spaces import DocumentTree
 
 MOST_LENDERS = 32  # to one query; and of those in a group, as many are remembered
@@ -79,20 +79,17 @@ class Lending:
         for query, report in self.reports.items():
             moved = node[report.node]
             order = np.argsort(moved)
-            self.reports[query] = Report(
-                moved[order].astype(np.uint32), report.visits[order], report.clicks[order], report.score
-            )
+            self.reports[query] = report_with(moved[order], report.visits[order], report.clicks[order], report.score)
 
 
 def report_bytes(report: Report) -> bytes:
     """A report in few bytes."""
-    node, visits, clicks, score = report
-    return granted_bytes(Granted(Loan(node, visits, clicks, score), ()))
+    return granted_bytes(Granted(Loan(report.node, report.visits, report.clicks, report.score), ()))
 
 
 def report_from(content: bytes) -> Report:
     """The report that was put into bytes."""
-    return Report(*granted_from(content).loan)
+    return report_with(*granted_from(content).loan)
 
 
 def granted_bytes(granted: Granted) -> bytes:

@@ -47,132 +47,145 @@ def pool_tree(tree: DocumentTree) -> PoolTree:
 
 def pooled(levels: Sequence[Sequence[Report]], tree: PoolTree, borrow: float) -> Loan | None:
     """The loan that queries make together, those of the nearest level first; None if there are none."""
-    levels = [level for level in levels if level]
     reports = [report for level in levels for report in level]
     if not reports:
         return None
-    node, visits, clicks, scores = zip(*reports, strict=True)
-    ends, rows = [], 0
-    for level in levels:
-        rows += sum(len(report.node) for report in level)
-        ends.append(rows)
-    lent = _lend(np.concatenate(node), np.concatenate(visits), np.concatenate(clicks), np.array(ends), tree, borrow)
+    rows, scores = zip(*reports, strict=True)
+    ends = np.cumsum([sum(len(report.rows) for report in level) for level in levels if level])
+    lent = _lend(np.concatenate(rows), ends, tree, borrow)
     credit = sum(scores) / (len(scores) + HESITATION)
     return Loan(*lent, max(-MOST_CREDIT, min(MOST_CREDIT, credit)))
 
 
+class _Pool(NamedTuple):
+    """What the queries have seen together, for each node that one of them tells of; parents before children."""
+
+    node: Array
+    above: Array  # the place of its parent
+    depth: Array
+    counts: Array  # [node, column]: visits and then clicks, slot by slot
+    total: Array  # visits in all slots
+    gained: Array  # clicks in all slots
+
+
 @compiled
-def _lend(
-    node: Array, visits: Array, clicks: Array, ends: Array, tree: PoolTree, borrow: float
-) -> tuple[Array, Array, Array]:
+def _lend(rows: Array, ends: Array, tree: PoolTree, borrow: float) -> tuple[Array, Array, Array]:
     """Lend what the nearest pool has, and of the next ones what is still missing. Wider pools hold the narrower ones:
     how much near and far queries differ says how much a far one is worth.
     """
-    rows, slots = visits.shape
-    which, nodes = _numbered(node, tree.place)
-    size = len(nodes)
-    lent, clicked = np.zeros((size, slots)), np.zeros((size, slots))
-    plays, found = np.zeros((size, slots)), np.zeros((size, slots))
-    total, gained = np.zeros(size), np.zeros(size)
-    row_visits, row_clicks = np.zeros(rows), np.zeros(rows)
+    which, pool = _empty_pool(rows, tree)
+    slots = rows.shape[1] // 2
+    lent, clicks = np.zeros((len(pool.node), slots)), np.zeros((len(pool.node), slots))
+    seen = np.zeros((len(rows), 2))
     start = 0
     for end in ends:
-        for row in range(start, end):
-            at = which[row]
-            for slot in range(slots):
-                row_visits[row] += visits[row, slot]
-                row_clicks[row] += clicks[row, slot]
-                plays[at, slot] += visits[row, slot]
-                found[at, slot] += clicks[row, slot]
-            total[at] += row_visits[row]
-            gained[at] += row_clicks[row]
+        _add(pool, rows, which, seen, start, end)
+        _lend_what_is_missing(pool, _worth(pool, which[:end], seen), borrow, lent, clicks)
         start = end
-        worth = _worth(which[:end], nodes, row_visits, row_clicks, total, gained, tree.depth)
-        for at in range(size):
-            most = worth[tree.depth[nodes[at]]]
-            for slot in range(slots if total[at] > 0.0 else 0):
-                others = total[at] - plays[at, slot]
-                share = min(borrow, others) / others if others > 0.0 else 0.0  # as slots lend each other
-                seen = plays[at, slot] + share * others
-                more = min(most, min(seen, MOST_LENT) - lent[at, slot])
-                if seen > 0.0 and more > 0.0:
-                    lent[at, slot] += more
-                    clicked[at, slot] += more * (found[at, slot] + share * (gained[at] - found[at, slot])) / seen
-    order = np.argsort(nodes)
-    kept = order[_chosen(nodes[order], gained[order], tree.parent, tree.child_start)]
-    return nodes[kept].astype(np.uint32), lent[kept].astype(np.float32), clicked[kept].astype(np.float32)
+    kept = _chosen(pool, tree.child_start)
+    return pool.node[kept].astype(np.uint32), lent[kept].astype(np.float32), clicks[kept].astype(np.float32)
 
 
 @compiled
-def _numbered(node: Array, place: Array) -> tuple[Array, Array]:
-    """Number the nodes of all rows: which is that of each row, and which node has which number."""
-    which, nodes, size = np.empty(len(node), np.int64), np.empty(len(node), np.int64), 0
-    for row in range(len(node)):
-        if place[node[row]] == 0:
-            nodes[size] = node[row]
+def _empty_pool(rows: Array, tree: PoolTree) -> tuple[Array, _Pool]:
+    """Which place each row has in the pool, and a pool with these places. Rows tell of parents first."""
+    place, size = tree.place, 0
+    which, nodes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    above = np.zeros(len(rows), np.int64)
+    for row in range(len(rows)):
+        node = np.int64(rows[row, 0])
+        if place[node] == 0:
+            nodes[size] = node
+            above[size] = place[tree.parent[node]] - 1 if node != 0 else 0
             size += 1
-            place[node[row]] = size
-        which[row] = place[node[row]] - 1
-    for number in range(size):
-        place[nodes[number]] = 0
-    return which, nodes[:size]
+            place[node] = size
+        which[row] = place[node] - 1
+    nodes, above = nodes[:size].copy(), above[:size].copy()
+    for node in nodes:
+        place[node] = 0
+    counts = np.zeros((size, rows.shape[1] - 1))
+    return which, _Pool(nodes, above, tree.depth[nodes], counts, np.zeros(size), np.zeros(size))
 
 
 @compiled
-def _worth(
-    which: Array, nodes: Array, visits: Array, clicks: Array, total: Array, gained: Array, depth: Array
-) -> Array:
+def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: int) -> None:
+    """Add rows to the pool; `seen` remembers the visits and clicks of each in all slots."""
+    columns = rows.shape[1] - 1
+    for row in range(start, end):
+        at, visits, clicks = which[row], 0.0, 0.0
+        for column in range(columns // 2):
+            visits += rows[row, 1 + column]
+            clicks += rows[row, 1 + columns // 2 + column]
+        for column in range(columns):
+            pool.counts[at, column] += rows[row, 1 + column]
+        pool.total[at] += visits
+        pool.gained[at] += clicks
+        seen[row, 0], seen[row, 1] = visits, clicks
+
+
+@compiled
+def _lend_what_is_missing(pool: _Pool, worth: Array, borrow: float, lent: Array, clicks: Array) -> None:
+    """Lend what the pool knows beyond what was lent before, so far as it is worth that."""
+    slots = lent.shape[1]
+    for at in range(len(pool.node)):
+        total, gained, most = pool.total[at], pool.gained[at], worth[pool.depth[at]]
+        for slot in range(slots if total > 0.0 and most > 0.0 else 0):
+            plays, found = pool.counts[at, slot], pool.counts[at, slots + slot]
+            others = total - plays
+            share = min(borrow, others) / others if others > 0.0 else 0.0  # as slots lend each other
+            seen = plays + share * others
+            more = min(most, min(seen, MOST_LENT) - lent[at, slot])
+            if more > 0.0:
+                lent[at, slot] += more
+                clicks[at, slot] += more * (found + share * (gained - found)) / seen
+
+
+@compiled
+def _worth(pool: _Pool, which: Array, seen: Array) -> Array:
     """How many visits a pool is worth to one more query, for each depth of the tree of documents.
 
     The estimate is that of an analysis of variance: what the queries' shares of clicks differ from that of all, squared
     and weighted by visits, less what luck explains.
     """
-    size = len(nodes)
+    size, levels = len(pool.node), pool.depth.max() + 1
     queries, squares, spread = np.zeros(size), np.zeros(size), np.zeros(size)
     for row in range(len(which)):
-        at, seen, clicked = which[row], visits[row], clicks[row]
-        if seen > 0.0:
+        at, visits, clicks = which[row], seen[row, 0], seen[row, 1]
+        if visits > 0.0:
             queries[at] += 1
-            squares[at] += seen * seen
-            spread[at] += (clicked - seen * gained[at] / total[at]) ** 2 / seen
-    deepest = 0
-    for at in range(size):
-        deepest = max(deepest, depth[nodes[at]])
-    between, luck = np.zeros(deepest + 1), np.zeros(deepest + 1)
+            squares[at] += visits * visits
+            spread[at] += (clicks - visits * pool.gained[at] / pool.total[at]) ** 2 / visits
+    between, luck = np.zeros(levels), np.zeros(levels)
     for at in range(size):
         if queries[at] > 1.0:
-            mean = gained[at] / total[at]
-            between[depth[nodes[at]]] += spread[at] - (queries[at] - 1.0) * mean * (1.0 - mean)
-            luck[depth[nodes[at]]] += (total[at] - squares[at] / total[at]) * mean * (1.0 - mean)
-    worth, share = np.empty(deepest + 1), FIRST_GUESS
-    for level in range(deepest + 1):
+            total, mean = pool.total[at], pool.gained[at] / pool.total[at]
+            between[pool.depth[at]] += spread[at] - (queries[at] - 1.0) * mean * (1.0 - mean)
+            luck[pool.depth[at]] += (total - squares[at] / total) * mean * (1.0 - mean)
+    worth, share = np.empty(levels), FIRST_GUESS
+    for level in range(levels):
         share = (max(between[level], 0.0) + DOUBT * share) / (luck[level] + DOUBT)
         worth[level] = min(MOST_LENT, max(0.0, 1.0 / max(share, 1e-9) - 1.0))
     return worth
 
 
 @compiled
-def _chosen(node: Array, gains: Array, parent: Array, child_start: Array) -> Array:
-    """Which rows a loan has room for: whole families, those of parents with the most clicks first."""
-    size = len(node)
-    above, key, is_parent = np.zeros(size, np.int64), gains.copy(), np.zeros(size, np.bool_)
-    at = 0
-    for row in range(1, size):
-        while node[at] < parent[node[row]]:  # parents ascend as their children do
-            at += 1
-        above[row] = at
+def _chosen(pool: _Pool, child_start: Array) -> Array:
+    """The places that a loan has room for, in the order of nodes: whole families, those with the most clicks first."""
+    size = len(pool.node)
+    key, is_parent = pool.gained.copy(), np.zeros(size, np.bool_)
     for back in range(1, size):
-        row = size - back
-        key[above[row]] = max(key[above[row]], key[row])
-        is_parent[above[row]] = True
+        above = pool.above[size - back]
+        key[above] = max(key[above], key[size - back])
+        is_parent[above] = True
+    parents = np.flatnonzero(is_parent & (key > 0.0))
+    parents = parents[np.argsort(pool.node[parents])]  # the first of those with as many clicks
     opened, room = np.zeros(size, np.bool_), np.int64(ENTRIES)
-    for row in np.argsort(-key, kind="mergesort"):
-        if is_parent[row] and key[row] > 0.0 and (row == 0 or opened[above[row]]):
-            fan = np.int64(child_start[node[row] + 1]) - np.int64(child_start[node[row]])
-            opened[row] = row == 0 or fan <= room  # the root's children are told apart at the first visit anyway
-            room -= fan if opened[row] and row > 0 else np.int64(0)
-    kept = np.zeros(size, np.bool_)
+    for at in parents[np.argsort(-key[parents], kind="mergesort")]:
+        if at == 0 or opened[pool.above[at]]:
+            fan = np.int64(child_start[pool.node[at] + 1]) - np.int64(child_start[pool.node[at]])
+            opened[at] = at == 0 or fan <= room  # the root's children are told apart at the first visit anyway
+            room -= fan if opened[at] and at > 0 else np.int64(0)
+    kept = opened[pool.above]
     kept[0] = True
-    for row in range(1, size):
-        kept[row] = opened[above[row]]
-    return kept
+    places = np.flatnonzero(kept)
+    return places[np.argsort(pool.node[places])]

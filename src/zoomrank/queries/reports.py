@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoomrank.compiled import compiled
 from zoomrank.numbers import Array
 
 ROWS = 128  # the most subtrees that a report tells of
@@ -19,10 +20,28 @@ CAP = 100.0  # the most visits that a subtree counts for
 class Report(NamedTuple):
     """A row for each subtree, in the order of their numbers; the root first, every other below its parent."""
 
-    node: Array
-    visits: Array  # [row, slot]
-    clicks: Array  # [row, slot]
+    rows: Array  # its number, then its visits and then its clicks, slot by slot: one array is put together fastest
     score: float  # how well its own loan has predicted its answers
+
+    @property
+    def node(self) -> Array:
+        """The numbers of the subtrees."""
+        return self.rows[:, 0].astype(np.uint32)
+
+    @property
+    def visits(self) -> Array:
+        """[row, slot]"""
+        return self.rows[:, 1 : 1 + self.rows.shape[1] // 2]
+
+    @property
+    def clicks(self) -> Array:
+        """[row, slot]"""
+        return self.rows[:, 1 + self.rows.shape[1] // 2 :]
+
+
+def report_with(node: Array, visits: Array, clicks: Array, score: float) -> Report:
+    """The report that tells this."""
+    return Report(np.hstack((node[:, None], visits, clicks), dtype=np.float64), score)
 
 
 def report_of(state: Any) -> Report:
@@ -31,12 +50,40 @@ def report_of(state: Any) -> Report:
     It tells of what has the most clicks or, among equals, the most visits. No parent has fewer of either than its
     children, and parents stand before them: so nothing is told of without its parent.
     """
-    filled = int(state.filled[0])
-    seen = np.flatnonzero(state.total[:filled])
+    rows = _rows(int(state.filled[0]), state.node, state.total, state.gains, state.plays, state.clicks)
+    return Report(rows, float(state.score[0]))
+
+
+@compiled
+def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, clicks: Array) -> Array:
+    told = _told(filled, total, gains)
+    told = told[np.argsort(node[told])]
+    slots = plays.shape[1]
+    rows = np.empty((len(told), 1 + 2 * slots))
+    for row in range(len(told)):
+        at = told[row]
+        share = np.float64(np.float32(min(1.0, CAP / total[at])))
+        rows[row, 0] = node[at]
+        for slot in range(slots):
+            rows[row, 1 + slot] = np.float32(share * plays[at, slot])  # as files keep it
+            rows[row, 1 + slots + slot] = np.float32(share * clicks[at, slot])
+    return rows
+
+
+@compiled
+def _told(filled: int, total: Array, gains: Array) -> Array:
+    """The entries that there is something to tell of; those with the most clicks and visits, if there are too many.
+
+    Of those that are as good as the last that there is room for, the first.
+    """
+    seen = np.flatnonzero(total[:filled])
     if len(seen) > ROWS:
-        key = state.gains[seen].astype(np.int64) << 32 | state.total[seen]
-        seen = seen[np.argsort(-key, kind="stable")[:ROWS]]
-    entry = seen[np.argsort(state.node[seen], kind="stable")]
-    share = np.minimum(1.0, CAP / state.total[entry]).astype(np.float32)[:, None]
-    visits, clicks = state.plays[entry] * share, state.clicks[entry] * share
-    return Report(state.node[entry].astype(np.uint32), visits, clicks, float(state.score[0]))
+        key = np.empty(len(seen), np.int64)
+        for place in range(len(seen)):
+            key[place] = np.int64(gains[seen[place]]) << 32 | np.int64(total[seen[place]])
+        last = np.partition(key, len(key) - ROWS)[len(key) - ROWS]
+        chosen = key > last
+        room = ROWS - np.count_nonzero(chosen)
+        chosen[np.flatnonzero(key == last)[:room]] = True
+        seen = seen[chosen]
+    return seen

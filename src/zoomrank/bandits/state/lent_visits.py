@@ -190,22 +190,22 @@ def _judge_all(state: Any) -> None:
 
 
 @compiled
-def new_entries(state: Any, node: Array) -> Scalar:
-    """How many entries at most a loan makes: those of all children of its parents."""
+def most_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
+    """How many entries a loan makes at most: those of all children of its parents."""
     found, last = np.int64(0), np.int64(-1)
     for place in range(1, len(node)):
-        parent = np.int64(state.parent[node[place]])
-        if parent != last:  # parents ascend as their children do
-            found += np.int64(state.child_start[parent + 1]) - np.int64(state.child_start[parent])
-            last = parent
+        above = np.int64(parent[node[place]])
+        if above != last:  # parents ascend as their children do
+            found += np.int64(child_start[above + 1]) - np.int64(child_start[above])
+            last = above
     return found
 
 
 @compiled
-def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> None:
+def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> Scalar:
     """Take a loan instead of the one before: nodes in ascending order, with the root, each with its parent.
 
-    There is room for the entries of all children of their parents.
+    Says whether there was room for it; if not, it can be taken again where there is.
     """
     for old in range(state.filled[0]):
         for slot in range(lent.shape[1]):
@@ -220,6 +220,8 @@ def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) ->
                 above += 1
             over = entry_of_node[above]
             if state.child[over] == 0:
+                if state.filled[0] + np.int64(state.fan[over]) > len(state.node):
+                    return False
                 tell_apart(state, over)
             entry = np.uint64(state.child[over]) + np.uint64(node[place]) - np.uint64(state.child_start[parent])
         entry_of_node[place] = entry
@@ -231,3 +233,4 @@ def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) ->
     _judge_all(state)
     _believe_below(state, 0)
     rebound_subtree(state, 0)
+    return True

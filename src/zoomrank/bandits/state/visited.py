@@ -60,9 +60,10 @@ def roomier(state: Any) -> int:
 
 def with_room(array: Array, room: int, fresh: float = 0) -> Array:
     """The same array with room for more entries."""
-    grown = np.empty((room, *array.shape[1:]), array.dtype)
+    grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
-    grown[len(array) :] = fresh
+    if fresh != 0:
+        grown[len(array) :] = fresh
     return grown
 
 

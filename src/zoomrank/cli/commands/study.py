@@ -82,6 +82,7 @@ def add(commands: Commands) -> None:
         help="two more families: documents, in any of the forms above, with --relevance; "
         f"needs {installing(['documents', 'lab'])}",
     )
+    parser.add_argument("--traffic", action="store_true", help="of queries: the traffic alone, which takes minutes")
     add_relevance(parser, required=False)
     add_visits(parser, None)
     add_instances(parser, None, "each family")
@@ -107,7 +108,9 @@ def run(options: argparse.Namespace) -> None:
     options.out = options.out or Path(options.study)
     own = _own_files(options)
     about = about_sweep(KIND, options.instances, options.visits, options.seed, study=options.study, **own.about)
-    runs = study.settings(options.instances, options.visits, options.seed, families_of(about))
+    runs = (
+        [] if options.traffic else study.settings(options.instances, options.visits, options.seed, families_of(about))
+    )
     runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
     folder = ResultsFolder.begin(options.out, about, resume=options.resume)
     for write in own.writes:
@@ -137,7 +140,9 @@ class _OwnFiles:
 
 
 def _own_files(options: argparse.Namespace) -> _OwnFiles:
-    own = _OwnFiles()
+    own = _OwnFiles({"traffic": True} if options.traffic else {})
+    if options.traffic and options.study != "queries":
+        raise ParameterError("There is traffic in the study called queries only: leave --traffic out.")
     if (options.judged is None) != (options.relevance is None):
         raise ParameterError("Judged documents need both --judged, the documents, and --relevance, who likes them.")
     if options.study == "convergence" and (options.taxonomy or options.judged):

@@ -35,10 +35,19 @@ _COLOURS = {"alone": GREY, "lent-1": ORANGE, "lent-5": GREEN, "lent-20": BLUE, "
 
 def query_sections(folder: Path, command: str, results: Results, manifest: Mapping[str, Any]) -> Iterable[str]:
     """All paragraphs of the report."""
-    there = [name for name in RELATIONS if results.comparable(f"queries-{name}", *CURVES, GREEDY)]
     yield "# What similar queries are worth to each other"
+    yield f"Made by `{command}`."
+    if not manifest.get("traffic"):
+        yield from _sibling_sections(folder, results)
+    crowds = found(manifest, folder)
+    if crowds:
+        yield from _traffic_sections(folder, crowds)
+
+
+def _sibling_sections(folder: Path, results: Results) -> Iterable[str]:
+    there = [name for name in RELATIONS if results.comparable(f"queries-{name}", *CURVES, GREEDY)]
     yield (
-        f"Made by `{command}`. A query with three peaks among 4,096 documents is asked for the first time; siblings "
+        f"A query with three peaks among 4,096 documents is asked for the first time; siblings "
         f"of it have learned for {LEARNED} visits each, alone. Those that lend are told apart by how many there are; "
         "copies, one learner for all and one for those who are alike had 20. Shares of what greedy collects, with "
         "95 % intervals."
@@ -55,9 +64,6 @@ def query_sections(folder: Path, command: str, results: Results, manifest: Mappi
     yield "## What is lost where nothing can be gained"
     yield "Clicks of a query lent to by 20 siblings, as a share of those of the same query alone; in pairs."
     yield table(("world", *(f"by {mark:,}" for mark in MARKS), "instances"), _losses(results, there))
-    crowds = found(manifest, folder)
-    if crowds:
-        yield from _traffic_sections(folder, crowds)
 
 
 def _title(curve: str) -> str:
@@ -178,7 +184,7 @@ def _traffic_picture(folder: Path, crowds: Sequence[tuple[Traffic, Sequence[dict
     with mpl.rc_context(STYLE):
         drawing = Drawing(figsize=(WIDTH, 2.2 * -(-len(crowds) // 3)), layout="constrained")
         axes = np.atleast_1d(drawing.subplots(-(-len(crowds) // 3), 3, sharex=True, sharey=True)).ravel()
-        colours = dict(zip(LEARNERS, (GREY, BLUE, GREEN, ORANGE), strict=True))
+        colours = dict(zip(LEARNERS, (GREY, BLUE, GREEN, ORANGE, RED), strict=True))
         for axis, (kind, done) in zip(axes, crowds, strict=False):
             for learner in LEARNERS:
                 axis.plot(
@@ -187,7 +193,7 @@ def _traffic_picture(folder: Path, crowds: Sequence[tuple[Traffic, Sequence[dict
             axis.set(xscale="log", ylim=(0, 1.03), title=kind.name)
         for axis in axes[len(crowds) :]:
             axis.axis("off")
-        drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+        drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
         drawing.supxlabel("asked so often, or more", fontsize=8)
         drawing.supylabel("clicks, share of greedy", fontsize=8)
         save(drawing, folder / "figures", "traffic")

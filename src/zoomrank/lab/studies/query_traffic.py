@@ -1,8 +1,9 @@
 """Traffic: many queries that are asked as in search logs, few often and most rarely, and learn at the same time.
 
 How often a query is asked follows Zipf's law. What is compared: every query alone, queries that lend, one learner for
-each group (which knows who is alike), and one for all. Two worlds can be made of files of one's own: the leaves of a
-taxonomy are asked for, by visitors who take neighbouring leaves as well; and topics whose documents people have judged.
+each group (which knows who is alike), one for all, and the paper's contextual zooming over the trees of queries and of
+documents. Two worlds can be made of files of one's own: the leaves of a taxonomy are asked for, by visitors who take
+neighbouring leaves as well; and topics whose documents people have judged.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from zoomrank.lab.catalogue import TREES
 from zoomrank.lab.kept_worlds import kept_tree, kept_users
+from zoomrank.lab.studies.query_zooming import QueryZooming
 from zoomrank.numbers import Array
 from zoomrank.queries import QueryRank, QueryTree
 from zoomrank.spaces import DocumentTree
@@ -24,7 +26,7 @@ from zoomrank.users import UserDistribution, peaks
 QUERIES, GROUPS, VISITS = 1_000, 50, 100_000
 EDGES = (1, 10, 30, 100, 300, 1_000, 3_000)  # how often a query is asked: where bins begin
 SLOTS = 5
-LEARNERS = ("alone", "lent", "a learner for each group", "one learner for all")
+LEARNERS = ("alone", "lent", "a learner for each group", "one learner for all", "contextual zooming")
 _VALUES = (0.5, 0.4, 0.3)
 
 
@@ -140,20 +142,23 @@ def _by_bin(bins: Array, values: Array) -> list[float]:
 
 def _clicks(learner: str, crowd: Crowd, asked: Array, seed: list[int]) -> Array:
     """Who clicked."""
+    visitors = np.random.default_rng([*seed, 8])
+    if learner == "contextual zooming":
+        zooming = QueryZooming(crowd.tree, SLOTS, seed=seed[1])
+        return np.array(list(_visited(zooming, crowd, range(len(crowd.users)), asked, visitors)))
     names = list(range(len(crowd.users))) if learner in ("alone", "lent") else crowd.alike
     if learner == "one learner for all":
         names = ["all"] * len(crowd.users)
     queries = QueryTree.by_paths(dict(zip(names, crowd.groups, strict=True)))
     ranker = QueryRank(crowd.tree, queries, SLOTS, lend=learner == "lent", live=10_000, seed=seed[1])
-    visitors = np.random.default_rng([*seed, 8])
     return np.array(list(_visited(ranker, crowd, names, asked, visitors)))
 
 
 def _visited(
-    ranker: QueryRank, crowd: Crowd, names: Sequence[Any], asked: Array, visitors: np.random.Generator
+    ranker: Any, crowd: Crowd, names: Sequence[Any], asked: Array, visitors: np.random.Generator
 ) -> Iterator[bool]:
     for query in asked.tolist():
-        ranking = ranker.rank(names[query])
+        ranking = ranker.rank(names[query], crowd.groups[query])
         click = crowd.users[query].click(ranking.documents, visitors)
         ranker.learn(ranking, click)
         yield click is not None

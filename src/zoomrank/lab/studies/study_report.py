@@ -39,6 +39,7 @@ def _command(folder: ResultsFolder) -> str:
     manifest = folder.manifest
     words = ["zoomrank", "study", manifest["study"], "--instances", manifest["instances"], "--seed", manifest["seed"]]
     words += ["--visits", manifest["visits"]] if manifest["visits"] else []
+    words += ["--traffic"] if manifest.get("traffic") else []
     words += ["--taxonomy", PurePath(manifest["taxonomy"]).name] if manifest.get("taxonomy") else []
     words += manifest["judged"]["options"] if manifest.get("judged") else []
     return shlex.join(map(str, words))
