@@ -103,8 +103,9 @@ def exact() -> Iterator[Row]:
 
 
 MILLION = """
-import resource, time
+import time
 import numpy as np
+from bench.measure import peak_memory
 from zoomrank.documents import Collection
 rng = np.random.default_rng(1)
 topics = rng.normal(size=(2_000, 256)).astype(np.float32)
@@ -115,7 +116,7 @@ for start in range(0, len(vectors), 50_000):
 start = time.perf_counter()
 collection = Collection.from_vectors(vectors, keep_vectors=False)
 seconds = time.perf_counter() - start
-print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, collection.tree.depth)
+print(seconds, peak_memory() / 1000, collection.tree.depth)
 """
 
 KEEP = """

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -29,3 +30,12 @@ def in_fresh_process(script: str) -> list[float]:
     """Run a script that prints numbers, so that memory can be measured from nothing."""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     return [float(number) for number in done.stdout.split()]
+
+
+def peak_memory() -> float:
+    """The most that this process ever had in memory, in MB.
+
+    `resource.getrusage` would count what the process had that started this one.
+    """
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024

@@ -17,14 +17,14 @@ TIMES = 3
 MANY = 100_000  # queries whose memory is measured
 
 _MEMORY = """
-import resource
+from bench.measure import peak_memory
 from bench.queries import MANY, each_twice
 from zoomrank import DocumentTree, QueryRank, QueryTree
 tree = DocumentTree.exponential(depth=4, branching=10, epsilon=0.5)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_memory()
 ranker = QueryRank(tree, QueryTree.by_paths(), 5, seed=1)
 each_twice(ranker, MANY)
-print(before / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(ranker.queries))
+print(before, peak_memory(), len(ranker.queries))
 """
 
 
