@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, run, served, started
+from zoomrank.service import learner_cache
 from zoomrank.service.engine import Asker, Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys, asker_of
@@ -59,7 +60,11 @@ def _without(engine: Engine, served: ServedCollection, number: int, void: set[in
 
 @pytest.mark.parametrize("similar", ["off", "words"])
 @pytest.mark.parametrize("crash", [False, True])
-def test_what_a_bot_taught_is_untaught(place: Place, similar: str, crash: bool) -> None:
+def test_what_a_bot_taught_is_untaught(
+    place: Place, similar: str, crash: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 10)
+
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock, crash=crash) as engine:

@@ -147,7 +147,8 @@ class Audit:
 async def audit(engine: Engine) -> Audit:
     """Check that log, learners, counts and activity agree: every learner is what its whole log makes of it."""
     with contextlib.closing(look_at(engine.store)) as view:
-        assert verify(view).findings == []
+        findings = verify(view).findings
+    assert findings == [], findings
     found = Audit()
     activity: dict[int, Counter[Outcome]] = {}
     for number, collection, query in engine.store._read("SELECT id, collection, query FROM learners ORDER BY id"):

@@ -35,11 +35,15 @@ class Ledger:
 
     def append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
         """Have an event written down that its learner has noted."""
-        self.journal.append(served.id, event)
-        self.outcomes[served.id][event.outcome] += 1
+        self.write(served, event)
         if served.neighbours is not None and served.neighbours.is_due(learner.number, learner.answers):
             self.tell(served, learner)
         self.learners.noted(learner)
+
+    def write(self, served: ServedCollection, event: Event) -> None:
+        """Have an event written down, and no more than that."""
+        self.journal.append(served.id, event)
+        self.outcomes[served.id][event.outcome] += 1
 
     def discount(self, served: ServedCollection, event: Event) -> None:
         """Count an event no more."""

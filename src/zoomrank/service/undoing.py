@@ -65,12 +65,12 @@ class Undoing:
             anew = await asyncio.to_thread(_made_of, served, learner, [*log, *void])
             self._ledger.learners.keep(key, anew)
             for event in void:
-                self._ledger.append(served, anew, event)
+                self._ledger.write(served, event)
             new = {event.number for event in void}
             for event in counted(log):
                 if event.number in new:
                     self._ledger.discount(served, event)
-            self._ledger.learners.write(anew)
+            self._ledger.learners.write(anew)  # behind all of them: whoever reads it need not know what was void
             self._ledger.tell(served, anew)
             return True
 
