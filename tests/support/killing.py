@@ -142,7 +142,7 @@ class Memory:
     answered: dict[str, tuple[str, str]] = field(default_factory=dict)  # the others: the query and the impression
     query: dict[str, str] = field(default_factory=dict)  # of impressions that were acknowledged
     seen: dict[str, bool] = field(default_factory=dict)  # those said to be seen, and whether that was acknowledged
-    voids: dict[tuple[str, float], bool] = field(default_factory=dict)  # of a query before a time, and whether it was
+    voids: dict[tuple[str, float, float], bool] = field(default_factory=dict)  # of a query between two times, likewise
     asked_again: int = 0
     voided: int = 0
     repeated: int = 0
@@ -152,7 +152,9 @@ class Memory:
     def is_void(self, impression: str) -> bool | None:
         """Whether an impression is void; None if nobody knows."""
         query, time_ = self.query[impression], int(impression.split("-")[2], 16) / 1000
-        heard = {known for (about, until), known in self.voids.items() if about == query and time_ < until}
+        heard = {
+            known for (about, since, until), known in self.voids.items() if about == query and since <= time_ < until
+        }
         return True if True in heard else None if heard else False
 
 
@@ -229,10 +231,13 @@ class Client(threading.Thread):
             self.memory.seen[impression] |= status == 200
 
     def _void(self, connection: http.client.HTTPConnection, query: str) -> None:
-        span = (query, round(time.time() - 0.2, 3))
+        now = round(time.time(), 3)
+        span = (query, now - 0.3, now - 0.1)
         with self.memory.lock:
             self.memory.voids[span] = False
-        status, content = self._post(connection, "/v1/collections/shop/void", {"query": span[0], "until": span[1]})
+        status, content = self._post(
+            connection, "/v1/collections/shop/void", dict(zip(("query", "since", "until"), span, strict=True))
+        )
         assert status == 200, content
         with self.memory.lock:
             self.memory.voids[span] = True

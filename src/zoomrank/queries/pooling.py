@@ -18,7 +18,7 @@ import numpy as np
 from zoomrank.bandits import Loan
 from zoomrank.compiled import compiled
 from zoomrank.numbers import Array
-from zoomrank.queries.reports import Report
+from zoomrank.queries.reports import Report, counts_of
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
 
@@ -110,14 +110,14 @@ def _empty_pool(rows: Array, tree: PoolTree) -> tuple[Array, _Pool]:
 @compiled
 def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: int) -> None:
     """Add rows to the pool; `seen` remembers the visits and clicks of each in all slots."""
-    columns = rows.shape[1] - 1
+    columns, counts = rows.shape[1] - 1, counts_of(rows)
     for row in range(start, end):
         at, visits, clicks = which[row], 0.0, 0.0
         for column in range(columns // 2):
-            visits += rows[row, 1 + column]
-            clicks += rows[row, 1 + columns // 2 + column]
+            visits += counts[row, 1 + column]
+            clicks += counts[row, 1 + columns // 2 + column]
         for column in range(columns):
-            pool.counts[at, column] += rows[row, 1 + column]
+            pool.counts[at, column] += counts[row, 1 + column]
         pool.total[at] += visits
         pool.gained[at] += clicks
         seen[row, 0], seen[row, 1] = visits, clicks

@@ -20,28 +20,39 @@ CAP = 100.0  # the most visits that a subtree counts for
 class Report(NamedTuple):
     """A row for each subtree, in the order of their numbers; the root first, every other below its parent."""
 
-    rows: Array  # its number, then its visits and then its clicks, slot by slot: one array is put together fastest
+    rows: (
+        Array  # its number, then the bits of its visits and then of its clicks, slot by slot: one array of 4 bytes each
+    )
     score: float  # how well its own loan has predicted its answers
 
     @property
     def node(self) -> Array:
         """The numbers of the subtrees."""
-        return self.rows[:, 0].astype(np.uint32)
+        return self.rows[:, 0]
 
     @property
     def visits(self) -> Array:
         """[row, slot]"""
-        return self.rows[:, 1 : 1 + self.rows.shape[1] // 2]
+        return counts_of(self.rows)[:, 1 : 1 + self.rows.shape[1] // 2]
 
     @property
     def clicks(self) -> Array:
         """[row, slot]"""
-        return self.rows[:, 1 + self.rows.shape[1] // 2 :]
+        return counts_of(self.rows)[:, 1 + self.rows.shape[1] // 2 :]
+
+
+@compiled
+def counts_of(rows: Array) -> Array:
+    """Rows as fractions, where they are not the numbers of subtrees."""
+    return rows.view(np.float32)
 
 
 def report_with(node: Array, visits: Array, clicks: Array, score: float) -> Report:
     """The report that tells this."""
-    return Report(np.hstack((node[:, None], visits, clicks), dtype=np.float64), score)
+    rows = np.empty((len(node), 1 + 2 * visits.shape[1]), np.uint32)
+    rows[:, 0] = node
+    counts_of(rows)[:, 1:] = np.hstack((visits, clicks))
+    return Report(rows, score)
 
 
 def report_of(state: Any) -> Report:
@@ -59,14 +70,15 @@ def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, cl
     told = _told(filled, total, gains)
     told = told[np.argsort(node[told])]
     slots = plays.shape[1]
-    rows = np.empty((len(told), 1 + 2 * slots))
+    rows = np.empty((len(told), 1 + 2 * slots), np.uint32)
+    counts = counts_of(rows)
     for row in range(len(told)):
         at = told[row]
         share = np.float64(np.float32(min(1.0, CAP / total[at])))
         rows[row, 0] = node[at]
         for slot in range(slots):
-            rows[row, 1 + slot] = np.float32(share * plays[at, slot])  # as files keep it
-            rows[row, 1 + slots + slot] = np.float32(share * clicks[at, slot])
+            counts[row, 1 + slot] = share * plays[at, slot]
+            counts[row, 1 + slots + slot] = share * clicks[at, slot]
     return rows
 
 
