@@ -27,6 +27,7 @@ from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOID
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
 QUERIES = [f"query {number}" for number in range(12)]
+OUTAGES = 0.2  # of lives, before which there was none for a while
 _TIMEOUT = 30
 
 
@@ -194,9 +195,10 @@ class Client(threading.Thread):
             self._void(connection, self.random.choice(QUERIES))
         if fate < 0.85:
             self._tell(connection, impression, self.random.choice([*documents, None]))
-        if fate < 0.3:  # once more what was said before, or what may not have arrived
+        if fate < 0.3:  # once more what was said before, or what may not have arrived, or what waits since another life
             with self.memory.lock:
                 known = [*list(self.memory.unsure.items())[:3], *list(self.memory.told.items())[-5:]]
+                known += [(one, None) for one in list(self.memory.shown)[-30:] if one not in self.memory.told][:2]
             if known:
                 self._tell(connection, *self.random.choice(known))
 
@@ -309,7 +311,7 @@ def torment(
     """Kill a server again and again at random moments under load; check after every kill."""
     random_ = random.Random(seed)
     memory, found = Memory(), Audit()
-    during_start = 0
+    during_start = outages = 0
     make_collection(place, **settings)
     with nursery() as servers:
         for life in range(kills):
@@ -321,6 +323,9 @@ def torment(
                 during_start += 1
                 found = check(place, memory)
                 continue
+            if random_.random() < OUTAGES:  # nobody could report anything for longer than feedback is waited for
+                time.sleep(1.2)
+                outages += 1
             pid, address = servers.start(place, budget)
             threads = [Client(address, memory, seed * 1_000_000 + life * 100 + number) for number in range(clients)]
             for thread in threads:
@@ -337,6 +342,7 @@ def torment(
     return {
         "kills": kills,
         "while starting": during_start,
+        "outages": outages,
         "impressions acknowledged": len(memory.shown),
         "feedback acknowledged": len(memory.told),
         "asked again": memory.asked_again,
