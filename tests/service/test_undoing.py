@@ -223,6 +223,49 @@ def test_a_query_that_is_removed_is_gone(place: Place, similar: str) -> None:
     run(scenario())
 
 
+def test_visitors_go_on_while_their_query_is_removed(place: Place) -> None:
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            going_on = True
+
+            async def ask() -> None:
+                while going_on:
+                    await engine.rank(shop, "owl")
+
+            async def look() -> None:
+                while going_on:
+                    with contextlib.suppress(NotFoundError):
+                        await engine.known(shop, "owl")
+                    await asyncio.sleep(0)
+
+            others = [asyncio.create_task(ask()) for _ in range(4)] + [asyncio.create_task(look())]
+            for _ in range(20):
+                await asyncio.sleep(0.005)
+                await engine.undoing.remove(shop, "owl")
+            going_on = False
+            await asyncio.gather(*others)
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_what_may_still_be_answered_is_not_removed(sqlite: Place) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(sqlite, clock) as engine:
+            shop = await served(engine, asked_again_within=10, feedback_within=1000)
+            name, _ = await engine.rank(shop, "owl")
+            clock.pass_by(900)
+            await engine.sweep()
+            assert await engine.feedback(name, None) == "learned"
+            clock.pass_by(101)
+            await engine.sweep()
+            assert page_data.about(engine, shop)["queries"] == 0
+
+    run(scenario())
+
+
 def test_what_nobody_asked_again_is_removed(place: Place) -> None:
     async def scenario() -> None:
         clock = Clock()
@@ -237,10 +280,14 @@ def test_what_nobody_asked_again_is_removed(place: Place) -> None:
             await engine.sweep()
             assert page_data.about(engine, shop)["queries"] == 22
             clock.pass_by(101 + REMOVE_EVERY)
-            await engine.sweep()
+            both = asyncio.gather(engine.sweep(), engine.rank(shop, "once 0"))  # which is taken for asked again, or new
+            await both
+            name, _ = await engine.rank(shop, "once 0")
+            assert await engine.feedback(name, None) == "learned"
+            await engine.remove_query(shop, "once 0")
             found = await page_data.queries(engine, shop, 0, 50)
             assert {row["query"] for row in found["queries"]} == {"owl", "once 3", "late"}
-            assert page_data.about(engine, shop)["impressions"] == 24
+            assert page_data.about(engine, shop)["impressions"] == 26
             await audit(engine)
 
     run(scenario())

@@ -103,8 +103,8 @@ class LearnerCache:
                 self._wanted[key] = wanted
             if key not in self._coming:
                 self._begin(key, self._bring(served, query))
-            if not await asyncio.shield(self._coming[key]):
-                return None
+            if not await asyncio.shield(self._coming[key]) and wanted is None:
+                return None  # one that is wanted may have been removed meanwhile, and is made after that
 
     def _begin(self, key: Key, work: Coroutine[Any, Any, bool]) -> asyncio.Task[bool]:
         """Begin something after which a learner is here, or is not (it says which); nobody touches it meanwhile."""

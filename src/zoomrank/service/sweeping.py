@@ -118,9 +118,8 @@ class Sweeper:
             return
         self._removed = self._steady()
         for served in list(self._collections.values()):
-            before = self._now() - served.settings.asked_again_within
+            settings = served.settings
+            before = self._now() - max(settings.asked_again_within, settings.feedback_within)
             once = await asyncio.to_thread(self._store.asked_once, served.id, before, _REMOVE_AT_ONCE)
             for query in once:
-                learner = self._ledger.learners.get((served.id, query))
-                if learner is None or learner.counts.impressions <= 1:
-                    await self._undoing.remove(served, query)
+                await self._undoing.remove(served, query, most=1)  # or somebody asks it just now

@@ -17,7 +17,7 @@ from zoomrank.service.ledger import Ledger
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.events import Event, counted, parted
-from zoomrank.service.storage.outcomes import VOIDED
+from zoomrank.service.storage.outcomes import VOIDED, WAITING
 from zoomrank.service.storage.store import Store
 
 
@@ -83,14 +83,16 @@ class Undoing:
         now = round(self._now(), 3)
         return [Event(learner, number, now, VOIDED, None) for number in sorted(set(numbers) - known)]
 
-    async def remove(self, served: ServedCollection, query: str) -> bool:
-        """Remove a query with all that it has learned, and its log; says whether there was one."""
+    async def remove(self, served: ServedCollection, query: str, most: int | None = None) -> bool:
+        """Remove a query with all that it has learned, and its log, if there is one with so many impressions at most;
+        says whether there was.
+        """
         key, removed = (served.id, query), False
 
         async def take_away() -> bool:
             nonlocal removed
             found = await asyncio.to_thread(self._store.find, served.id, query)
-            if found is not None:
+            if found is not None and (most is None or await self._shown(found.learner) <= most):
                 await asyncio.to_thread(self._store.remove, served.id, [found.learner])
                 self._ledger.learners.removed(key, found.learner)
                 removed = True
@@ -98,6 +100,10 @@ class Undoing:
 
         await self._ledger.learners.alone(key, take_away)
         return removed
+
+    async def _shown(self, learner: int) -> int:
+        log = await asyncio.to_thread(self._store.events, learner)
+        return sum(event.outcome == WAITING for _, event in log)
 
 
 def _made_of(served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
