@@ -29,7 +29,7 @@ from zoomrank.service.refusals import (
     UnusableError,
     VoidedError,
 )
-from zoomrank.service.repeats import Repeats, digest_of
+from zoomrank.service.repeats import Repeats, request_digest
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, Marks, unpack
@@ -121,7 +121,7 @@ class Engine:
         request = None
         if asker.once is not None:
             body = repr((query, slots, eligible, excluded, about)).encode()
-            request = digest_of(served.id, asker.once, body)
+            request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
             nonlocal shown

@@ -22,7 +22,7 @@ MOST_KEPT = 200_000
 _KEY = 16  # bytes of a request's digest that are its key; the others are what it asked for
 
 
-def digest_of(collection: int, key: str, body: bytes) -> bytes:
+def request_digest(collection: int, key: str, body: bytes) -> bytes:
     """A request that came with a key, in the few bytes that are written down."""
     mine = hashlib.blake2b(f"{collection}/{key}".encode(), digest_size=_KEY).digest()
     return mine + hashlib.blake2b(body, digest_size=8).digest()
