@@ -146,7 +146,7 @@ def test_a_clock_that_jumps_abandons_nobody(sqlite: Place, jump: float) -> None:
         clocks = TwoClocks()
         engine = Engine(sqlite.open(), sqlite.folder, 2**30, lambda: clocks.day, lambda: clocks.steady)
         await engine.start()
-        engine._sweeper.cancel()
+        engine._sweeping.cancel()
         five = await _five(engine)
         clocks.pass_by(30)
         await engine.sweep()

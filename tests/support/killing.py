@@ -269,7 +269,7 @@ def check(place: Place, memory: Memory) -> Audit:
     async def scenario() -> Audit:
         engine = Engine(place.open(), place.folder)
         await engine.start()
-        engine._sweeper.cancel()
+        engine._sweeping.cancel()
         try:
             found = await audit(engine)
             _check_requests(engine)

@@ -93,7 +93,7 @@ async def started(
     """An engine; at the end it stops, or is left as a crash leaves it."""
     engine = Engine(place.open(), place.folder, budget, now or Clock())
     await engine.start()
-    engine._sweeper.cancel()  # tests sweep when they want to
+    engine._sweeping.cancel()  # tests sweep when they want to
     try:
         yield engine
     finally:
@@ -105,7 +105,7 @@ async def started(
 
 async def abandon(engine: Engine) -> None:
     """Leave an engine: nothing more is written."""
-    engine._sweeper.cancel()
+    engine._sweeping.cancel()
     while engine.journal._writing is not None:
         await asyncio.sleep(0.001)
     engine.journal._handed = None

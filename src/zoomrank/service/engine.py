@@ -79,17 +79,18 @@ class Engine:
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
         self.undoing = Undoing(self.store, self.ledger, self.now)
-        self.sweeper = Sweeper(self.store, self.ledger, collections, self.patience, self.now, self._steady)
-        self._sweeper = asyncio.create_task(self.sweeper.run())
+        sweeps = (self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady)
+        self.sweeper = Sweeper(*sweeps)
+        self._sweeping = asyncio.create_task(self.sweeper.run())
         self.ready = True
 
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
         self.ready = False
-        self._sweeper.cancel()
+        self._sweeping.cancel()
         self.collections.stop()
         with contextlib.suppress(asyncio.CancelledError):
-            await self._sweeper
+            await self._sweeping
         try:
             with contextlib.suppress(StorageError):  # the log has everything anyway
                 await self.learners.write_all()

@@ -37,6 +37,7 @@ class Sweeper:
         self,
         store: Store,
         ledger: Ledger,
+        undoing: Undoing,
         collections: Mapping[int, ServedCollection],
         patience: Patience,
         now: Callable[[], float],
@@ -46,7 +47,7 @@ class Sweeper:
         self._ledger = ledger
         self._collections = collections
         self._patience = patience
-        self._undoing = Undoing(store, ledger, now)
+        self._undoing = undoing
         self._now = now
         self._steady = steady
         self._writes = 0  # when it was last looked whether the store can write, and when that was
