@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Mapping
 
 from zoomrank.service.learner_cache import Key
@@ -23,7 +24,7 @@ from zoomrank.service.undoing import Undoing
 SWEEP_EVERY = 1.0  # seconds
 PROBE_EVERY = 10.0  # seconds, if nothing else is written
 REMOVE_EVERY = 60.0
-_ASLEEP = 30.0  # seconds of which a sweep takes less, by far
+_ASLEEP = 30.0  # seconds: from one thing that is done here to the next it takes far less
 _CLOSE_AT_ONCE = 256  # impressions
 _REMOVE_AT_ONCE = 256  # queries
 
@@ -52,15 +53,12 @@ class Sweeper:
         self._steady = steady
         self._writes = 0  # when it was last looked whether the store can write, and when that was
         self._probed = self._removed = steady()
+        self._awake = time.monotonic()  # not the clock of `now`: that may be one of a test
 
     async def run(self) -> None:
         """Sweep for ever."""
-        loop = asyncio.get_running_loop()
         while True:
-            began = loop.time()
             await asyncio.sleep(SWEEP_EVERY)
-            if loop.time() - began > SWEEP_EVERY + _ASLEEP:  # the process was stopped, say
-                self._patience.renew()
             try:
                 with contextlib.suppress(StorageError):  # refused: it will be tried again
                     await self.sweep()
@@ -68,8 +66,16 @@ class Sweeper:
             except Exception:  # noqa: BLE001  (whatever it is, others wait for the next sweep)
                 _log.exception("A sweep was broken off.")
 
+    def _notice_sleep(self) -> None:
+        """If nothing was done for long, the process was stopped, or the machine: everybody gets time anew."""
+        now = time.monotonic()
+        if now - self._awake > _ASLEEP:
+            self._patience.renew()
+        self._awake = now
+
     async def sweep(self) -> None:
         """Close impressions whose time is over, and make room."""
+        self._notice_sleep()
         await self._find_store()
         self._ledger.count_again()
         await self._ledger.learners.fetch_overdue()
@@ -102,6 +108,7 @@ class Sweeper:
 
     def _close_overdue(self, key: Key) -> int:
         """Close some impressions of a learner that had no feedback in time; says how many."""
+        self._notice_sleep()
         learner = self._ledger.learners.get(key)
         if learner is None or self._store.away:
             return 0
