@@ -223,6 +223,26 @@ def test_a_query_that_is_removed_is_gone(place: Place, similar: str) -> None:
     run(scenario())
 
 
+def test_places_in_the_log_are_never_given_twice(place: Place) -> None:
+    """Snapshots say up to which place they know the log: what came later at an earlier place would be lost."""
+
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            await _visits(engine, shop, 1, query="pike")
+            await _visits(engine, shop, 2)
+        async with started(place, crash=True) as engine:
+            await engine.remove_query(engine.collections.find("shop"), "owl")
+        async with started(place, crash=True) as engine:
+            await _visits(engine, engine.collections.find("shop"), 3, query="pike")
+            expected = (await engine.known(engine.collections.find("shop"), "pike")).snapshot()
+        async with started(place) as engine:
+            assert (await engine.known(engine.collections.find("shop"), "pike")).snapshot() == expected
+            await audit(engine)
+
+    run(scenario())
+
+
 def test_visitors_go_on_while_their_query_is_removed(place: Place) -> None:
     async def scenario() -> None:
         async with started(place) as engine:
