@@ -21,7 +21,14 @@ from zoomrank.documents.collection_file import write
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.nameless_files import digest_of, filled, nameless_file, pieces_of
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError, UnusableError
+from zoomrank.service.refusals import (
+    ExistsError,
+    NotFoundError,
+    ServiceError,
+    StoppingError,
+    StorageError,
+    UnusableError,
+)
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store import PIECE, Store
@@ -101,7 +108,7 @@ class CollectionRegistry:
     async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         try:
             if self._stopped:
-                raise _stopping()
+                raise StoppingError()
             loop = asyncio.get_running_loop()
             inside = copy_context()  # so that what it logs names the request
             served = await loop.run_in_executor(
@@ -109,7 +116,7 @@ class CollectionRegistry:
             )
         except asyncio.CancelledError:
             if self._stopped:  # before it was begun
-                raise _stopping() from None
+                raise StoppingError() from None
             raise
         finally:
             self._coming.discard(name)
@@ -172,7 +179,7 @@ class CollectionRegistry:
     def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
         for piece in pieces_of(file, PIECE):
             if self._stopped:
-                raise _stopping()
+                raise StoppingError()
             yield piece
 
 
@@ -185,7 +192,3 @@ def rehearse(served: ServedCollection) -> None:
 
 def _exists(name: str) -> ExistsError:
     return ExistsError(f"There is a collection “{name}” already: take another name.")
-
-
-def _stopping() -> StorageError:
-    return StorageError("The service is stopping.")

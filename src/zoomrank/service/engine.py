@@ -79,8 +79,9 @@ class Engine:
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
         self.undoing = Undoing(self.store, self.ledger, self.now)
-        sweeps = (self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady)
-        self.sweeper = Sweeper(*sweeps)
+        self.sweeper = Sweeper(
+            self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
+        )
         self._sweeping = asyncio.create_task(self.sweeper.run())
         self.ready = True
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from zoomrank.service.storage.batch import STEP
 from zoomrank.service.storage.events import Event, counted, unpack
 from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING, Outcome, is_satisfied
 
@@ -40,7 +39,7 @@ class LearnerLog:
                 log.outcomes[event.number] = event.outcome
             log.events.append((place, event))
         for event in counted(event for _, event in log.events):
-            log.counted[int(event.time) // STEP, event.outcome] += 1
+            log.counted[event.step, event.outcome] += 1
         log.findings = [f"{said}: {few(numbers)}" for said, numbers in wrong.items()]
         return log
 

@@ -110,6 +110,13 @@ class StorageError(ServiceError):
     code = "storage"
 
 
+class StoppingError(StorageError):
+    """Nothing more is begun."""
+
+    def __init__(self) -> None:
+        super().__init__("The service is stopping.")
+
+
 class DamagedError(StorageError):
     """What was written down is not what can be read."""
 

@@ -48,7 +48,7 @@ class Repeats:
         self._coming: dict[bytes, tuple[bytes, asyncio.Future[None]]] = {}
         self._unsure: dict[bytes, float] = {}  # those that were refused, though it may have come true: until when
         for event in reversed(list(store.recent(KEPT_FOR))):
-            self._take(event)
+            self._remember(_request_of(event), event)
 
     def __len__(self) -> int:
         return len(self._answered)
@@ -73,14 +73,13 @@ class Repeats:
             except StorageError:
                 self._unsure[key] = self._steady() + KEPT_FOR
                 raise
-            self._take(event)
+            self._remember(request, event)
             return event
         finally:
             del self._coming[key]
             done.set_result(None)
 
-    def _take(self, event: Event) -> None:
-        request = parted(event.shown or b"\0\0").marks.request
+    def _remember(self, request: bytes | None, event: Event) -> None:
         if request is not None:
             until = self._steady() + KEPT_FOR
             self._answered[request[:_KEY]] = Answered(request, event.learner, event.number, event.time, until)
@@ -88,9 +87,9 @@ class Repeats:
     async def _find(self, key: bytes) -> None:
         """Look up whether what was refused has come true."""
         for event in await asyncio.to_thread(lambda: list(self._store.recent(KEPT_FOR))):
-            request = parted(event.shown or b"\0\0").marks.request
+            request = _request_of(event)
             if request is not None and request[:_KEY] == key:
-                self._take(event)
+                self._remember(request, event)
         self._unsure.pop(key, None)
 
     def _forget(self) -> None:
@@ -103,6 +102,10 @@ class Repeats:
             self._answered.popitem(last=False)
         while self._unsure and next(iter(self._unsure.values())) <= now:
             del self._unsure[next(iter(self._unsure))]
+
+
+def _request_of(event: Event) -> bytes | None:
+    return parted(event.shown or b"\0\0").marks.request
 
 
 def _check(before: bytes, request: bytes) -> None:

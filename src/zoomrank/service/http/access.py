@@ -27,7 +27,7 @@ from zoomrank.service.refusals import (
     MediaError,
     MissingKeyError,
     ServiceError,
-    StorageError,
+    StoppingError,
 )
 from zoomrank.service.storage.events import ASKER_SIZE
 
@@ -195,7 +195,7 @@ class Access:
             await send_json(response.send, *refusal(error))
         except asyncio.CancelledError:  # a stop has waited for it as long as it could
             if not response.begun:
-                await send_json(response.send, *refusal(StorageError("The service is stopping.")))
+                await send_json(response.send, *refusal(StoppingError()))
         except Exception as error:  # noqa: BLE001
             if not response.begun:
                 await send_json(response.send, *unexpected())

@@ -18,7 +18,8 @@ from zoomrank.service.http.error_responses import refusal
 from zoomrank.service.http.known_paths import KnownPath
 from zoomrank.service.refusals import ServiceError, UnusableError
 
-_ONCE = re.compile(rb"[!-~]{1,255}")
+ONCE = "[!-~]{1,255}"  # the form of an Idempotency-Key
+_ONCE = re.compile(ONCE.encode())
 
 Endpoint = Callable[..., Awaitable[Any]]
 

@@ -19,7 +19,7 @@ from typing import IO, Any
 from zoomrank.service.http.making_process import REFUSED
 from zoomrank.service.http.new_collection import NewCollection, make
 from zoomrank.service.nameless_files import nameless_file
-from zoomrank.service.refusals import ReportedError, StorageError
+from zoomrank.service.refusals import ReportedError, StoppingError, StorageError
 from zoomrank.service.settings import Settings
 
 LARGE = 2**18  # bytes of JSON: all threads wait while it is read, about a tenth of a second for a megabyte
@@ -85,7 +85,7 @@ class Maker:
         process = self._started(body, file)
         said = process.communicate()[1].decode(errors="replace").strip()
         if self._stopped:
-            raise _stopping()
+            raise StoppingError()
         if process.returncode not in (0, REFUSED):
             _log.error("The process that made a collection ended with %d: %s", process.returncode, said)
             raise StorageError(
@@ -100,7 +100,7 @@ class Maker:
     def _started(self, body: IO[bytes], file: IO[bytes]) -> subprocess.Popen[bytes]:
         with self._starting:
             if self._stopped:
-                raise _stopping()
+                raise StoppingError()
             where = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
             self._process = subprocess.Popen(  # noqa: S603
                 [*_COMMAND, str(os.getpid())],
@@ -127,7 +127,3 @@ def _finish(file: IO[bytes], rest: bytes) -> None:
 
 def _not_kept(error: OSError) -> StorageError:
     return StorageError(f"The collection was not kept: {error}.")
-
-
-def _stopping() -> StorageError:
-    return StorageError("The service is stopping.")

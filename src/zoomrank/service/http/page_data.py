@@ -16,7 +16,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http.tree_outline import zoom_tree
 from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.batch import STEP
+from zoomrank.service.storage.events import STEP
 from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
 
 _DAY = 86_400  # seconds

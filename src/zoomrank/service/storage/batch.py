@@ -9,8 +9,6 @@ from typing import NamedTuple
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import Outcome
 
-STEP = 10  # seconds of one row of `activity`
-
 
 class StoredLearner(NamedTuple):
     """The learner of a query, without what it has learned."""
@@ -57,7 +55,7 @@ class Batch:
 
     def count(self, collection: int, event: Event, times: int = 1) -> None:
         """Count an event, or (-1) count it no more, in what became of its collection's impressions."""
-        self.activity[collection, int(event.time) // STEP, event.outcome] += times
+        self.activity[collection, event.step, event.outcome] += times
 
     @property
     def outcomes(self) -> dict[int, Counter[Outcome]]:

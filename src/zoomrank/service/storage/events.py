@@ -15,6 +15,7 @@ import numpy as np
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.storage.outcomes import VOIDED, Outcome
 
+STEP = 10  # seconds of one row of `activity`
 _HEAD = struct.Struct("<BB")
 _PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER = 1, 2, 4, 8, 16
 REQUEST_SIZE, ASKER_SIZE = 24, 8  # bytes
@@ -28,6 +29,11 @@ class Event(NamedTuple):
     time: float  # seconds since 1970
     outcome: Outcome  # WAITING when it is shown
     shown: bytes | None  # what is packed, when it is shown
+
+    @property
+    def step(self) -> int:
+        """The row of `activity` that it counts in."""
+        return int(self.time) // STEP
 
 
 class Marks(NamedTuple):

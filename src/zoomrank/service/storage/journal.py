@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 
 from zoomrank.service.logs import Seldom
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.refusals import StoppingError, StorageError
 from zoomrank.service.storage.batch import Batch, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.store import Store
@@ -106,7 +106,7 @@ class Journal:
         """Done when all that is in the batch now is durable."""
         future: asyncio.Future[None] = self._loop.create_future()
         if self._closed:
-            future.set_exception(StorageError("The service is stopping."))
+            future.set_exception(StoppingError())
             return future
         self._waiting.append(future)
         if len(self._waiting) == 1:

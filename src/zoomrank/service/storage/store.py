@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import STEP, Batch
+from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import counted
 from zoomrank.service.storage.outcomes import Outcome
 from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
@@ -137,7 +137,7 @@ class Store(StoreReader):
         folded: Counter[tuple[int, int, Outcome]] = Counter()
         for learner in learners:
             for event in counted(event for _, event in self.events(learner)):
-                folded[collection, int(event.time) // STEP, event.outcome] += 1
+                folded[collection, event.step, event.outcome] += 1
         with self._transaction() as cursor:
             self._keep_last(cursor, "events")
             self._keep_last(cursor, "learners")

@@ -9,12 +9,12 @@ from fastapi import Depends, Header, Path, Query, Request
 from zoomrank import wire
 from zoomrank.service.engine import Asker
 from zoomrank.service.http import schema
-from zoomrank.service.http.fast_path import asker
+from zoomrank.service.http.fast_path import ONCE, asker
 
 
 def _who_asks(
     request: Request,
-    idempotency_key: Annotated[str | None, Header(pattern="^[!-~]{1,255}$")] = None,  # noqa: ARG001  (for the schema)
+    idempotency_key: Annotated[str | None, Header(pattern=f"^{ONCE}$")] = None,  # noqa: ARG001  (for the schema)
 ) -> Asker:
     return asker(request.scope)
 
