@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 
 from fastapi import FastAPI, Request
@@ -18,6 +18,7 @@ from zoomrank.service.http.asgi import App
 from zoomrank.service.http.error_responses import malformed, refusal, unexpected
 from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.metrics import Metrics
+from zoomrank.service.http.origins import Origins
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
 from zoomrank.service.http.routes.learned import add_learned
@@ -30,8 +31,10 @@ from zoomrank.service.refusals import ServiceError
 LARGEST_BODY = 256 * 2**20
 
 
-def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY) -> App:
-    """The service of an engine that is started."""
+def make_app(
+    engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY, origins: Iterable[str] = ()
+) -> App:
+    """The service of an engine that is started; `origins` are those whose pages may give feedback."""
     api = FastAPI(
         title="zoomrank",
         version=metadata.version("zoomrank"),
@@ -50,7 +53,7 @@ def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGE
     add_learned(api, engine, copies)
     add_operations(api, engine, metrics)
     add_page_files(api)
-    return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body)
+    return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body, Origins(origins))
 
 
 def _add_errors(api: FastAPI) -> None:

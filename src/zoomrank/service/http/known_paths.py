@@ -25,6 +25,7 @@ class KnownPath:
     path: str
     kind: str = "other"  # in metrics
     is_ranking: bool = False  # or feedback on one
+    is_feedback: bool = False
     is_reading: bool = False  # though something is posted: it changes nothing that is kept
     is_open: bool = False  # to everybody
     body: type[BaseModel] | None = None  # the JSON that is posted to it
@@ -41,9 +42,11 @@ class KnownPath:
 
 
 RANK = KnownPath(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
-FEEDBACK = KnownPath(wire.FEEDBACK, "feedback", is_ranking=True, body=schema.FeedbackRequest)
-FEEDBACK_BATCH = KnownPath(wire.FEEDBACK_BATCH, "feedback/batch", is_ranking=True, body=schema.BatchRequest)
-SEEN = KnownPath(wire.SEEN, "seen", is_ranking=True, body=schema.SeenRequest)
+FEEDBACK = KnownPath(wire.FEEDBACK, "feedback", is_ranking=True, is_feedback=True, body=schema.FeedbackRequest)
+FEEDBACK_BATCH = KnownPath(
+    wire.FEEDBACK_BATCH, "feedback/batch", is_ranking=True, is_feedback=True, body=schema.BatchRequest
+)
+SEEN = KnownPath(wire.SEEN, "seen", is_ranking=True, is_feedback=True, body=schema.SeenRequest)
 COPIES = KnownPath(wire.COPIES, "copies", is_reading=True, body=schema.CopyRequest)
 COPY_RANK = KnownPath(wire.COPY_RANK, "copies", is_reading=True, body=schema.CopyRankRequest)
 COPY_FEEDBACK = KnownPath(wire.COPY_FEEDBACK, "copies", is_reading=True, body=schema.BatchRequest)
