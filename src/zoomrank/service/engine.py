@@ -37,7 +37,7 @@ from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOID
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
-from zoomrank.spaces import DocumentId, DocumentTree, Eligible
+from zoomrank.spaces import DocumentId
 
 NOBODY = 0  # the number of a learner that no query has, and so no neighbours
 
@@ -47,6 +47,14 @@ class Asker(NamedTuple):
 
     digest: bytes | None = None  # of the key with which she was let in
     once: str | None = None
+
+
+class Among(NamedTuple):
+    """What a ranking is chosen among: so many of those documents."""
+
+    slots: int
+    eligible: Sequence[DocumentId] | None
+    excluded: Sequence[DocumentId] | None
 
 
 class Engine:
@@ -70,7 +78,6 @@ class Engine:
 
     async def start(self) -> None:
         """Read what there is. Learners come back when they are asked for."""
-        QueryLearner.rehearse(Settings().bandit(DocumentTree.exponential(depth=3)), Settings())
         self.collections.start()
         self.patience = Patience(self.now, self._steady)
         newcomers = Newcomers(self._steady)
@@ -119,37 +126,42 @@ class Engine:
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
             raise UnusableError(f"{wanted} slots are more than this collection has ({served.settings.slots}).")
-        shown: Array | None = None
+        described: list[dict[str, Any]] | None = None
         request = None
         if asker.once is not None:
             body = repr((query, slots, eligible, excluded, about)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
-            nonlocal shown
-            allowed = served.eligible(eligible, excluded, wanted)
+            nonlocal described
+            among = Among(wanted, eligible, excluded)
             new = Wanted(served.about(about), asker.digest or b"")
-            event, shown = await self._show(served, query, wanted, allowed, new, Marks(request, asker.digest))
+            event, described = await self._show(served, query, among, new, Marks(request, asker.digest))
             return event
 
         found = await (show() if request is None else self.repeats.once(request, show))
         name = self._signer.name(found.learner, found.number, found.time)
-        return name, served.describe(await self._shown(found.learner, found.number) if shown is None else shown)
+        if described is None:
+            described = served.edition.describe_numbered(await self._shown(found.learner, found.number))
+        return name, described
 
     async def _show(
-        self, served: ServedCollection, query: str, slots: int, allowed: Eligible | None, new: Wanted, marks: Marks
-    ) -> tuple[Event, Array]:
+        self, served: ServedCollection, query: str, among: Among, new: Wanted, marks: Marks
+    ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
+        served.edition.eligible(among.eligible, among.excluded, among.slots)  # or a learner would be made in vain
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
-        time = round(self.now(), 3)
+        edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
+        allowed = edition.eligible(among.eligible, among.excluded, among.slots)
+        self.ledger.move_on(served, learner, time)
         try:
-            event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks)
+            event, ranking = learner.show(time, among.slots, allowed, self.next_loan(served, learner), marks)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)
         await self.journal.written()
-        return event, ranking.shown[0]
+        return event, edition.describe(ranking.shown[0])
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
         """What a learner is lent before it ranks next, if it is to meet its neighbours; asking changes nothing."""
@@ -164,7 +176,7 @@ class Engine:
         if before != WAITING:
             return await self._repeated(served, learner, number, before, clicked)
         ranking = learner.shown_at(number)
-        outcome = outcome_of_click(served, ranking.shown[0].tolist(), clicked)
+        outcome = outcome_of_click(served.edition.ids(ranking.shown[0]), clicked)
         self.ledger.append(served, learner, learner.close(number, outcome, self.now(), ranking))
         await self.journal.written()
         return "learned"
@@ -200,12 +212,13 @@ class Engine:
         """Feedback on what has had some: the same may come again, another may not."""
         _check_open(before)
         await self.journal.written()  # the first may still be on its way to the disk, and may not get there
-        if outcome_of_click(served, (await self._shown(learner.number, number)).tolist(), clicked) != before:
+        shown = served.edition.ids(await self._shown(learner.number, number))
+        if outcome_of_click(shown, clicked) != before:
             raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
         return "repeated"
 
     async def _shown(self, learner: int, number: int) -> Array:
-        """The documents of an impression that is in the log."""
+        """The documents of an impression that is in the log, by their numbers."""
         shown = await asyncio.to_thread(self.store.shown, learner, number)
         if shown is None:
             raise NotFoundError("This impression is not known here: it was never written down.")
@@ -250,11 +263,11 @@ def _check_open(outcome: Outcome) -> None:
         raise ExpiredError("This impression has expired.")
 
 
-def outcome_of_click(served: ServedCollection, shown: list[int], clicked: DocumentId | None) -> Outcome:
+def outcome_of_click(shown: list[DocumentId], clicked: DocumentId | None) -> Outcome:
     """What feedback says became of a ranking: the slot of the clicked document, or that there was no click."""
     if clicked is None:
         return ABANDONED
     try:
-        return [served.document(position)["id"] for position in shown].index(clicked)
+        return shown.index(clicked)
     except ValueError:
         raise UnusableError(f"Document {clicked!r} was not shown in this impression.") from None

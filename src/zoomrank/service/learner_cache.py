@@ -149,7 +149,9 @@ class LearnerCache:
         found = self._store.find(served.id, query)
         if found is None:
             return None
-        learner = QueryLearner.restored(found.learner, served.bandit, served.settings, found.content)
+        learner = QueryLearner.restored(
+            found.learner, served.editions, served.settings, found.edition, found.content
+        )
         learner.replay(event for _, event in self._store.events(found.learner, found.event, found.first))
         return learner
 
@@ -158,9 +160,10 @@ class LearnerCache:
         self._last += 1
         if served.neighbours is not None:
             served.neighbours.join(self._last, query, wanted.about)
-        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), wanted.about))
+        edition = served.edition.number
+        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), wanted.about, edition))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
-        return QueryLearner(self._last, served.bandit, served.settings)
+        return QueryLearner(self._last, served.editions, served.settings)
 
     def keep(self, key: Key, learner: QueryLearner) -> None:
         """Have a learner here."""
@@ -194,7 +197,9 @@ class LearnerCache:
             return
         first = next(iter(learner.waiting), learner.ranker.made)
         counts = json.dumps(asdict(learner.counts))
-        self._journal.add_snapshot(learner.number, first, len(learner.waiting), counts, learner.snapshot())
+        self._journal.add_snapshot(
+            learner.number, learner.edition.number, first, len(learner.waiting), counts, learner.snapshot()
+        )
         self._list(learner)
         learner.written = learner.noted
 

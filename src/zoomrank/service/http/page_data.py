@@ -41,9 +41,9 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
 def documents(served: ServedCollection, offset: int, limit: int) -> dict[str, Any]:
     """Some documents, in the order of the tree."""
     positions = np.arange(min(offset, len(served.tree)), min(offset + limit, len(served.tree)))
-    rows = [dict(row) for row in served.describe(positions)]
+    rows = [dict(row) for row in served.edition.describe(positions)]
     for at, row in zip(positions.tolist(), rows, strict=True):
-        row["path"] = served.path(at)
+        row["path"] = served.edition.path(at)
     return {"documents": rows, "total": len(served.tree)}
 
 
@@ -97,11 +97,11 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
     """What the next visitor will see, and why."""
     ranking = chooser.rank_arrays(1, None, served.settings.slots)
     reasons = chooser.explain_arrays(ranking)
-    documents = [dict(row) for row in served.describe(ranking.shown[0])]
+    documents = [dict(row) for row in served.edition.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
         label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
         document |= {
-            "path": served.path(at),
+            "path": served.edition.path(at),
             "why": served.why(slot, reason, label.rpartition(" > ")[2] or served.name),
             "subtree": reason.subtree,
             "documents_in_subtree": reason.documents,
@@ -173,9 +173,10 @@ async def tree(
 async def _learner(
     engine: Engine, served: ServedCollection, query: str, copies: Copies | None, copy: str | None
 ) -> QueryLearner:
-    if copies is None or copy is None:
-        return await engine.known(served, query)
-    return copies.learner_of(copy, served, query)
+    found = copies.learner_of(copy, served, query) if copies is not None and copy is not None else None
+    if found is None:
+        found = await engine.known(served, query)
+    return found.seen_from(served.edition)
 
 
 async def activity(engine: Engine, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:
