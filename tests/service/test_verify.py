@@ -198,7 +198,7 @@ def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) -> Non
 
     run(scenario())
     store = place.open()
-    content = bytearray(b"".join(store.content(1)))
+    content = bytearray(b"".join(store.content(1, 0)))
     content[where] ^= 1
     store.writer.cursor().execute(store._sql("UPDATE contents SET bytes = ?"), (bytes(content),))
     with closing(look_at(store)) as view:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.services import Audit, Place, audit, key_of, run, served, small_collection
+from tests.support.services import Audit, Place, audit, key_of, only_edition, run, served, small_collection
 from zoomrank.service.engine import Engine
 from zoomrank.service.storage.events import parted
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING
@@ -66,7 +66,8 @@ def _warm_up() -> None:
 
     for similar in ("off", "words"):
         settings = Settings(**SETTINGS, similar=similar)
-        rehearse(ServedCollection(StoredCollection(1, "shop", 0.0, "", ""), settings, small_collection()))
+        editions = only_edition(small_collection(), settings)
+        rehearse(ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, editions))
 
 
 class Nursery:

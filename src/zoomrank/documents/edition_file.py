@@ -54,4 +54,6 @@ def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
     >>> load_edition(file)
     Edition(2 documents, 0 gone)
     """
-    raise NotImplementedError
+    from zoomrank.documents import load_collection
+
+    return Edition.first(load_collection(path, verify=verify))

@@ -10,7 +10,7 @@ import json
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from zoomrank.documents.edition_file import load_edition
 from zoomrank.documents.editions import Edition
 from zoomrank.service.nameless_files import filled, nameless_file
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.refusals import NotFoundError, StorageError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
@@ -29,6 +29,8 @@ _BUDGET = 2**28  # bytes of earlier editions that are kept in memory though nobo
 _MOVEMENTS = 16
 
 Changes = Sequence[Mapping[str, Any]]  # where everything goes, as `Edition.placed` says
+Begin = tuple[int, Edition]  # an earlier edition that is at hand, and its number
+Again = Callable[[int, Begin | None], ServedEdition]
 
 
 def packed_changes(changes: Changes) -> bytes:
@@ -45,27 +47,32 @@ def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
 class EditionHistory:
     """Editions of one collection, by their numbers; any thread may ask for one."""
 
-    def __init__(
-        self, store: StoreReader, stored: StoredCollection, settings: Settings, folder: Path, newest: Edition, at: int
-    ) -> None:
-        self._store = store
-        self._stored = stored
-        self._settings = settings
-        self._folder = folder
+    def __init__(self, newest: ServedEdition, again: Again | None = None) -> None:
+        self.newest = newest
+        self._again = again  # None: there never was another one
         self._finding = threading.Lock()
         self._known: WeakValueDictionary[int, ServedEdition] = WeakValueDictionary()
         self._kept: OrderedDict[int, ServedEdition] = OrderedDict()  # the one that was asked for last at the end
         self._movements: OrderedDict[tuple[int, int], Movement] = OrderedDict()
-        self.newest = ServedEdition(at, newest, settings)
-        self._known[at] = self.newest
+        self._known[newest.number] = newest
 
     @classmethod
-    def read_back(
-        cls, store: StoreReader, stored: StoredCollection, settings: Settings, folder: Path, at: int | None = None
+    def kept(
+        cls,
+        store: StoreReader,
+        stored: StoredCollection,
+        settings: Settings,
+        folder: Path,
+        first: Edition | None = None,
     ) -> EditionHistory:
-        """The history of a collection that is kept, up to its newest edition."""
-        number = store.last_edition(stored.id) if at is None else at
-        return cls(store, stored, settings, folder, _made_again(store, stored, folder, number), number)
+        """The history of a collection that is kept, or (with its first edition) that is about to be."""
+
+        def again(number: int, begin: Begin | None) -> ServedEdition:
+            return ServedEdition(number, _made_again(store, stored, folder, number, begin), settings)
+
+        if first is not None:
+            return cls(ServedEdition(0, first, settings), again)
+        return cls(again(store.last_edition(stored.id), None), again)
 
     def go_on(self, edition: ServedEdition) -> None:
         """Have a newer edition."""
@@ -81,9 +88,10 @@ class EditionHistory:
             if found is None:
                 near = max((known for known in list(self._known) if known < number), default=None)
                 before = None if near is None else self._known.get(near)
+                if self._again is None:
+                    raise NotFoundError(f"There is no edition {number}.")
                 begin = None if near is None or before is None else (near, before.edition)
-                edition = _made_again(self._store, self._stored, self._folder, number, begin)
-                found = self._known[number] = ServedEdition(number, edition, self._settings)
+                found = self._known[number] = self._again(number, begin)
             self._keep(found)
             return found
 
@@ -111,7 +119,7 @@ def _made_again(
     stored: StoredCollection,
     folder: Path,
     number: int,
-    begin: tuple[int, Edition] | None = None,
+    begin: Begin | None,
 ) -> Edition:
     """An edition, from the newest before it that is at hand or of which the file is kept."""
     whole = store.whole_edition(stored.id, number)
@@ -122,9 +130,12 @@ def _made_again(
     at, edition = begin
     changes: list[dict[str, Any]] = []
     for each in store.changes(stored.id, at, number):
-        if each.changes is None:
+        if each.changes is None or each.number != at + 1:
             raise _damaged(stored)
         changes += unpacked_changes(each.changes)
+        at = each.number
+    if at != number:
+        raise _damaged(stored)
     return edition.changed(changes) if changes else edition
 
 

@@ -10,10 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from zoomrank.documents import Collection
+from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
+from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
+from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
 from zoomrank.service.ledger import Ledger
@@ -31,13 +35,14 @@ from zoomrank.service.refusals import (
 )
 from zoomrank.service.repeats import Repeats, request_digest
 from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, Marks, unpack
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
-from zoomrank.spaces import DocumentId
+from zoomrank.spaces import DocumentId, DocumentTree
 
 NOBODY = 0  # the number of a learner that no query has, and so no neighbours
 
@@ -78,6 +83,7 @@ class Engine:
 
     async def start(self) -> None:
         """Read what there is. Learners come back when they are asked for."""
+        self._rehearse()
         self.collections.start()
         self.patience = Patience(self.now, self._steady)
         newcomers = Newcomers(self._steady)
@@ -86,11 +92,18 @@ class Engine:
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
         self.undoing = Undoing(self.store, self.ledger, self.now)
+        self.changing = Changing(self.store, self.collections, self.ledger, self.now)
         self.sweeper = Sweeper(
             self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
         )
         self._sweeping = asyncio.create_task(self.sweeper.run())
         self.ready = True
+
+    def _rehearse(self) -> None:
+        """Have everything compiled before somebody waits for it."""
+        settings = Settings()
+        small = Edition.first(Collection(DocumentTree.exponential(depth=3)))
+        QueryLearner.rehearse(EditionHistory(ServedEdition(0, small, settings)), settings)
 
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
@@ -152,6 +165,7 @@ class Engine:
         served.edition.eligible(among.eligible, among.excluded, among.slots)  # or a learner would be made in vain
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
+        _check_there(served)
         edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
         allowed = edition.eligible(among.eligible, among.excluded, among.slots)
         self.ledger.move_on(served, learner, time)
@@ -199,7 +213,7 @@ class Engine:
         key = await self.learners.key_of(impression.learner)
         served = self.collections.by_id.get(key[0]) if key is not None else None
         learner = await self.learners.find(served, key[1]) if served is not None and key is not None else None
-        if served is None or learner is None or impression.number >= learner.ranker.made:
+        if served is None or served.removed or learner is None or impression.number >= learner.ranker.made:
             raise NotFoundError("This impression is not known here: it was never written down.")
         within = served.settings.feedback_within
         if impression.time < self.patience.began(within) and not self.store.away:
@@ -253,6 +267,12 @@ class Engine:
     async def sweep(self) -> None:
         """Do at once what is done every second."""
         await self.sweeper.sweep()
+
+
+def _check_there(served: ServedCollection) -> None:
+    """Refuse to go on with a collection that was removed meanwhile."""
+    if served.removed:
+        raise NotFoundError(f"There is no collection “{served.name}” any more.")
 
 
 def _check_open(outcome: Outcome) -> None:

@@ -63,9 +63,7 @@ class Ledger:
     def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
         """Let a learner tell its neighbours what it has seen."""
         if served.neighbours is not None:
-            report = served.neighbours.report(
-                learner.number, learner.ranker.state, learner.answers, learner.edition
-            )
+            report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers, learner.edition)
             self.journal.add_report(report)
 
     def _refused(self, batch: Batch) -> None:

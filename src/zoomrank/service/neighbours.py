@@ -144,7 +144,7 @@ class Neighbours:
             self.lending.tell(self.queries.number(report.learner), told, report.answers)
 
     async def move_on(self, edition: ServedEdition) -> None:
-        """Have all that was told where it belongs in a newer edition; whoever tells something meanwhile is waited for."""
+        """Have all that was told where it belongs in a newer edition, also what is told meanwhile."""
         moved: dict[int, tuple[Report, Report]] = {}
         before = self._edition
         for count, (query, report) in enumerate(list(self.lending.reports.items())):

@@ -1,11 +1,12 @@
 """`QueryLearner`: the ranker of one query, with the impressions that wait for feedback.
 
-It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So
-the log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show`, `close`
-and `move` make new ones and note them. When documents come and go, a learner moves on to the newest edition of its
-collection with all that it knows, before it ranks; what it has shown before is understood still. What similar queries lend is part of the event of the ranking that it was lent for:
-whatever they learn later, the log makes the same of it. Impressions that are void are left out when the log is noted,
-as if they had never been shown; a learner that has noted some of it already is made anew.
+It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So the
+log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show`, `close` and
+`move` make new ones and note them. When documents come and go, a learner moves on to the newest edition of its
+collection with all that it knows, before it ranks; what it has shown before is understood still. What similar queries
+lend is part of the event of the ranking that it was lent for: whatever they learn later, the log makes the same of it.
+Impressions that are void are left out when the log is noted, as if they had never been shown; a learner that has noted
+some of it already is made anew.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class QueryLearner:
         if edition is self.edition:
             return self
         twin = copy.copy(self)
-        twin._move_to(edition)  # noqa: SLF001  (of its own kind)
+        twin._move_to(edition)
         return twin
 
     def _move_to(self, edition: ServedEdition) -> None:
@@ -221,7 +222,9 @@ class QueryLearner:
 
     def _learn(self, outcome: Outcome, ranking: RankingArrays) -> None:
         click = outcome if is_satisfied(outcome) else None
-        self.ranker.learn_arrays(self.edition.placed(ranking), np.array([self.ranker.slots if click is None else click]))
+        self.ranker.learn_arrays(
+            self.edition.placed(ranking), np.array([self.ranker.slots if click is None else click])
+        )
         counts = self.counts  # nothing is counted before all that can fail is done
         for slot in range(ranking.shown.shape[1] if click is None else click + 1):
             counts.examined[slot] += 1
@@ -272,7 +275,7 @@ class QueryLearner:
         return _LENGTHS.pack(len(head), len(body)) + head + body
 
     @classmethod
-    def restored(  # noqa: PLR0913
+    def restored(
         cls, number: int, editions: EditionHistory, settings: Settings, begin: int, snapshot: bytes | None = None
     ) -> QueryLearner:
         """The learner of a snapshot, or a fresh one, in an edition."""

@@ -23,6 +23,7 @@ class ServedCollection:
         self.id, self.name = stored.id, stored.name
         self.settings = settings
         self.editions = editions
+        self.removed = False
         self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.edition)
 
     @property

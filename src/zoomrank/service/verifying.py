@@ -97,7 +97,7 @@ def _read_collection(
     try:
         _check_editions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
-        return ServedCollection(stored, settings, EditionHistory.read_back(view, stored, settings, folder))
+        return ServedCollection(stored, settings, EditionHistory.kept(view, stored, settings, folder))
     except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
         said = str(error).rstrip(".")
         verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
@@ -117,7 +117,7 @@ def _check_editions(view: StoreView, stored: StoredCollection, folder: Path, ver
         with nameless_file(folder) as file:
             if filled(file, view.content(stored.id, row.number)) != row.digest:
                 verdict.findings.append(
-                    f"Collection “{stored.name}”: the content of edition {row.number} is not what it was when it was made."
+                    f"Collection “{stored.name}”: edition {row.number} is not what it was when it was made."
                 )
                 made = None
                 continue
@@ -129,7 +129,11 @@ def _check_editions(view: StoreView, stored: StoredCollection, folder: Path, ver
 
 def _same(one: Edition, other: Edition) -> bool:
     trees = one.collection.tree.fingerprint, other.collection.tree.fingerprint
-    return trees[0] == trees[1] and np.array_equal(one.documents, other.documents) and np.array_equal(one.nodes, other.nodes)
+    return (
+        trees[0] == trees[1]
+        and np.array_equal(one.documents, other.documents)
+        and np.array_equal(one.nodes, other.nodes)
+    )
 
 
 def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:

@@ -1,7 +1,7 @@
 """What is written down: that a ranking was shown, and what became of it. A learner is made of nothing else.
 
-The ranking is packed into few bytes: its documents have numbers that no change of the collection alters. Behind it may stand which request it answered, who asked, and the loan that was
-taken for it.
+The ranking is packed into few bytes: its documents have numbers that no change of the collection alters. Behind it may
+stand which request it answered, who asked, and the loan that was taken for it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 An impression begins by waiting and ends by something else, once. So the log has two lines of it, with `WAITING` in the
 first, and counts of `WAITING` are counts of what was shown. Two more may stand beside them: that somebody has `SEEN`
-it, and that it is `VOIDED`, which takes back all that it taught. And a learner may have `MOVED` on to another edition of
-its collection before the impression, which is a line of the log and nothing that became of anybody. All of them fit into a byte, since a learner keeps one
-for each of its impressions that feedback may still come for.
+it, and that it is `VOIDED`, which takes back all that it taught. And a learner may have `MOVED` on to another edition
+of its collection before the impression, which is a line of the log and nothing that became of anybody. All of them fit
+into a byte, since a learner keeps one for each of its impressions that feedback may still come for.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ PIECE = 2**20  # bytes of a collection file that are written at once
 _BREATH = 0.002  # seconds between two of them
 _NEWER_SNAPSHOT = (
     "ON CONFLICT (learner) DO UPDATE SET "
-    "edition = excluded.edition, event = excluded.event, first = excluded.first, waiting = excluded.waiting, counts = excluded.counts, "
+    "edition = excluded.edition, event = excluded.event, first = excluded.first, waiting = excluded.waiting, "
+    "counts = excluded.counts, "
     "content = excluded.content"
 )
 _ADD_COUNTS = "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = {0}.count + excluded.count"

@@ -58,11 +58,15 @@ class StoreReader(Database):
 
     def last_edition(self, collection: int) -> int:
         """The number of the newest edition of a collection."""
-        return int(self._read("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0])
+        return int(
+            self._read("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
+        )
 
     def first_edition(self, collection: int) -> int:
         """The number of the oldest edition of a collection that is kept."""
-        return int(self._read("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0])
+        return int(
+            self._read("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
+        )
 
     def whole_edition(self, collection: int, number: int) -> StoredEdition | None:
         """The newest edition up to one of which the file is kept, without its changes."""
@@ -72,6 +76,12 @@ class StoreReader(Database):
             (collection, number),
         )
         return StoredEdition(int(rows[0][0]), float(rows[0][1]), None, str(rows[0][2])) if rows else None
+
+    def sizes(self, collection: int, whole: int) -> tuple[int, int]:
+        """How many bytes the changes after an edition have, and the file of that edition."""
+        changes = "SELECT COALESCE(SUM(LENGTH(changes)), 0) FROM editions WHERE collection = ? AND number > ?"
+        file = "SELECT COALESCE(SUM(LENGTH(bytes)), 0) FROM contents WHERE collection = ? AND edition = ?"
+        return int(self._read(changes, (collection, whole))[0][0]), int(self._read(file, (collection, whole))[0][0])
 
     def changes(self, collection: int, after: int, number: int) -> Iterator[StoredEdition]:
         """The editions of a collection after one, up to another, in their order."""
@@ -101,7 +111,8 @@ class StoreReader(Database):
         """The learner of a query."""
         self.settle()
         rows = self._read(
-            "SELECT l.id, COALESCE(s.edition, l.edition), COALESCE(s.event, 0), COALESCE(s.first, 0), COALESCE(s.waiting, 0), s.counts, s.content "
+            "SELECT l.id, COALESCE(s.edition, l.edition), COALESCE(s.event, 0), COALESCE(s.first, 0), "
+            "COALESCE(s.waiting, 0), s.counts, s.content "
             "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE l.collection = ? AND l.query = ?",
             (collection, query),
         )

@@ -44,16 +44,16 @@ CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query)
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE INDEX IF NOT EXISTS learners_once ON learners (collection, created) WHERE impressions <= 1;
 CREATE TABLE IF NOT EXISTS snapshots (
-    learner {{whole}} PRIMARY KEY, edition {{whole}} NOT NULL, event {{whole}} NOT NULL, first {{whole}} NOT NULL, waiting {{whole}} NOT NULL,
-    counts TEXT NOT NULL, content {{bytes}} NOT NULL);
+    learner {{whole}} PRIMARY KEY, edition {{whole}} NOT NULL, event {{whole}} NOT NULL, first {{whole}} NOT NULL,
+    waiting {{whole}} NOT NULL, counts TEXT NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS reports (
     learner {{whole}} PRIMARY KEY, answers {{whole}} NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
     id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
     outcome {{whole}} NOT NULL, shown {{bytes}});
 CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (
-    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 WHEN {MOVED} THEN 16 + id
-    ELSE 3 END));
+    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2
+    WHEN {MOVED} THEN 16 + id ELSE 3 END));
 CREATE TABLE IF NOT EXISTS activity (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
     PRIMARY KEY (collection, step, outcome));
