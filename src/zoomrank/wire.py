@@ -14,6 +14,9 @@ COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"
 RANK = "/v1/collections/{name}/rank"
 DOCUMENTS = "/v1/collections/{name}/documents"
+DOCUMENT = "/v1/collections/{name}/documents/{document:path}"
+CHANGES = "/v1/collections/{name}/changes"
+REMAKE = "/v1/collections/{name}/remake"
 QUERIES = "/v1/collections/{name}/queries"
 QUERY = "/v1/collections/{name}/query"
 TREE = "/v1/collections/{name}/tree"
@@ -83,6 +86,24 @@ class RemovedQuery(TypedDict):
     """A query that is no more."""
 
     query: str
+    status: str
+
+
+class Changed(TypedDict):
+    """What a collection has become: its edition, how many documents it has, and how many of which changes were made."""
+
+    edition: int
+    documents: int
+    added: int
+    changed: int
+    removed: int
+    categories: int
+
+
+class RemovedCollection(TypedDict):
+    """A collection that is no more."""
+
+    name: str
     status: str
 
 

@@ -86,8 +86,8 @@ def test_what_never_was_complete_goes_away(place: Place, small_pieces: int) -> N
     async def scenario() -> None:
         async with started(place, crash=True) as engine:
             await served(engine)
-            engine.store._change("INSERT INTO contents VALUES (?, ?, ?)", (2, 0, b"half of a collection"))
-            engine.store._change("INSERT INTO contents VALUES (?, ?, ?)", (2, 1, b"more of it"))
+            engine.store._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (2, 0, 0, b"half of a collection"))
+            engine.store._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (2, 0, 1, b"more of it"))
         async with started(place) as engine:
             assert {number for number, _, _ in _parts(engine.store)} == {1}
             other = await engine.collections.add("other", large_collection, Settings(slots=3))

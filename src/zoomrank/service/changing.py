@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -27,6 +27,7 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredEdition
+from zoomrank.spaces import DocumentId
 
 MOST_AT_ONCE = 20_000  # changes of one edition
 _LEAST_FILE = 2**20  # bytes of changes before the file of an edition is kept
@@ -39,6 +40,7 @@ class _Waiting(NamedTuple):
     """Changes whose turn has not come."""
 
     changes: Sequence[Change]
+    unknown: str  # "skip": changes of documents that are not there are left out
     done: asyncio.Future[ServedEdition]
 
 
@@ -54,12 +56,12 @@ class Changing:
         self._busy: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def change(self, served: ServedCollection, changes: Sequence[Change]) -> ServedEdition:
+    async def change(
+        self, served: ServedCollection, changes: Sequence[Change], unknown: str = "refuse"
+    ) -> ServedEdition:
         """Change a collection as told, all of it or nothing; returns the edition in which it has happened."""
-        if not changes:
-            return served.edition
         done: asyncio.Future[ServedEdition] = asyncio.get_running_loop().create_future()
-        self._waiting[served.id].append(_Waiting(changes, done))
+        self._waiting[served.id].append(_Waiting(changes, unknown, done))
         self._begin(self._change_all(served))
         return await asyncio.shield(done)  # once begun it is ended, whether or not somebody still waits
 
@@ -81,9 +83,8 @@ class Changing:
         """Let all that wait happen, at once if they can."""
         async with self._busy[served.id]:
             while waiting := self._next(served.id):
-                together = [change for one in waiting for change in one.changes]
                 try:
-                    self._tell(waiting, await self._go_on(served, partial(self._changed, served, together)))
+                    self._tell(waiting, await self._go_on(served, partial(self._changed, served, waiting)))
                 except UnusableError as error:
                     if len(waiting) == 1:
                         self._tell(waiting, error)
@@ -96,7 +97,7 @@ class Changing:
     async def _one_by_one(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> None:
         for one in waiting:
             try:
-                self._tell([one], await self._go_on(served, partial(self._changed, served, one.changes)))
+                self._tell([one], await self._go_on(served, partial(self._changed, served, [one])))
             except Exception as error:  # noqa: BLE001
                 self._tell([one], error)
 
@@ -134,8 +135,11 @@ class Changing:
 
     # In another thread.
 
-    def _changed(self, served: ServedCollection, changes: Sequence[Change]) -> ServedEdition:
+    def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> ServedEdition:
         before = self._caught_up(served)
+        changes = settled(before.tree.documents, ((change, one.unknown) for one in waiting for change in one.changes))
+        if not changes:
+            return before
         placed = before.edition.placed(changes)
         after = ServedEdition(before.number + 1, before.edition.changed(placed), served.settings)
         self._keep(served, before, after, StoredEdition(after.number, self._now(), packed_changes(placed), None))
@@ -206,6 +210,31 @@ class Changing:
             await asyncio.to_thread(self._store.drop_collection, served.id)
         self._ledger.outcomes.pop(served.id, None)
         self._collections.end_removal(served)
+
+
+def settled(documents: Container[DocumentId], changes: Iterable[tuple[Change, str]]) -> list[Change]:
+    """Changes that say whether documents are added or changed, without those of documents that are not there, if they
+    are to be left out; each is meant as if those before it had happened.
+
+    >>> settled(["a"], [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
+    [{'change': 'a'}, {'add': 'b'}]
+    """
+    there: dict[DocumentId, bool] = {}
+    found: list[Change] = []
+    for change, unknown in changes:
+        if "category" in change:
+            found.append(change)
+            continue
+        verb = next(verb for verb in ("put", "add", "change", "remove") if verb in change)
+        name, rest = change[verb], {key: value for key, value in change.items() if key != verb}
+        is_there = there.get(name, name in documents)
+        if verb == "put":
+            verb = "change" if is_there else "add"
+        elif verb != "add" and not is_there and unknown == "skip":
+            continue
+        there[name] = verb != "remove"
+        found.append({verb: name, **rest})
+    return found
 
 
 def _in_words(make: Callable[[], ServedEdition]) -> ServedEdition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag, model_validator
 
 from zoomrank import wire
 from zoomrank.service.settings import (
@@ -112,6 +112,59 @@ class NewDocument(Strict):
     text: Text = ""
     path: list[Step] | None = Field(default=None, min_length=1, max_length=50)
     vector: list[float] | None = Field(default=None, min_length=1, max_length=4096)
+
+
+class DocumentChange(Strict):
+    """What is known of a document, and where it belongs: in a category, by its vector, or beside another document.
+    What is left out stays as it is.
+    """
+
+    title: Text | None = None
+    url: Annotated[str, StringConstraints(max_length=4000)] | None = None
+    text: Text | None = None
+    path: Path | PathText | None = None
+    vector: Vector | None = None
+    near: DocumentName | None = None
+
+
+class AddedDocument(DocumentChange):
+    """A document that is added; without a path, a vector or a neighbour it is placed by its text."""
+
+    id: DocumentName
+
+
+class DocumentsRequest(Strict):
+    """Documents to be added."""
+
+    documents: list[AddedDocument] = Field(min_length=1, max_length=MOST_NAMED)
+
+
+class Change(DocumentChange):
+    """One change: a document that is added, put (added, or changed if it is there), changed or removed; or a category
+    that is renamed or moved to another path.
+    """
+
+    add: DocumentName | None = None
+    put: DocumentName | None = None
+    change: DocumentName | None = None
+    remove: DocumentName | None = None
+    category: Path | PathText | None = None
+    to: Path | PathText | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Change:
+        verbs = [name for name in ("add", "put", "change", "remove", "category") if getattr(self, name) is not None]
+        if len(verbs) != 1:
+            raise ValueError("a change has one of `add`, `put`, `change`, `remove` and `category`")
+        if (self.category is None) != (self.to is None):
+            raise ValueError("a category comes with `to`, the path that it is to have")
+        return self
+
+
+class ChangesRequest(Strict):
+    """Changes that are made together, or not at all."""
+
+    changes: list[Change] = Field(min_length=1, max_length=MOST_NAMED)
 
 
 class NewCollection(Strict):
