@@ -87,7 +87,7 @@ class Edition:
     gone: Gone
     marks: Array
     ratio: float
-    _search: Any = field(default=None, repr=False)  # what was made to look for neighbours, and may serve again
+    searches: dict[str, Any] = field(default_factory=dict, repr=False)  # made to look for neighbours; may serve again
 
     @classmethod
     def first(cls, collection: Collection) -> Edition:
@@ -153,7 +153,9 @@ class Edition:
         >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).position(1)
         1
         """
-        return int(self.positions(np.array([number]))[0])
+        if not 0 <= number < self.numbered:
+            raise UnknownDocumentError(f"Documents have numbers from 0 to {self.numbered - 1} in this edition.")
+        return int(self._place[number])
 
     def positions(self, numbers: Array) -> Array:
         """Say where some documents stand.
@@ -223,7 +225,9 @@ class Edition:
         >>> edition.placed([{"add": "hen", "near": "owl", "title": "Hens"}])
         [{'add': 'hen', 'title': 'Hens', 'document': 2, 'node': 6, 'parent': 2}]
         """
-        raise NotImplementedError
+        from zoomrank.documents.placing_changes import placed  # what makes editions knows what they are
+
+        return placed(self, changes)
 
     def changed(self, placed: Iterable[Mapping[str, Any]]) -> Edition:
         """Apply changes that were placed.
@@ -244,7 +248,9 @@ class Edition:
         >>> edition.changed(edition.placed([{"category": "Animals > Birds", "to": "Birds"}])).collection.tree.depth
         3
         """
-        raise NotImplementedError
+        from zoomrank.documents.applying_changes import applied
+
+        return applied(self, placed)
 
     def remade(self, seed: int = 0, progress: Progress | None = None) -> Edition:
         """Make the tree anew, from what is known of the documents now.
@@ -270,7 +276,9 @@ class Edition:
         >>> edition.remade().documents.tolist()
         [0, 1, 2]
         """
-        raise NotImplementedError
+        from zoomrank.documents.remaking import remade
+
+        return remade(self, seed, progress)
 
     def crowded(self) -> list[Crowd]:
         """Find where the tree no longer fits, since too much was added there without any order among it.
@@ -285,7 +293,9 @@ class Edition:
         >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).crowded()
         []
         """
-        raise NotImplementedError
+        from zoomrank.documents.crowding import crowded
+
+        return crowded(self)
 
     def movement_to(self, later: Edition) -> Movement:
         """Say where everything is in a later edition.
@@ -326,6 +336,27 @@ class Edition:
         index = np.full(len(self.heirs), -1, np.int64)
         index[self.nodes] = np.arange(len(self.nodes))
         return index
+
+    def searches_without(self, documents: Iterable[int]) -> dict[str, Any]:
+        """What may serve again to look for neighbours when these documents have other texts.
+
+        Parameters
+        ----------
+        documents : iterable of int
+            Their numbers.
+
+        Returns
+        -------
+        dict
+            For the next edition.
+
+        Examples
+        --------
+        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).searches_without([1])
+        {}
+        """
+        stale = list(documents)
+        return {name: search.without(stale) for name, search in self.searches.items()} if stale else self.searches
 
     @cached_property
     def _place(self) -> Array:
