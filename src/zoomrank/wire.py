@@ -136,6 +136,8 @@ class CollectionSummary(TypedDict):
     name: str
     documents: int
     depth: int
+    edition: int  # how often its documents were changed
+    crowded: list[str]  # where its tree no longer fits, in words
     queries: int
     impressions: int
     satisfied: int

@@ -170,6 +170,7 @@ class Changing:
     ) -> None:
         """Write an edition down that learners can move to."""
         _check_growable(before, after)
+        _ = after.tree.fingerprint, after.crowded  # here, where nobody waits for it
         _rehearse_move(served, before, after)
         try:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())

@@ -23,6 +23,7 @@ from zoomrank.service.settings import Settings
 from zoomrank.spaces import DocumentId, Eligible
 
 _DESCRIBED = 10_000  # documents
+_MOST_CROWDS = 5
 _REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again and again
 
 
@@ -85,6 +86,11 @@ class ServedEdition:
     @cached_property
     def _nodes_as_numbered(self) -> bool:
         return bool((self.edition.nodes == np.arange(self.tree.nodes)).all())
+
+    @cached_property
+    def crowded(self) -> list[str]:
+        """Where the tree no longer fits, in words; no more than a few places."""
+        return [crowd.says for crowd in self.edition.crowded()[:_MOST_CROWDS]]
 
     # What may be shown.
 

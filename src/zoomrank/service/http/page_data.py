@@ -29,6 +29,8 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
         "name": served.name,
         "documents": len(served.tree),
         "depth": served.tree.depth,
+        "edition": served.edition.number,
+        "crowded": served.edition.crowded,
         "queries": engine.learners.queries.get(served.id, 0),
         "settings": served.settings.model_dump(),
         "impressions": counts["shown"],
