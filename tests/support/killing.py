@@ -340,7 +340,7 @@ def check(place: Place, memory: Memory) -> Audit:
 
 def _check_requests(engine: Engine) -> None:
     """Each request that came with a key, however often, has one impression."""
-    rows = engine.store._read(f"SELECT shown FROM events WHERE outcome = {WAITING}")
+    rows = engine.store._read(f"SELECT shown FROM events WHERE outcome = {WAITING}")  # noqa: S608
     requests = [parted(bytes(shown)).marks.request for (shown,) in rows]
     assert None not in requests
     assert len(set(requests)) == len(requests), "a request was answered twice"
