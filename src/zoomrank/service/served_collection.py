@@ -9,7 +9,6 @@ from typing import Any
 from zoomrank.documents import Collection
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
-from zoomrank.rankers import SlotExplanation
 from zoomrank.rankers.slot_bandits import check_eligible
 from zoomrank.service.neighbours import About, Neighbours
 from zoomrank.service.refusals import UnusableError
@@ -18,7 +17,6 @@ from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.spaces import DocumentId, Eligible
 
 _DESCRIBED = 10_000  # documents
-_NOTICEABLE = 0.05  # between what was seen of a document in its slot and its record
 _REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again and again
 
 
@@ -86,6 +84,11 @@ class ServedCollection:
             "url": urls[position] if urls is not None else "",
         }
 
+    def title(self, position: int) -> str:
+        """What a document is called: its title, or else its id."""
+        known = self.document(position)
+        return known["title"] or str(known["id"])
+
     def path(self, position: int) -> list[str]:
         """The categories of a document, from the root down; empty if they have no names."""
         names, leaf = self.tree.names, int(self.tree.shape.leaf[position])
@@ -98,35 +101,7 @@ class ServedCollection:
         shape = self.tree.shape
         first, end = int(shape.first_document[node]), int(shape.end_document[node])
         if end - first == 1 and int(shape.leaf[first]) == node:
-            titles = self.collection.titles
-            return (titles[first] if titles is not None else "") or str(self.tree.documents[first])
+            return self.title(first)
         if node == 0:
             return self.name
         return self.tree.names[node] if self.tree.names is not None else f"{end - first} documents"
-
-    def why(self, slot: int, reason: SlotExplanation, label: str) -> str:
-        """One sentence on why a document is where it is."""
-        where = "it" if reason.documents == 1 else f"“{label}” ({reason.documents} documents)"
-        told = f"{reason.clicks} of {reason.plays} visitors who looked at {where} in this slot clicked"
-        if reason.plays == 0:
-            told = f"Nobody has looked at {where} in this slot yet"
-        if reason.trial:
-            return f"On trial: {told[0].lower()}{told[1:]}; {_hope(reason)}."
-        if slot > 0 and reason.cap < reason.index + 1e-9 and reason.cap < 1:
-            return f"{told}; it is at most {reason.cap:.2f} away from what stands above, which bounds what it can add."
-        if reason.trial is False and reason.record is not None and abs(reason.record - reason.mean) > _NOTICEABLE:
-            others = "other slots" if self.neighbours is None else "other slots, similar queries"
-            return f"{told}; counting what {others} and those like it have seen, it earns {reason.record:.2f}."
-        if reason.trial is None and reason.index > reason.mean + 0.1:
-            return f"{told}; it may be as good as {min(reason.index, 1):.2f}, so it is worth finding out."
-        return f"{told}."
-
-
-def _hope(reason: SlotExplanation) -> str:
-    """Why a document is tried, in words."""
-    hope = f"it may be as good as {min(reason.index, 1):.2f}"
-    if reason.record is None:
-        return f"{hope}, and nothing better is known"
-    if reason.index > reason.record:
-        return f"{hope}, and the best that is known for this slot earns {reason.record:.2f}"
-    return f"it stands in for one like it that earns {reason.record:.2f}, to see which is the better one"
