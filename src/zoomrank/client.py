@@ -28,6 +28,7 @@ from zoomrank.wire import (
     Activity,
     Changed,
     CollectionInfo,
+    Curve,
     FeedbackResult,
     Id,
     Node,
@@ -713,6 +714,28 @@ class Client:
         >>> client.query("birds", "owls")["ranking"][0]["why"]  # doctest: +SKIP
         """
         return cast(QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
+
+    def curve(self, collection: str, query: str) -> Curve:
+        """Look at how a query has learned: of its impressions one after the other, how many were satisfied.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        query
+            What visitors ask for.
+
+        Returns
+        -------
+        Curve
+            Counts by impressions, beside those of the first hundred and of the first twenty.
+
+        Examples
+        --------
+        >>> client.curve("birds", "owls")["points"][0]["answered"]  # doctest: +SKIP
+        50
+        """
+        return cast(Curve, self._get(_path(wire.CURVE, collection), query=query))
 
     def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
         """Look at the tree as a query's learner sees it.

@@ -19,6 +19,7 @@ CHANGES = "/v1/collections/{name}/changes"
 REMAKE = "/v1/collections/{name}/remake"
 QUERIES = "/v1/collections/{name}/queries"
 QUERY = "/v1/collections/{name}/query"
+CURVE = "/v1/collections/{name}/query/curve"
 TREE = "/v1/collections/{name}/tree"
 COLLECTION_ACTIVITY = "/v1/collections/{name}/activity"
 ACTIVITY = "/v1/activity"
@@ -251,6 +252,32 @@ class QueryInfo(QueryRow):
     ranking: list[ExplainedDocument]
     forecast: Trials | None
     support: Support | None
+
+
+class AnswerCounts(TypedDict):
+    """Of some impressions, how many were answered, by a click or by leaving, and how many of them by a click."""
+
+    answered: int
+    satisfied: int
+
+
+class CurvePoint(AnswerCounts):
+    """The impressions of a query from one number on and before another; of very many, the first of them."""
+
+    start: int
+    end: int
+
+
+class Curve(TypedDict):
+    """How a query has learned. `first` counts its first hundred impressions; `unlearned` the first twenty, when nearly
+    nothing was known: the nearest that there is to a random ranking. It is null where similar queries had lent already,
+    and both are where nothing of them was answered, or the log has them no more.
+    """
+
+    query: str
+    points: list[CurvePoint]
+    first: AnswerCounts | None
+    unlearned: AnswerCounts | None
 
 
 class Node(TypedDict):

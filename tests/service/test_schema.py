@@ -28,6 +28,7 @@ PATHS = [
     ("GET", "/v1/collections/{name}/documents"),
     ("GET", "/v1/collections/{name}/queries"),
     ("GET", "/v1/collections/{name}/query"),
+    ("GET", "/v1/collections/{name}/query/curve"),
     ("GET", "/v1/collections/{name}/tree"),
     ("GET", "/v1/collections/{name}/activity"),
     ("GET", "/v1/activity"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from zoomrank.bandits import Bandit
-from zoomrank.rankers import SlotExplanation
+from zoomrank.numbers import Array
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.neighbours import About, Neighbours
 from zoomrank.service.refusals import UnusableError
@@ -11,8 +13,6 @@ from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import LONGEST_QUERY, Settings
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.spaces import DocumentTree
-
-_NOTICEABLE = 0.05  # between what was seen of a document in its slot and its record
 
 
 class ServedCollection:
@@ -41,10 +41,6 @@ class ServedCollection:
         """What all learners of the newest edition share."""
         return self.edition.bandit
 
-    def label(self, node: int) -> str:
-        """A short name of a part of the newest edition's tree."""
-        return self.edition.label(node, self.name)
-
     def query(self, asked: str) -> str:
         """The query that somebody asks, in the one spelling that all of them have, if it can be one."""
         query = self.settings.folded(asked)
@@ -65,29 +61,24 @@ class ServedCollection:
             raise UnusableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
         return None
 
-    def why(self, slot: int, reason: SlotExplanation, label: str) -> str:
-        """One sentence on why a document is where it is."""
-        where = "it" if reason.documents == 1 else f"“{label}” ({reason.documents} documents)"
-        told = f"{reason.clicks} of {reason.plays} visitors who looked at {where} in this slot clicked"
-        if reason.plays == 0:
-            told = f"Nobody has looked at {where} in this slot yet"
-        if reason.trial:
-            return f"On trial: {told[0].lower()}{told[1:]}; {_hope(reason)}."
-        if slot > 0 and reason.cap < reason.index + 1e-9 and reason.cap < 1:
-            return f"{told}; it is at most {reason.cap:.2f} away from what stands above, which bounds what it can add."
-        if reason.trial is False and reason.record is not None and abs(reason.record - reason.mean) > _NOTICEABLE:
-            others = "other slots" if self.neighbours is None else "other slots, similar queries"
-            return f"{told}; counting what {others} and those like it have seen, it earns {reason.record:.2f}."
-        if reason.trial is None and reason.index > reason.mean + 0.1:
-            return f"{told}; it may be as good as {min(reason.index, 1):.2f}, so it is worth finding out."
-        return f"{told}."
+    # How to speak of what is in the newest edition.
 
+    def document(self, position: int) -> dict[str, Any]:
+        """A document as a page shows it."""
+        return self.edition.document(position)
 
-def _hope(reason: SlotExplanation) -> str:
-    """Why a document is tried, in words."""
-    hope = f"it may be as good as {min(reason.index, 1):.2f}"
-    if reason.record is None:
-        return f"{hope}, and nothing better is known"
-    if reason.index > reason.record:
-        return f"{hope}, and the best that is known for this slot earns {reason.record:.2f}"
-    return f"it stands in for one like it that earns {reason.record:.2f}, to see which is the better one"
+    def describe(self, positions: Array) -> list[dict[str, Any]]:
+        """Documents as a page shows them; not to be changed, since others are shown the same."""
+        return self.edition.describe(positions)
+
+    def title(self, position: int) -> str:
+        """What a document is called: its title, or else its id."""
+        return self.edition.title(position)
+
+    def path(self, position: int) -> list[str]:
+        """The categories of a document, from the root down; empty if they have no names."""
+        return self.edition.path(position)
+
+    def label(self, node: int) -> str:
+        """A short name of a part of the tree."""
+        return self.edition.label(node, self.name)

@@ -134,6 +134,11 @@ class ServedEdition:
             "url": urls[position] if urls is not None else "",
         }
 
+    def title(self, position: int) -> str:
+        """What a document is called: its title, or else its id."""
+        known = self.document(position)
+        return str(known["title"] or known["id"])
+
     def path(self, position: int) -> list[str]:
         """The categories of a document, from the root down; empty if they have no names."""
         names, leaf = self.tree.names, int(self.tree.shape.leaf[position])
@@ -146,8 +151,7 @@ class ServedEdition:
         shape = self.tree.shape
         first, end = int(shape.first_document[node]), int(shape.end_document[node])
         if end - first == 1 and int(shape.leaf[first]) == node:
-            titles = self.collection.titles
-            return (titles[first] if titles is not None else "") or str(self.tree.documents[first])
+            return self.title(first)
         if node == 0:
             return root
         return self.tree.names[node] if self.tree.names is not None else f"{end - first} documents"

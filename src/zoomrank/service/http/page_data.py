@@ -10,9 +10,10 @@ import numpy as np
 
 from zoomrank.queries.lending import granted_bytes
 from zoomrank.queries.query_rank import support_of
-from zoomrank.rankers import Ranked
+from zoomrank.rankers import Ranked, SlotExplanation
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
+from zoomrank.service.http.reasons import Told, estimate_and_bound, why
 from zoomrank.service.http.tree_outline import zoom_tree
 from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.served_collection import ServedCollection
@@ -101,21 +102,32 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
     reasons = chooser.explain_arrays(ranking)
     documents = [dict(row) for row in served.edition.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
-        label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
+        estimate, bound = estimate_and_bound(reason)
         document |= {
-            "path": served.edition.path(at),
-            "why": served.why(slot, reason, label.rpartition(" > ")[2] or served.name),
+            "path": served.path(at),
+            "why": why(reason, _told(served, reason, ranking.shown[0, : slot + 1].tolist())),
             "subtree": reason.subtree,
             "documents_in_subtree": reason.documents,
             "visits": reason.plays,
             "clicks": reason.clicks,
-            "estimate": reason.mean,
-            "bound": _finite(min(reason.index, 1.0)),
+            "estimate": estimate,
+            "bound": bound,
             "cap": _finite(reason.cap),
             "record": reason.record,
             "trial": reason.trial,
         }
     return documents
+
+
+def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -> Told:
+    """What is said of the last of some documents, which stands below the others."""
+    *above, at = shown
+    label = reason.subtree if served.tree.names is not None else f"{reason.documents:,} like it"
+    titles = [served.title(other) for other in above]
+    ids = served.tree.documents
+    distances = [served.tree.distance(ids[at], ids[other]) for other in above]
+    nearest = titles[distances.index(min(distances))] if distances else None
+    return Told(label.rpartition(" > ")[2] or served.name, titles, nearest, served.neighbours is not None)
 
 
 async def _support(

@@ -173,6 +173,14 @@ class StoreReader(Database):
         )
         return ((int(row[0]), _event(row)) for row in rows)
 
+    def ends(self, learner: int, start: int, end: int) -> list[tuple[int, Outcome]]:
+        """What the log says became of some impressions of a learner, one after the other: (number, outcome)."""
+        rows = self._read(
+            "SELECT number, outcome FROM events WHERE learner = ? AND number >= ? AND number < ? AND outcome <> ?",
+            (learner, start, end, WAITING),
+        )
+        return [(int(number), int(outcome)) for number, outcome in rows]
+
     def recent(self, seconds: float) -> Iterator[Event]:
         """What was shown in the last seconds of the log, the newest first."""
         self.settle()
