@@ -49,6 +49,10 @@ class Asker(NamedTuple):
     once: str | None = None
 
 
+class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
+    """No document may be shown, and that will do."""
+
+
 class Engine:
     """Collections, learners and their log."""
 
@@ -111,10 +115,15 @@ class Engine:
         excluded: Sequence[DocumentId] | None = None,
         about: About | None = None,
         asker: Asker = Asker(),  # noqa: B008  (a tuple)
+        unknown: str = "refuse",
+        fewer: bool = False,
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
-        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new.
+        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new. Ids that
+        the collection lacks are refused, or skipped if they are `unknown` and may be. Where fewer documents may be
+        shown than there are slots, that is refused unless `fewer` will do; if none may be, there is no impression, and
+        its name is empty.
         """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
@@ -122,17 +131,23 @@ class Engine:
         shown: Array | None = None
         request = None
         if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about)).encode()
+            body = repr((query, slots, eligible, excluded, about, unknown, fewer)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
             nonlocal shown
-            allowed = served.eligible(eligible, excluded, wanted)
+            allowed = served.eligible(eligible, excluded, unknown == "skip")
+            filled = served.fillable(allowed, wanted, fewer)
+            if not filled:
+                raise _NothingToShow
             new = Wanted(served.about(about), asker.digest or b"")
-            event, shown = await self._show(served, query, wanted, allowed, new, Marks(request, asker.digest))
+            event, shown = await self._show(served, query, filled, allowed, new, Marks(request, asker.digest))
             return event
 
-        found = await (show() if request is None else self.repeats.once(request, show))
+        try:
+            found = await (show() if request is None else self.repeats.once(request, show))
+        except _NothingToShow:
+            return "", []
         name = self._signer.name(found.learner, found.number, found.time)
         return name, served.describe(await self._shown(found.learner, found.number) if shown is None else shown)
 
