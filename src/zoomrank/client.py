@@ -79,7 +79,7 @@ class ShownRanking:
     Attributes
     ----------
     impression
-        The name by which its feedback comes back.
+        The name by which its feedback comes back; empty if nothing could be shown, and `fewer` was said to do.
     query
         What the visitor asked for.
     documents
@@ -493,6 +493,9 @@ class Client:
         excluded: Iterable[Id] | None = None,
         about: str | Iterable[str] | Iterable[float] | None = None,
         once: str | None = None,
+        *,
+        unknown: str = "refuse",
+        fewer: bool = False,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -510,6 +513,10 @@ class Client:
         once
             A key of this request, of up to 255 letters: the service answers whoever sends it again, within ten minutes,
             with the same ranking. A new one unless told; give your own to ask again after a timeout.
+        unknown
+            What is done with ids that the collection lacks: "refuse", or "skip".
+        fewer
+            Whether it will do to get fewer documents than slots, where no more may be shown; else that is refused.
 
         Returns
         -------
@@ -535,10 +542,14 @@ class Client:
             body["excluded"] = list(excluded)
         if about is not None:
             body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
+        if unknown != "refuse":
+            body["unknown"] = unknown
+        if fewer:
+            body["fewer"] = True
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
         shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body, headers=headers)
         documents = [Document(**document) for document in shown["documents"]]
-        return ShownRanking(shown["impression"], shown["query"], documents)
+        return ShownRanking(shown["impression"] or "", shown["query"], documents)
 
     def feedback(self, impression: ShownRanking | str, clicked: Id | None) -> str:
         """Report what became of a ranking.
@@ -862,7 +873,10 @@ def _report(impression: ShownRanking | str, clicked: Id | None) -> dict[str, Any
 
 
 def _name(impression: ShownRanking | str) -> str:
-    return impression.impression if isinstance(impression, ShownRanking) else impression
+    name = impression.impression if isinstance(impression, ShownRanking) else impression
+    if not name:
+        raise ParameterError("Nothing was shown, so there is nothing to say of it.")
+    return name
 
 
 def _said(one: str | float) -> str | float:

@@ -54,9 +54,9 @@ class ShownDocument(TypedDict):
 
 
 class RankResponse(TypedDict):
-    """A ranking; send its impression back with what became of it."""
+    """A ranking; send its impression back with what became of it. It is null where nothing could be shown."""
 
-    impression: str
+    impression: str | None
     query: str
     documents: list[ShownDocument]
 

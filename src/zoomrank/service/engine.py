@@ -42,7 +42,7 @@ from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOID
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
-from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
 NOBODY = 0  # the number of a learner that no query has, and so no neighbours
 
@@ -60,6 +60,17 @@ class Among(NamedTuple):
     slots: int
     eligible: Sequence[DocumentId] | None
     excluded: Sequence[DocumentId] | None
+    unknown: str  # "skip": ids that nobody knows are left out
+    fewer: bool  # whether fewer will do
+
+    def found_in(self, edition: ServedEdition) -> tuple[Eligible | None, int]:
+        """What may be shown in an edition (None: all), and how many slots that fills."""
+        allowed = edition.eligible(self.eligible, self.excluded, self.unknown == "skip")
+        return allowed, edition.fillable(allowed, self.slots, self.fewer)
+
+
+class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
+    """No document may be shown, and that will do."""
 
 
 class Engine:
@@ -131,10 +142,15 @@ class Engine:
         excluded: Sequence[DocumentId] | None = None,
         about: About | None = None,
         asker: Asker = Asker(),  # noqa: B008  (a tuple)
+        unknown: str = "refuse",
+        fewer: bool = False,
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
-        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new.
+        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new. Ids that
+        the collection lacks are refused, or skipped if they are `unknown` and may be. Where fewer documents may be
+        shown than there are slots, that is refused unless `fewer` will do; if none may be, there is no impression, and
+        its name is empty.
         """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
@@ -142,17 +158,20 @@ class Engine:
         described: list[dict[str, Any]] | None = None
         request = None
         if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about)).encode()
+            body = repr((query, slots, eligible, excluded, about, unknown, fewer)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
             nonlocal described
-            among = Among(wanted, eligible, excluded)
+            among = Among(wanted, eligible, excluded, unknown, fewer)
             new = Wanted(served.about(about), asker.digest or b"")
             event, described = await self._show(served, query, among, new, Marks(request, asker.digest))
             return event
 
-        found = await (show() if request is None else self.repeats.once(request, show))
+        try:
+            found = await (show() if request is None else self.repeats.once(request, show))
+        except _NothingToShow:
+            return "", []
         name = self._signer.name(found.learner, found.number, found.time)
         if described is None:
             described = served.edition.describe_numbered(await self._shown(found.learner, found.number))
@@ -162,15 +181,18 @@ class Engine:
         self, served: ServedCollection, query: str, among: Among, new: Wanted, marks: Marks
     ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
-        served.edition.eligible(among.eligible, among.excluded, among.slots)  # or a learner would be made in vain
+        if not among.found_in(served.edition)[1]:  # here already, so that no learner is made in vain
+            raise _NothingToShow
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
         _check_there(served)
         edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
-        allowed = edition.eligible(among.eligible, among.excluded, among.slots)
+        allowed, slots = among.found_in(edition)
+        if not slots:
+            raise _NothingToShow
         self.ledger.move_on(served, learner, time)
         try:
-            event, ranking = learner.show(time, among.slots, allowed, self.next_loan(served, learner), marks)
+            event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)

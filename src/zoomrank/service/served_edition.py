@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.documents.editions import Edition
-from zoomrank.errors import ZoomrankError
+from zoomrank.errors import SlotsError, UnknownDocumentError, ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.reports import Report, below_their_parents, with_nodes
 from zoomrank.rankers.ranking_arrays import RankingArrays
@@ -95,20 +95,38 @@ class ServedEdition:
     # What may be shown.
 
     def eligible(
-        self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, slots: int
+        self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, skip: bool = False
     ) -> Eligible | None:
-        """The documents that a request allows, of which there are enough for its slots; None if it allows all."""
+        """The documents that a request allows; None if it allows all. Ids that nobody knows are refused, or skipped."""
         if only is None and not excluded:
             return None
         try:
-            allowed = self._eligible(None if only is None else tuple(only), tuple(excluded or ()))
-            check_eligible(self.bandit, allowed, slots)
+            return self._eligible(None if only is None else tuple(only), tuple(excluded or ()), skip)
+        except UnknownDocumentError as error:
+            raise UnusableError(f'{error} To have such ids left out, say "unknown": "skip".') from error
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
-        return allowed
 
-    def _find_eligible(self, only: tuple[DocumentId, ...] | None, excluded: tuple[DocumentId, ...]) -> Eligible:
+    def fillable(self, allowed: Eligible | None, slots: int, fewer: bool = False) -> int:
+        """How many slots can be filled: as many as are wanted, or fewer if that will do."""
+        if allowed is None:
+            return slots
+        filled = min(slots, len(allowed)) if fewer else slots
+        try:
+            check_eligible(self.bandit, allowed, filled)  # here already, so that no learner is made in vain
+        except SlotsError as error:
+            raise UnusableError(f'{error} To be shown as many as there are, say "fewer": true.') from error
+        except ZoomrankError as error:
+            raise UnusableError(str(error)) from error
+        return filled
+
+    def _find_eligible(
+        self, only: tuple[DocumentId, ...] | None, excluded: tuple[DocumentId, ...], skip: bool
+    ) -> Eligible:
         ids = self.tree.documents
+        if skip:
+            only = None if only is None else tuple(one for one in only if one in ids)
+            excluded = tuple(one for one in excluded if one in ids)
         allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
         return allowed.without(excluded) if excluded else allowed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag, model_validator
 
@@ -53,13 +53,19 @@ class Strict(BaseModel):
 
 
 class RankRequest(Strict):
-    """Who asks for what; `about` says where a new query belongs, by its path or its vector."""
+    """Who asks for what; `about` says where a new query belongs, by its path or its vector.
+
+    `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
+    slots, where no more may be shown; with none it is empty, and its impression null.
+    """
 
     query: QueryText
     about: About | None = None
     slots: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
     eligible: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
     excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
+    unknown: Literal["refuse", "skip"] = "refuse"
+    fewer: bool = False
 
 
 class FeedbackRequest(Strict):
