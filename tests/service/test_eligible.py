@@ -135,9 +135,9 @@ def test_sets_are_kept_in_mind_by_what_is_done_with_unknown_ids(sqlite: Place) -
     async def scenario() -> None:
         async with started(sqlite) as engine:
             shop = await served(engine)
-            first = shop.eligible(NEW, None, skip=True)
-            assert shop.eligible(NEW, None, skip=True) is first
+            first = shop.edition.eligible(NEW, None, skip=True)
+            assert shop.edition.eligible(NEW, None, skip=True) is first
             with pytest.raises(UnusableError):
-                shop.eligible(NEW, None)
+                shop.edition.eligible(NEW, None)
 
     run(scenario())
