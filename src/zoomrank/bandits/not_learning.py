@@ -13,7 +13,7 @@ from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError
 from zoomrank.numbers import Array, Seed
-from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree, Movement
 
 
 class FixedParameters(NamedTuple):
@@ -83,7 +83,7 @@ class Uniform(_Ignorant):
     restrictable = True
     growable = True
 
-    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
+    def transplanted(self, state: Any, tree: DocumentTree, movement: Movement) -> tuple[Bandit, Any]:  # noqa: ARG002
         """There is nothing to move."""
         moved = Uniform(tree)
         return moved, moved.fresh_state(len(state.left))
