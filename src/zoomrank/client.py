@@ -7,8 +7,9 @@ import random
 import secrets
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -25,7 +26,9 @@ from zoomrank import wire
 from zoomrank.documents import Collection, Document
 from zoomrank.wire import (
     Activity,
+    Changed,
     CollectionInfo,
+    Curve,
     FeedbackResult,
     Id,
     Node,
@@ -38,6 +41,7 @@ from zoomrank.wire import (
 __all__ = ["Client", "ClientError", "ShownRanking"]
 
 _LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
+_LINES_AT_ONCE = 20_000  # documents or changes of one request
 
 
 class ClientError(ZoomrankError):
@@ -75,7 +79,7 @@ class ShownRanking:
     Attributes
     ----------
     impression
-        The name by which its feedback comes back.
+        The name by which its feedback comes back; empty if nothing could be shown, and `fewer` was said to do.
     query
         What the visitor asked for.
     documents
@@ -289,6 +293,195 @@ class Client:
             list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), offset=offset, limit=limit)["documents"]
         )
 
+    # Documents come and go.
+
+    def add_documents(
+        self,
+        collection: str,
+        documents: Iterable[Document | Mapping[str, Any]],
+        there: str = "refuse",
+        progress: Callable[[int], None] | None = None,
+        *,
+        timeout: float = 600.0,
+    ) -> Changed:
+        """Add documents, however many; learners keep what they know.
+
+        Parameters
+        ----------
+        collection
+            Its name.
+        documents
+            Each with an `id`, what is known of it (`title`, `url`, `text`), and where it belongs: a `path`, a `vector`,
+            or the id of a document that it is `near` to; otherwise its text decides.
+        there
+            "refuse" documents that are there already, or "change" them: then it can be tried again after a failure.
+        progress
+            Told how many are there, now and then.
+        timeout
+            Seconds that some thousand of them may take.
+
+        Returns
+        -------
+        Changed
+            What the collection has become, and how many documents were added.
+
+        Examples
+        --------
+        >>> client.add_documents("birds", [{"id": "eagle", "text": "eagle owl"}])["added"]  # doctest: +SKIP
+        1
+        """
+        sent = ({"there": there}, (_document(one) for one in documents))
+        return self._send_lines(_path(wire.DOCUMENTS, collection), *sent, progress, timeout, again=there == "change")
+
+    def change_documents(
+        self,
+        collection: str,
+        changes: Iterable[Mapping[str, Any]],
+        unknown: str = "refuse",
+        progress: Callable[[int], None] | None = None,
+        *,
+        timeout: float = 600.0,
+    ) -> Changed:
+        """Make changes of documents and categories, however many; some thousand at a time, each of those all or none.
+
+        Parameters
+        ----------
+        collection
+            Its name.
+        changes
+            Each is `{"add": ID, …}`, `{"put": ID, …}` (add it, or change it if it is there), `{"change": ID, …}`,
+            `{"remove": ID}`, or `{"category": PATH, "to": PATH}`, which renames a category or moves it.
+        unknown
+            "refuse" changes of documents that are not there, or "skip" them.
+        progress
+            Told how many are made, now and then.
+        timeout
+            Seconds that some thousand of them may take.
+
+        Returns
+        -------
+        Changed
+            What the collection has become, and how many of which changes were made.
+
+        Examples
+        --------
+        >>> client.change_documents("birds", [{"category": "Birds > Owls", "to": "Owls"}])["edition"]  # doctest: +SKIP
+        2
+        """
+        sent = ({"unknown": unknown}, (dict(change) for change in changes))
+        return self._send_lines(_path(wire.CHANGES, collection), *sent, progress, timeout, again=False)
+
+    def change_document(self, collection: str, document: Id, **known: Any) -> Changed:
+        """Change what is known of a document, or where it belongs.
+
+        Parameters
+        ----------
+        collection
+            The collection's name.
+        document
+            The document's id.
+        **known
+            Any of `title`, `url`, `text`, `path`, `vector` and `near`; what is left out stays as it is.
+
+        Returns
+        -------
+        Changed
+            What the collection has become.
+
+        Examples
+        --------
+        >>> client.change_document("birds", "barn", title="Barn owls")["changed"]  # doctest: +SKIP
+        1
+        """
+        path = _path(wire.DOCUMENT, collection, document)
+        return cast(Changed, self._send("PATCH", path, json=known))
+
+    def remove_document(self, collection: str, document: Id) -> Changed:
+        """Remove a document; its category keeps what was learned. Never repeated by itself.
+
+        Parameters
+        ----------
+        collection
+            The collection's name.
+        document
+            The document's id.
+
+        Returns
+        -------
+        Changed
+            What the collection has become.
+
+        Examples
+        --------
+        >>> client.remove_document("birds", "barn")["documents"]  # doctest: +SKIP
+        1
+        """
+        return cast(Changed, self._send("DELETE", _path(wire.DOCUMENT, collection, document), again=False))
+
+    def remake_tree(self, collection: str, seed: int = 0, *, timeout: float = 600.0) -> Changed:
+        """Make the tree of a collection anew; what was learned is carried over document by document.
+
+        Parameters
+        ----------
+        collection
+            Its name.
+        seed
+            Where chance begins.
+        timeout
+            Seconds that this may take.
+
+        Returns
+        -------
+        Changed
+            What the collection has become.
+
+        Examples
+        --------
+        >>> client.remake_tree("birds")["edition"]  # doctest: +SKIP
+        3
+        """
+        sent = {"params": {"seed": seed}, "timeout": timeout}
+        return cast(Changed, self._send("POST", _path(wire.REMAKE, collection), again=False, **sent))
+
+    def remove_collection(self, name: str, *, timeout: float = 600.0) -> None:
+        """Remove a collection with all that was learned in it. Never repeated by itself.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        timeout
+            Seconds that this may take.
+
+        Examples
+        --------
+        >>> client.remove_collection("birds")  # doctest: +SKIP
+        """
+        self._send("DELETE", _path(wire.COLLECTION, name), again=False, timeout=timeout)
+
+    def _send_lines(
+        self,
+        path: str,
+        params: dict[str, str],
+        lines: Iterable[dict[str, Any]],
+        progress: Callable[[int], None] | None,
+        timeout: float,
+        again: bool,
+    ) -> Changed:
+        """Send many small things, some thousand at a time."""
+        told: Changed | None = None
+        done, lines = 0, iter(lines)
+        while (some := list(islice(lines, _LINES_AT_ONCE))) or told is None:
+            content = b"".join(json.dumps(one).encode() + b"\n" for one in some)
+            headers = {"Content-Type": "application/x-ndjson"}
+            sent = {"params": params, "content": content, "headers": headers, "timeout": timeout}
+            answer: Changed = self._send("POST", path, again=again, **sent)
+            told = answer if told is None else _added_up(told, answer)
+            done += len(some)
+            if progress is not None and some:
+                progress(done)
+        return told
+
     # Ranking and learning.
 
     def rank(
@@ -300,6 +493,9 @@ class Client:
         excluded: Iterable[Id] | None = None,
         about: str | Iterable[str] | Iterable[float] | None = None,
         once: str | None = None,
+        *,
+        unknown: str = "refuse",
+        fewer: bool = False,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -317,6 +513,10 @@ class Client:
         once
             A key of this request, of up to 255 letters: the service answers whoever sends it again, within ten minutes,
             with the same ranking. A new one unless told; give your own to ask again after a timeout.
+        unknown
+            What is done with ids that the collection lacks: "refuse", or "skip".
+        fewer
+            Whether it will do to get fewer documents than slots, where no more may be shown; else that is refused.
 
         Returns
         -------
@@ -342,10 +542,14 @@ class Client:
             body["excluded"] = list(excluded)
         if about is not None:
             body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
+        if unknown != "refuse":
+            body["unknown"] = unknown
+        if fewer:
+            body["fewer"] = True
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
         shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body, headers=headers)
         documents = [Document(**document) for document in shown["documents"]]
-        return ShownRanking(shown["impression"], shown["query"], documents)
+        return ShownRanking(shown["impression"] or "", shown["query"], documents)
 
     def feedback(self, impression: ShownRanking | str, clicked: Id | None) -> str:
         """Report what became of a ranking.
@@ -522,6 +726,28 @@ class Client:
         """
         return cast(QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
 
+    def curve(self, collection: str, query: str) -> Curve:
+        """Look at how a query has learned: of its impressions one after the other, how many were satisfied.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        query
+            What visitors ask for.
+
+        Returns
+        -------
+        Curve
+            Counts by impressions, beside those of the first hundred and of the first twenty.
+
+        Examples
+        --------
+        >>> client.curve("birds", "owls")["points"][0]["answered"]  # doctest: +SKIP
+        50
+        """
+        return cast(Curve, self._get(_path(wire.CURVE, collection), query=query))
+
     def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
         """Look at the tree as a query's learner sees it.
 
@@ -613,8 +839,20 @@ class Client:
         raise AssertionError  # the last attempt returns or raises
 
 
-def _path(path: str, collection: str) -> str:
+def _path(path: str, collection: str, document: Id | None = None) -> str:
+    path = path.replace("{document:path}", quote(str(document), safe=""))
     return path.format(name=quote(collection, safe=""))
+
+
+def _added_up(one: Changed, other: Changed) -> Changed:
+    """What two answers say together: the later one knows what the collection has become."""
+    return {
+        **other,
+        "added": one["added"] + other["added"],
+        "changed": one["changed"] + other["changed"],
+        "removed": one["removed"] + other["removed"],
+        "categories": one["categories"] + other["categories"],
+    }
 
 
 def _content(collection: Collection) -> bytes:
@@ -635,7 +873,10 @@ def _report(impression: ShownRanking | str, clicked: Id | None) -> dict[str, Any
 
 
 def _name(impression: ShownRanking | str) -> str:
-    return impression.impression if isinstance(impression, ShownRanking) else impression
+    name = impression.impression if isinstance(impression, ShownRanking) else impression
+    if not name:
+        raise ParameterError("Nothing was shown, so there is nothing to say of it.")
+    return name
 
 
 def _said(one: str | float) -> str | float:

@@ -121,3 +121,11 @@ class VectorError(ZoomrankError):
 
 class TextError(ZoomrankError):
     """Texts that cannot place documents: not strings, or all of them empty."""
+
+
+class ChangeError(ZoomrankError):
+    """A change to a collection that cannot be made; `change` is its place among those that came together, from 0."""
+
+    def __init__(self, message: str, change: int | None = None) -> None:
+        super().__init__(message)
+        self.change = change

@@ -14,8 +14,12 @@ COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"
 RANK = "/v1/collections/{name}/rank"
 DOCUMENTS = "/v1/collections/{name}/documents"
+DOCUMENT = "/v1/collections/{name}/documents/{document:path}"
+CHANGES = "/v1/collections/{name}/changes"
+REMAKE = "/v1/collections/{name}/remake"
 QUERIES = "/v1/collections/{name}/queries"
 QUERY = "/v1/collections/{name}/query"
+CURVE = "/v1/collections/{name}/query/curve"
 TREE = "/v1/collections/{name}/tree"
 COLLECTION_ACTIVITY = "/v1/collections/{name}/activity"
 ACTIVITY = "/v1/activity"
@@ -50,9 +54,9 @@ class ShownDocument(TypedDict):
 
 
 class RankResponse(TypedDict):
-    """A ranking; send its impression back with what became of it."""
+    """A ranking; send its impression back with what became of it. It is null where nothing could be shown."""
 
-    impression: str
+    impression: str | None
     query: str
     documents: list[ShownDocument]
 
@@ -86,6 +90,24 @@ class RemovedQuery(TypedDict):
     status: str
 
 
+class Changed(TypedDict):
+    """What a collection has become: its edition, how many documents it has, and how many of which changes were made."""
+
+    edition: int
+    documents: int
+    added: int
+    changed: int
+    removed: int
+    categories: int
+
+
+class RemovedCollection(TypedDict):
+    """A collection that is no more."""
+
+    name: str
+    status: str
+
+
 class FeedbackResult(TypedDict, total=False):
     """What became of one report of a batch: a status, or an error and a message."""
 
@@ -115,6 +137,8 @@ class CollectionSummary(TypedDict):
     name: str
     documents: int
     depth: int
+    edition: int  # how often its documents were changed
+    crowded: list[str]  # where its tree no longer fits, in words
     queries: int
     impressions: int
     satisfied: int
@@ -228,6 +252,32 @@ class QueryInfo(QueryRow):
     ranking: list[ExplainedDocument]
     forecast: Trials | None
     support: Support | None
+
+
+class AnswerCounts(TypedDict):
+    """Of some impressions, how many were answered, by a click or by leaving, and how many of them by a click."""
+
+    answered: int
+    satisfied: int
+
+
+class CurvePoint(AnswerCounts):
+    """The impressions of a query from one number on and before another; of very many, the first of them."""
+
+    start: int
+    end: int
+
+
+class Curve(TypedDict):
+    """How a query has learned. `first` counts its first hundred impressions; `unlearned` the first twenty, when nearly
+    nothing was known: the nearest that there is to a random ranking. It is null where similar queries had lent already,
+    and both are where nothing of them was answered, or the log has them no more.
+    """
+
+    query: str
+    points: list[CurvePoint]
+    first: AnswerCounts | None
+    unlearned: AnswerCounts | None
 
 
 class Node(TypedDict):

@@ -92,10 +92,10 @@ def test_nobody_uses_a_collection_before_it_is_durable(sqlite: Place, monkeypatc
             writing, go_on = threading.Event(), threading.Event()
             add = engine.store.add_collection
 
-            def slowly(stored: StoredCollection, content: Iterable[bytes]) -> None:
+            def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
                 writing.set()
                 assert go_on.wait(60)
-                add(stored, content)
+                add(stored, digest, content)
 
             monkeypatch.setattr(engine.store, "add_collection", slowly)
             coming = asyncio.create_task(engine.collections.add("new", small_collection, Settings(slots=1)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Place, audit, client_of, run, served, started
+from tests.support.services import Place, audit, client_of, kept_digest, run, served, started
 from zoomrank.documents import Collection
 from zoomrank.service import nameless_files
 from zoomrank.service.refusals import StorageError
@@ -45,13 +45,13 @@ def test_content_is_kept_in_pieces(place: Place, small_pieces: int) -> None:
             sizes = [size for _, _, size in _parts(engine.store)]
             assert len(sizes) > 5
             assert max(sizes) == small_pieces
-            content = b"".join(engine.store.content(large.id))
-            assert hashlib.sha256(content).hexdigest() == large.stored.digest
+            content = b"".join(engine.store.content(large.id, 0))
+            assert hashlib.sha256(content).hexdigest() == kept_digest(engine.store, large.id)
             impression, _ = await engine.rank(large, "owl")
-            titles = list(large.collection.titles or [])
+            titles = list(large.edition.collection.titles or [])
         async with started(place) as engine:
             again = engine.collections.find("large")
-            assert list(again.collection.titles or []) == titles
+            assert list(again.edition.collection.titles or []) == titles
             assert await engine.feedback(impression, None) == "learned"
             await audit(engine)
 
@@ -86,8 +86,8 @@ def test_what_never_was_complete_goes_away(place: Place, small_pieces: int) -> N
     async def scenario() -> None:
         async with started(place, crash=True) as engine:
             await served(engine)
-            engine.store._change("INSERT INTO contents VALUES (?, ?, ?)", (2, 0, b"half of a collection"))
-            engine.store._change("INSERT INTO contents VALUES (?, ?, ?)", (2, 1, b"more of it"))
+            engine.store._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (2, 0, 0, b"half of a collection"))
+            engine.store._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (2, 0, 1, b"more of it"))
         async with started(place) as engine:
             assert {number for number, _, _ in _parts(engine.store)} == {1}
             other = await engine.collections.add("other", large_collection, Settings(slots=3))
@@ -145,14 +145,14 @@ def test_a_stop_ends_it_before_the_next_piece(place: Place, small_pieces: int, m
             pieces: list[bytes] = []
             add = engine.store.add_collection
 
-            def stopped(stored: StoredCollection, content: Iterable[bytes]) -> None:
+            def stopped(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
                 def one_then_stop() -> Iterator[bytes]:
                     for piece in content:
                         pieces.append(piece)
                         engine.collections.stop()
                         yield piece
 
-                add(stored, one_then_stop())
+                add(stored, digest, one_then_stop())
 
             monkeypatch.setattr(engine.store, "add_collection", stopped)
             with pytest.raises(StorageError, match="stopping"):
@@ -211,10 +211,10 @@ def test_whatever_happens_to_the_folder_what_is_served_stays_as_it_was(place: Pl
                 else:
                     file.write_bytes(b"noise" * 10_000)
             large = engine.collections.find("large")
-            large.document.cache_clear()
+            large.edition.document.cache_clear()
             assert (await client.get(path)).json() == before
             assert (await client.post("/v1/collections/large/rank", json={"query": "owl"})).status_code == 200
-            assert len(list(large.collection)) == DOCUMENTS
+            assert len(list(large.edition.collection)) == DOCUMENTS
             await served(engine, "another")
         async with started(place) as engine, client_of(engine) as client:
             assert (await client.get(path)).json() == before

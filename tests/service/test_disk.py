@@ -360,7 +360,7 @@ def test_a_learner_that_missed_something_is_refused_and_read_again(place: Place)
             shop = await served(engine)
             missed, documents = await engine.rank(shop, "owl")
             learner = await engine.known(shop, "owl")
-            fresh = QueryLearner(learner.number, shop.bandit, shop.settings)
+            fresh = QueryLearner(learner.number, shop.editions, shop.settings)
             engine.learners._here[shop.id, "owl"] = fresh
             with pytest.raises(StorageError):
                 await engine.rank(shop, "owl")

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, small_collection, started
+from tests.support.services import (
+    Clock,
+    Place,
+    as_json,
+    audit,
+    client_of,
+    only_edition,
+    run,
+    served,
+    small_collection,
+    started,
+)
+from zoomrank.documents import Collection
 from zoomrank.queries.lending import granted_bytes, report_bytes
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
@@ -260,7 +272,7 @@ def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(plac
             before = learner.snapshot()
             await _visitors(engine, shop, "snowy owl", 100, "d3")
             await _visitors(engine, shop, "snowy eagle owl", 50, "d0")
-            again = QueryLearner(learner.number, shop.bandit, shop.settings)
+            again = QueryLearner(learner.number, shop.editions, shop.settings)
             log = [event for _, event in engine.store.events(learner.number)]
             again.replay(log)
             assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
@@ -268,9 +280,9 @@ def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(plac
             assert all(parted(shown).loan is None for _, shown in learner.waiting.values())
             assert sum(event.shown is not None and parted(event.shown).loan is not None for event in log) > 2
             for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
-                half = QueryLearner(learner.number, shop.bandit, shop.settings)
+                half = QueryLearner(learner.number, shop.editions, shop.settings)
                 half.replay(log[:place_])
-                half = QueryLearner.restored(learner.number, shop.bandit, shop.settings, half.snapshot())
+                half = QueryLearner.restored(learner.number, shop.editions, shop.settings, 0, half.snapshot())
                 half.replay(log[place_:])
                 assert half.snapshot() == before
             await audit(engine)
@@ -281,21 +293,21 @@ def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(plac
 def test_when_a_learner_was_written_down_does_not_matter() -> None:
     """Writing it down may make room in its arrays, and so may a loan: a small one, now and then."""
     settings = Settings(similar="words", slots=3, feedback_within=30 * 86_400)
-    bandit = settings.bandit(DocumentTree.exponential(depth=10))
-    neighbours, chance = Neighbours("words", bandit), random.Random(5)
-    lender, learner = (QueryLearner(number, bandit, settings) for number in (1, 2))
+    editions = only_edition(Collection(DocumentTree.exponential(depth=10)), settings)
+    neighbours, chance = Neighbours("words", editions.newest), random.Random(5)
+    lender, learner = (QueryLearner(number, editions, settings) for number in (1, 2))
     for number in (1, 2):
         neighbours.join(number, "snowy owl", None)
     for visit in range(6):
         lender.show(visit, 3, None)
         lender.close(visit, 1, visit)
-    neighbours.report(1, lender.ranker.state, 1)
+    neighbours.report(1, lender.ranker.state, 1, lender.edition)
     log: list[Event] = []
     for visit in range(400):
         shown, _ = learner.show(visit, 3, None, neighbours.grant(2) if visit % 10 == 0 else None)
         log.append(shown)
         if visit % 10 == 0:
-            again = QueryLearner(2, bandit, settings)
+            again = QueryLearner(2, editions, settings)
             again.replay(log)
             assert again.snapshot() == learner.snapshot()
         log.append(learner.close(shown.number, chance.choice([0, 1, 2, ABANDONED]), visit))
@@ -399,13 +411,14 @@ def test_a_first_vector_that_was_refused_says_nothing_about_others(
 
 def test_nobody_is_lent_anything_by_one_that_told_and_was_refused() -> None:
     shop = Settings(similar="words", slots=3)
-    neighbours = Neighbours("words", shop.bandit(small_collection().tree))
-    learner = QueryLearner(7, neighbours._bandit, shop)
+    editions = only_edition(small_collection(), shop)
+    neighbours = Neighbours("words", editions.newest)
+    learner = QueryLearner(7, editions, shop)
     for number in (7, 8):
         neighbours.join(number, "owl", None)
     learner.show(0.0, 3, None)
     learner.close(0, 1, 0.0)
-    neighbours.report(7, learner.ranker.state, 1)
+    neighbours.report(7, learner.ranker.state, 1, learner.edition)
     granted = neighbours.grant(8)
     assert granted is not None
     assert granted.lenders == (7,)

@@ -334,8 +334,8 @@ def test_a_collection_whose_keeping_was_reported_as_failed_can_be_had(
         async with started(place) as engine:
             add = engine.store.add_collection
 
-            def keep_and_fail(stored: StoredCollection, content: Iterable[bytes]) -> None:
-                add(stored, content)
+            def keep_and_fail(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
+                add(stored, digest, content)
                 raise StorageError("The connection was lost.")
 
             with monkeypatch.context() as patched:
@@ -356,10 +356,10 @@ def test_a_collection_is_there_though_nobody_waited_for_it(sqlite: Place, monkey
         async with started(sqlite) as engine:
             add, inside, go = engine.store.add_collection, threading.Event(), threading.Event()
 
-            def slowly(stored: StoredCollection, content: Iterable[bytes]) -> None:
+            def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
                 inside.set()
                 go.wait(10)
-                add(stored, content)
+                add(stored, digest, content)
 
             monkeypatch.setattr(engine.store, "add_collection", slowly)
             making = asyncio.create_task(served(engine))

@@ -49,7 +49,7 @@ def _same_learned(one: QueryLearner, other: QueryLearner) -> bool:
 
 def _without(engine: Engine, served: ServedCollection, number: int, void: set[int]) -> QueryLearner:
     """What a learner would be that never met some of its visitors: literally."""
-    made = QueryLearner.restored(number, served.bandit, served.settings, None)
+    made = QueryLearner.restored(number, served.editions, served.settings, 0)
     place: dict[int, int] = {}
     for _, event in engine.store.events(number):
         if event.number not in void and event.outcome != VOIDED:
@@ -142,7 +142,7 @@ def test_a_query_that_is_void_begins_anew(place: Place) -> None:
             await engine.void(shop, Span(query="owl"))
             learner = await engine.known(shop, "owl")
             assert learner.answers == 0
-            assert _same_learned(learner, QueryLearner(learner.number, shop.bandit, shop.settings))
+            assert _same_learned(learner, QueryLearner(learner.number, shop.editions, shop.settings))
             await audit(engine)
             await _visits(engine, shop, 3)
             await audit(engine)

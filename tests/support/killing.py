@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.services import Audit, Place, audit, key_of, run, served, small_collection
+from tests.support.services import Audit, Place, audit, key_of, only_edition, run, served, small_collection
 from zoomrank.service.engine import Engine
 from zoomrank.service.storage.events import parted
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING
@@ -66,7 +66,8 @@ def _warm_up() -> None:
 
     for similar in ("off", "words"):
         settings = Settings(**SETTINGS, similar=similar)
-        rehearse(ServedCollection(StoredCollection(1, "shop", 0.0, "", ""), settings, small_collection()))
+        editions = only_edition(small_collection(), settings)
+        rehearse(ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, editions))
 
 
 class Nursery:
@@ -144,6 +145,9 @@ class Memory:
     query: dict[str, str] = field(default_factory=dict)  # of impressions that were acknowledged
     seen: dict[str, bool] = field(default_factory=dict)  # those said to be seen, and whether that was acknowledged
     voids: dict[tuple[str, float, float], bool] = field(default_factory=dict)  # of a query between two times, likewise
+    there: dict[str, str | None] = field(default_factory=dict)  # where documents are that come and go; None: gone
+    changing: dict[str, str | None] = field(default_factory=dict)  # where they will be, if that was heard
+    changes: int = 0
     asked_again: int = 0
     voided: int = 0
     repeated: int = 0
@@ -263,6 +267,42 @@ class Client(threading.Thread):
             self.memory.unsure.pop(impression, None)
 
 
+class Keeper(Client):
+    """Lets documents come and go, some at a time, until she is cut off."""
+
+    def _visit(self, connection: http.client.HTTPConnection) -> None:
+        changes: list[dict[str, Any]] = []
+        meant: dict[str, str | None] = {}
+        for name in self.random.sample([f"k{number}" for number in range(30)], self.random.randint(1, 4)):
+            if self.memory.there.get(name) is not None and self.random.random() < 0.5:
+                changes.append({"remove": name})
+                meant[name] = None
+            else:
+                meant[name] = f"Branch {self.random.randrange(6)}"
+                changes.append({"put": name, "path": ["All", meant[name]]})
+        with self.memory.lock:
+            self.memory.changing = meant
+        status, content = self._post(connection, "/v1/collections/shop/changes", {"changes": changes})
+        assert status == 200, content
+        with self.memory.lock:
+            self.memory.there |= meant
+            self.memory.changing = {}
+            self.memory.changes += 1
+        time.sleep(0.02)
+
+
+def _check_documents(engine: Engine, memory: Memory) -> None:
+    """What was acknowledged has happened; what nobody has heard of has happened as a whole, or not at all."""
+    edition = engine.collections.find("shop").edition
+    ids = edition.tree.documents
+    places = {
+        name: edition.path(ids.position(name))[-1] if name in ids else None for name in memory.there | memory.changing
+    }
+    before = {name: memory.there.get(name) for name in places}
+    assert places in (before, before | memory.changing), "a change was lost, or half of one was made"
+    memory.there, memory.changing = places, {}
+
+
 def check(place: Place, memory: Memory) -> Audit:
     """Nothing acknowledged is lost, nothing is there twice, and what comes back is what the whole log makes."""
 
@@ -273,6 +313,7 @@ def check(place: Place, memory: Memory) -> Audit:
         try:
             found = await audit(engine)
             _check_requests(engine)
+            _check_documents(engine, memory)
             unseen = engine.collections.find("shop").settings.no_feedback == "unseen"
         finally:
             await engine.stop()
@@ -299,7 +340,7 @@ def check(place: Place, memory: Memory) -> Audit:
 
 def _check_requests(engine: Engine) -> None:
     """Each request that came with a key, however often, has one impression."""
-    rows = engine.store._read("SELECT shown FROM events WHERE shown IS NOT NULL")
+    rows = engine.store._read(f"SELECT shown FROM events WHERE outcome = {WAITING}")  # noqa: S608
     requests = [parted(bytes(shown)).marks.request for (shown,) in rows]
     assert None not in requests
     assert len(set(requests)) == len(requests), "a request was answered twice"
@@ -328,6 +369,7 @@ def torment(
                 outages += 1
             pid, address = servers.start(place, budget)
             threads = [Client(address, memory, seed * 1_000_000 + life * 100 + number) for number in range(clients)]
+            threads.append(Keeper(address, memory, seed * 1_000_000 + life * 100 + clients))
             for thread in threads:
                 thread.start()
             time.sleep(random_.random() * longest)
@@ -345,6 +387,7 @@ def torment(
         "outages": outages,
         "impressions acknowledged": len(memory.shown),
         "feedback acknowledged": len(memory.told),
+        "changes acknowledged": memory.changes,
         "asked again": memory.asked_again,
         "voids acknowledged": sum(memory.voids.values()),
         "impressions void": sum(outcome == VOIDED for outcome in found.outcomes.values()),

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 
 from zoomrank.documents import Collection
+from zoomrank.documents.editions import Edition
+from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys
@@ -19,6 +21,7 @@ from zoomrank.service.http.app import make_app
 from zoomrank.service.learner_log import LearnerLog
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import parted
 from zoomrank.service.storage.opening import open_store
@@ -79,6 +82,17 @@ def small_collection() -> Collection:
         },
         titles={"d000": "The first"},
     )
+
+
+def only_edition(collection: Collection, settings: Settings) -> EditionHistory:
+    """A collection that nobody keeps, and that has never changed."""
+    return EditionHistory(ServedEdition(0, Edition.first(collection), settings))
+
+
+def kept_digest(store: Store, collection: int) -> str | None:
+    """The digest of a collection's first file."""
+    whole = store.whole_edition(collection, 0)
+    return None if whole is None else whole.digest
 
 
 def run(scenario: Coroutine[Any, Any, Any]) -> Any:
@@ -158,7 +172,7 @@ async def audit(engine: Engine) -> Audit:
         found.loans += sum(bool(event.shown and parted(event.shown).loan) for _, event in log.events)
         for (_, outcome), count in log.counted.items():
             activity.setdefault(collection, Counter())[outcome] += count
-        replayed = QueryLearner.restored(number, where.bandit, where.settings, None)
+        replayed = QueryLearner.restored(number, where.editions, where.settings, engine.store.begun_in(number))
         replayed.replay(event for _, event in log.events)
         live = await engine.learners.find(where, query)
         assert live is not None

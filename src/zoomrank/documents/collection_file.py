@@ -25,7 +25,7 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -54,9 +54,15 @@ def save(collection: Collection, path: PathLike) -> None:
         write(collection, file)
 
 
-def write(collection: Collection, file: IO[bytes]) -> None:
-    """Write a collection to a file that is open."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in _arrays(collection).items()}
+def write(
+    collection: Collection,
+    file: IO[bytes],
+    more: Mapping[str, Array] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a collection to a file that is open, with more arrays, and more in its header, for those who know of it."""
+    everything = {**_arrays(collection), **(more or {})}
+    arrays = {name: np.ascontiguousarray(array) for name, array in everything.items()}
     placed, size = [], 0
     for name, array in arrays.items():
         size += -size % ALIGNMENT
@@ -72,6 +78,7 @@ def write(collection: Collection, file: IO[bytes]) -> None:
             "body": size,
             "sha256": digest.hexdigest(),
             "arrays": placed,
+            **(about or {}),
         }
     ).encode()
     header += b" " * (-(_PREFIX.size + len(header)) % ALIGNMENT)  # so that the body begins at a multiple of 64
@@ -107,6 +114,19 @@ def load_collection(path: PathLike | IO[bytes], verify: bool = False) -> Collect
     Collection(2 documents, 3 nodes, depth 1)
     Collection(2 documents, 3 nodes, depth 1)
     """
+    return loaded(path, verify)[0]
+
+
+class Loaded(NamedTuple):
+    """A collection, and all that its file has."""
+
+    collection: Collection
+    header: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def loaded(path: PathLike | IO[bytes], verify: bool = False) -> Loaded:
+    """Read a collection back with everything in its file."""
     if isinstance(path, str | os.PathLike):
         if not Path(path).is_file():
             raise SourceError(f"There is no file {path}.")
@@ -115,7 +135,7 @@ def load_collection(path: PathLike | IO[bytes], verify: bool = False) -> Collect
     return _loaded(path, "This file", verify)
 
 
-def _loaded(file: IO[bytes], path: str, verify: bool) -> Collection:
+def _loaded(file: IO[bytes], path: str, verify: bool) -> Loaded:
     header, body = _opened(file, path)
     if verify:
         digest = hashlib.sha256()
@@ -125,10 +145,11 @@ def _loaded(file: IO[bytes], path: str, verify: bool) -> Collection:
             raise FileFormatError(f"{path} is damaged: the checksum of its body is another.")
     try:
         arrays = dict(_mapped(header, body))
-        columns = {name: _strings(arrays, name) for name in ("titles", "urls", "texts")}
+        columns = {name: strings_of(arrays, name) for name in ("titles", "urls", "texts")}
         tree = _tree(arrays)
         vectors = arrays.get("vectors")
-        return Collection(tree, scale=header["scale"], vectors=vectors, notes=header["notes"], **columns)
+        collection = Collection(tree, scale=header["scale"], vectors=vectors, notes=header["notes"], **columns)
+        return Loaded(collection, header, arrays)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         says = f": {error}" if isinstance(error, ZoomrankError) else "."
         raise FileFormatError(f"{path} is damaged{says}") from error
@@ -144,20 +165,21 @@ def _arrays(collection: Collection) -> dict[str, Array]:
     if all(isinstance(document, int | np.integer) and not isinstance(document, bool) for document in ids):
         arrays["ids"] = np.array(ids, "<i8")
     elif all(isinstance(document, str) for document in ids):
-        arrays |= _packed("ids", ids)
+        arrays |= packed_arrays("ids", ids)
     else:
         raise FileFormatError("A collection can be saved if its ids are all strings or all whole numbers.")
     columns = {"names": tree.names, "titles": collection.titles, "urls": collection.urls, "texts": collection.texts}
     for name, column in columns.items():
         if column is not None:
-            arrays |= _packed(name, column)
+            arrays |= packed_arrays(name, column)
     if collection.vectors is not None:
         little = collection.vectors.dtype.newbyteorder("<")
         arrays["vectors"] = collection.vectors.astype(little, copy=False)
     return arrays
 
 
-def _packed(name: str, strings: Sequence[str]) -> dict[str, Array]:
+def packed_arrays(name: str, strings: Sequence[str]) -> dict[str, Array]:
+    """Strings as two arrays of a file."""
     packed = strings if isinstance(strings, PackedStrings) else PackedStrings.packed(strings)
     return {f"{name}.letters": packed.letters, f"{name}.ends": packed.ends.astype("<i8", copy=False)}
 
@@ -212,7 +234,8 @@ def _mapped(header: Mapping[str, Any], body: Array) -> Iterator[tuple[str, Array
         yield name, np.frombuffer(body, dtype, count, offset=place).reshape(shape)
 
 
-def _strings(arrays: Mapping[str, Array], name: str) -> PackedStrings | None:
+def strings_of(arrays: Mapping[str, Array], name: str) -> PackedStrings | None:
+    """The strings of a file that go by a name, if it has them."""
     if f"{name}.ends" not in arrays:
         return None
     letters, ends = arrays[f"{name}.letters"], arrays[f"{name}.ends"]
@@ -233,7 +256,7 @@ def _tree(arrays: Mapping[str, Array]) -> DocumentTree:
         raise FileFormatError("its nodes are not those of a tree.")
     child_start = (1 + np.searchsorted(parent[1:], np.arange(len(parent) + 1))).astype(np.uint32)
     shape = shape_from_breadth_first(parent, child_start)
-    strings, names = _strings(arrays, "ids"), _strings(arrays, "names")
+    strings, names = strings_of(arrays, "ids"), strings_of(arrays, "names")
     ids = DocumentIds(len(shape.leaf), arrays["ids"] if strings is None else list(strings))
     if names is not None and len(names) != len(parent):
         raise FileFormatError("its names are not one for each node.")

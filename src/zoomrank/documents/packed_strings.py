@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from zoomrank.compiled import compiled
 from zoomrank.errors import FileFormatError
 from zoomrank.numbers import Array
 
@@ -38,6 +39,12 @@ class PackedStrings(Sequence[str]):
         np.cumsum([len(piece) for piece in pieces], out=ends[1:])
         return cls(np.frombuffer(b"".join(pieces), np.uint8), ends)
 
+    def rearranged(self, source: Array, more: Iterable[str] = ()) -> PackedStrings:
+        """Strings in another order: for each the place where it stood; places beyond the last are those of `more`."""
+        others = PackedStrings.packed(more)
+        own, new = (_fixed(self.letters), _fixed(self.ends)), (_fixed(others.letters), _fixed(others.ends))
+        return PackedStrings(*_gathered(*own, *new, source.astype(np.int64, copy=False)))
+
     def __len__(self) -> int:
         return len(self.ends) - 1
 
@@ -61,3 +68,31 @@ def _decoded(letters: bytes, at: int) -> str:
         return letters.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise FileFormatError(f"String {at} of this file is damaged: it is not UTF-8.") from error
+
+
+def _fixed(array: Array) -> Array:
+    """The same array for a kernel, which is compiled for one kind: arrays that cannot be written to."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+@compiled
+def _gathered(letters: Array, ends: Array, more: Array, more_ends: Array, source: Array) -> tuple[Array, Array]:
+    count = len(ends) - 1
+    found = np.zeros(len(source) + 1, np.int64)
+    for at in range(len(source)):
+        number = source[at]
+        if number < count:
+            found[at + 1] = found[at] + ends[number + 1] - ends[number]
+        else:
+            found[at + 1] = found[at] + more_ends[number - count + 1] - more_ends[number - count]
+    gathered = np.empty(found[-1], np.uint8)
+    for at in range(len(source)):
+        number = source[at]
+        if number < count:
+            gathered[found[at] : found[at + 1]] = letters[ends[number] : ends[number + 1]]
+        else:
+            first = more_ends[number - count]
+            gathered[found[at] : found[at + 1]] = more[first : more_ends[number - count + 1]]
+    return gathered, found

@@ -110,6 +110,19 @@ def _meanings(texts: Sequence[str]) -> Array:
 
 def _weights(texts: Sequence[str], pieces: str, lengths: tuple[int, int] | None) -> Any:
     """The TF-IDF weights, a sparse row for each text."""
+    counter, shortest = piece_counter(pieces, lengths), (lengths or _usual_lengths(pieces))[0]
+    try:
+        return counter.fit_transform(texts)
+    except ValueError as error:  # scikit-learn's word for it is an empty vocabulary
+        raise TextError(f"No text has a single piece of {shortest} {pieces}, so nothing tells them apart.") from error
+
+
+def _usual_lengths(pieces: str) -> tuple[int, int]:
+    return (3, 5) if pieces == "letters" else (1, 2)
+
+
+def piece_counter(pieces: str = "letters", lengths: tuple[int, int] | None = None) -> Any:
+    """What counts the pieces of texts, and weighs them by rarity: scikit-learn's, with our settings."""
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
@@ -117,10 +130,10 @@ def _weights(texts: Sequence[str], pieces: str, lengths: tuple[int, int] | None)
     if pieces not in ("letters", "words"):
         raise ParameterError(f'Texts are placed by pieces of "letters", "words" or "meanings", not by {pieces!r}.')
     letters = pieces == "letters"
-    shortest, longest = lengths or ((3, 5) if letters else (1, 2))
+    shortest, longest = lengths or _usual_lengths(pieces)
     if not 1 <= shortest <= longest:
         raise ParameterError(f"Pieces cannot have from {shortest} to {longest} {pieces}.")
-    vectorizer = TfidfVectorizer(
+    return TfidfVectorizer(
         analyzer="char_wb" if letters else "word",
         ngram_range=(shortest, longest),
         token_pattern=None if letters else r"(?u)\b\w+\b",
@@ -128,10 +141,6 @@ def _weights(texts: Sequence[str], pieces: str, lengths: tuple[int, int] | None)
         sublinear_tf=True,
         dtype=np.float32,
     )
-    try:
-        return vectorizer.fit_transform(texts)
-    except ValueError as error:  # scikit-learn's word for it is an empty vocabulary
-        raise TextError(f"No text has a single piece of {shortest} {pieces}, so nothing tells them apart.") from error
 
 
 def _projected(weights: Any, dimensions: int, seed: int) -> Array:

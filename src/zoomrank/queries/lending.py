@@ -73,6 +73,10 @@ class Lending:
             asked.update(level)
             yield level
 
+    def move_to(self, tree: DocumentTree) -> None:
+        """Go on with another tree of documents, in which all reports are already."""
+        self._tree = pool_tree(tree)
+
     def move(self, tree: DocumentTree, node: np.ndarray) -> None:
         """Go on with a tree of documents that has grown; `node` says what number each node has now."""
         self._tree = pool_tree(tree)

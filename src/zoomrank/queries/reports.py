@@ -55,6 +55,28 @@ def report_with(node: Array, visits: Array, clicks: Array, score: float) -> Repo
     return Report(rows, score)
 
 
+def with_nodes(report: Report, node: Array) -> Report:
+    """The same report of subtrees that have other numbers."""
+    rows = report.rows.copy()
+    rows[:, 0] = node
+    return Report(rows, report.score)
+
+
+def below_their_parents(report: Report, node: Array, parent: Array) -> Report:
+    """The same report in another tree, where its subtrees are these nodes (-1: gone); the root first, in their order,
+    without those whose parents it does not tell of.
+    """
+    rows = with_nodes(report, node).rows[node >= 0]
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    told: set[int] = set()
+    kept = []
+    for row, at in enumerate(rows[:, 0].tolist()):
+        if at == 0 or int(parent[at]) in told:
+            told.add(at)
+            kept.append(row)
+    return Report(np.ascontiguousarray(rows[kept]), report.score)
+
+
 def report_of(state: Any) -> Report:
     """What a learner has to tell.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zoomrank.bandits import Bandit
+from zoomrank.errors import UnknownDocumentError
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.spaces import DocumentId
 
@@ -26,8 +27,11 @@ class SlotExplanation:
         How often it was shown and looked at, and clicked.
     mean : float
         clicks / plays; 0 before the first.
+    estimate : float
+        What the document is believed to earn there: what other slots and documents like it have seen counts as well,
+        and the cap does. The mean under the cap, for rankers that keep no records.
     radius : float
-        How uncertain that is.
+        How uncertain the mean is.
     cap : float
         The most that the documents above leave possible; infinite without the correlation rule.
     index : float
@@ -66,6 +70,7 @@ class SlotExplanation:
     plays: int
     clicks: int
     mean: float
+    estimate: float
     radius: float
     cap: float
     index: float
@@ -86,10 +91,15 @@ class SlotExplanation:
 def explained(bandit: Bandit, state: Any, ranking: RankingArrays, duplicates: bool) -> list[SlotExplanation]:
     """Every slot of one ranking, whose documents stand where they stand now."""
     tree, shown = bandit.tree, ranking.shown[0]
+    if min(shown.min(), ranking.pick.min()) < 0:
+        raise UnknownDocumentError(
+            "A document of this ranking is gone, so nothing is known of it; explain a new ranking."
+        )
     prospects = bandit.prospects(state, state, shown, ranking.pick[0], duplicates)
     slots = []
     for slot, document in enumerate(tree.documents.at(shown)):
         found = bandit.strategy_of(state, slot, shown[:slot], int(ranking.pick[0, slot]))
+        mean = found.clicks / found.plays if found.plays else 0.0
         slots.append(
             SlotExplanation(
                 document,
@@ -97,7 +107,8 @@ def explained(bandit: Bandit, state: Any, ranking: RankingArrays, duplicates: bo
                 documents=int(tree.shape.end_document[found.node]) - int(tree.shape.first_document[found.node]),
                 plays=found.plays,
                 clicks=found.clicks,
-                mean=found.clicks / found.plays if found.plays else 0.0,
+                mean=mean,
+                estimate=min(mean, found.cap) if prospects is None else float(prospects.chance[slot]),
                 radius=found.radius,
                 cap=found.cap,
                 index=min(found.index, found.cap),

@@ -1,8 +1,8 @@
 """`CollectionRegistry`: all collections that are served, by name and by number; new ones are kept before they are.
 
 Everything about a collection is in the store. Its file is mapped into memory from a copy without a name, which is made
-at every start and compared with the digest in the store: whatever happens to the folder, what is served is what was
-kept.
+at every start and compared with the digest in the store (`edition_history`): whatever happens to the folder, what is
+served is what was kept.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import IO
 
-from zoomrank.documents import Collection, load_collection
+from zoomrank.documents import Collection
 from zoomrank.documents.collection_file import write
+from zoomrank.documents.edition_file import load_edition
 from zoomrank.errors import ZoomrankError
-from zoomrank.service.nameless_files import digest_of, filled, nameless_file, pieces_of
+from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.nameless_files import digest_of, nameless_file, pieces_of
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
     ExistsError,
@@ -49,7 +51,7 @@ class CollectionRegistry:
         self._now = now
         self._last = store.last("collections")
         self._coming: set[str] = set()  # names of collections that are being made
-        self._makers = ThreadPoolExecutor(2, "zoomrank-maker")  # others need not wait for them
+        self.makers = ThreadPoolExecutor(2, "zoomrank-maker")  # others need not wait for them
         self.when_stopped: list[Callable[[], None]] = []  # what else is being made, and is to be given up
         self._stopped = False
 
@@ -66,31 +68,19 @@ class CollectionRegistry:
         self._store.drop_unfinished()
         for stored in self._store.collections():
             settings = Settings.model_validate_json(stored.settings)
-            served = ServedCollection(stored, settings, self._brought_back(stored))
+            editions = EditionHistory.kept(self._store, stored, settings, self.folder)
+            served = ServedCollection(stored, settings, editions)
             if served.neighbours is not None:
                 served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
             rehearse(served)
             self._register(served)
-
-    def _brought_back(self, stored: StoredCollection) -> Collection:
-        """A collection that is kept, mapped from a copy of its file that only this process has."""
-        try:
-            with nameless_file(self.folder) as file:
-                if filled(file, self._store.content(stored.id)) == stored.digest:
-                    return load_collection(file)
-        except OSError as error:
-            raise StorageError(f"The collection “{stored.name}” cannot be copied to {self.folder}: {error}.") from error
-        raise StorageError(
-            f"The collection “{stored.name}” is damaged in the store: what is kept of it is not what was kept once. "
-            "Look with “zoomrank verify”, and go back to a backup with “zoomrank restore”."
-        )
 
     def stop(self) -> None:
         """Make no more; what is being made is given up before the next piece is kept."""
         self._stopped = True
         for stop in self.when_stopped:
             stop()
-        self._makers.shutdown(wait=False, cancel_futures=True)
+        self.makers.shutdown(wait=False, cancel_futures=True)
 
     def check_free(self, name: str) -> None:
         """Refuse a name that a collection has."""
@@ -112,7 +102,7 @@ class CollectionRegistry:
             loop = asyncio.get_running_loop()
             inside = copy_context()  # so that what it logs names the request
             served = await loop.run_in_executor(
-                self._makers, inside.run, self._make_and_keep, number, name, make, settings
+                self.makers, inside.run, self._make_and_keep, number, name, make, settings
             )
         except asyncio.CancelledError:
             if self._stopped:  # before it was begun
@@ -125,6 +115,17 @@ class CollectionRegistry:
             raise _exists(name)
         return served
 
+    def begin_removal(self, served: ServedCollection) -> None:
+        """Serve a collection no more; its name is free when the removal has ended."""
+        del self.by_name[served.name]
+        served.removed = True
+        self._coming.add(served.name)
+
+    def end_removal(self, served: ServedCollection) -> None:
+        """Nothing is left of a collection."""
+        del self.by_id[served.id]
+        self._coming.discard(served.name)
+
     def _register(self, served: ServedCollection) -> None:
         self.by_name[served.name] = self.by_id[served.id] = served
 
@@ -132,7 +133,7 @@ class CollectionRegistry:
         try:
             with self._made(make) as file:
                 served = self._served(number, name, file, settings)
-                return self._kept(served, file)
+                return self._kept(served, digest_of(file), file)
         except ServiceError:
             raise
         except ZoomrankError as error:
@@ -152,31 +153,38 @@ class CollectionRegistry:
     def _served(self, number: int, name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
         """The collection of a file, checked whole."""
         try:
-            collection = load_collection(file, verify=True)
+            edition = load_edition(file, verify=True)
         except ZoomrankError as error:
             raise UnusableError(str(error).replace("This file", "What was sent")) from error
-        stored = StoredCollection(number, name, self._now(), settings.model_dump_json(), digest_of(file))
-        served = ServedCollection(stored, settings, collection)
+        stored = StoredCollection(number, name, self._now(), settings.model_dump_json())
+        editions = EditionHistory.kept(self._store, stored, settings, self.folder, edition)
+        served = ServedCollection(stored, settings, editions)
         rehearse(served)
         return served
 
-    def _kept(self, served: ServedCollection, file: IO[bytes]) -> ServedCollection:
+    def _kept(self, served: ServedCollection, digest: str, file: IO[bytes]) -> ServedCollection:
         """Have a collection written down."""
         try:
-            self._store.add_collection(served.stored, self._pieces(file))
+            self._store.add_collection(served.stored, digest, self.pieces(file))
         except StorageError:  # which may have come true all the same, now or when this was tried before
             found = next((one for one in self._store.collections() if one.name == served.name), None)
             if found is None:
                 raise
             if found.id != served.id:  # so there never will be a row of this one
                 with suppress(StorageError):  # it is let go of at the next start
-                    self._store.drop_content(served.id)
-            if found.digest != served.stored.digest:
+                    self._store.drop_content(served.id, 0)
+            whole = self._store.whole_edition(found.id, 0)
+            if whole is None or whole.digest != digest:
                 raise _exists(served.name) from None
-            return ServedCollection(found, Settings.model_validate_json(found.settings), served.collection)
+            settings = Settings.model_validate_json(found.settings)
+            first = served.edition.edition
+            return ServedCollection(
+                found, settings, EditionHistory.kept(self._store, found, settings, self.folder, first)
+            )
         return served
 
-    def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
+    def pieces(self, file: IO[bytes]) -> Iterator[bytes]:
+        """A file piece by piece, until the service stops."""
         for piece in pieces_of(file, PIECE):
             if self._stopped:
                 raise StoppingError()
@@ -185,7 +193,7 @@ class CollectionRegistry:
 
 def rehearse(served: ServedCollection) -> None:
     """Rank, learn and lend once, so that nobody has to wait for what must be compiled."""
-    learner = QueryLearner.rehearse(served.bandit, served.settings)
+    learner = QueryLearner.rehearse(served.editions, served.settings)
     if served.neighbours is not None:
         learner.show(0.0, served.settings.slots, None, served.neighbours.rehearsed(learner.ranker.state))
 

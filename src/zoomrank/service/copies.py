@@ -50,7 +50,8 @@ class Copies:
         """A copy of what a query knows now; of nothing if nobody has asked it, which stays so."""
         known = await self._engine.learners.find(served, query)
         number, content = (NOBODY, None) if known is None else (known.number, known.snapshot())
-        learner = QueryLearner.restored(number, served.bandit, served.settings, content)
+        edition = served.edition if known is None else known.edition
+        learner = QueryLearner.restored(number, served.editions, served.settings, edition.number, content)
         copy = Copy(secrets.token_hex(8), served, query, learner, self._engine.now())
         self._drop_idle()
         while len(self._here) >= MOST:
@@ -82,11 +83,14 @@ class Copies:
     def rank(self, copy: Copy) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the name of the impression, which only this copy knows."""
         learner, served = copy.learner, copy.served
-        now, loan = round(self._engine.now(), 3), self._engine.next_loan(served, learner)
+        now = round(self._engine.now(), 3)
+        if learner.edition is not served.edition:
+            learner.move(served.edition, now)
+        loan = self._engine.next_loan(served, learner)
         event, ranking = learner.show(now, served.settings.slots, None, loan)
         if len(learner.waiting) > MOST_WAITING:
             learner.close(next(iter(learner.waiting)), UNSEEN, event.time)
-        return str(event.number), served.describe(ranking.shown[0])
+        return str(event.number), learner.edition.describe(ranking.shown[0])
 
     def feedback(self, copy: Copy, told: Sequence[tuple[str, DocumentId | None]]) -> list[dict[str, Any]]:
         """Learn what became of impressions, each by itself."""
@@ -107,7 +111,7 @@ class Copies:
         if learner.outcome_of(number) != WAITING:
             raise ContradictionError("This impression has had its feedback already.")
         ranking = learner.shown_at(number)
-        outcome = outcome_of_click(copy.served, ranking.shown[0].tolist(), clicked)
+        outcome = outcome_of_click(copy.served.edition.ids(ranking.shown[0]), clicked)
         learner.close(number, outcome, self._engine.now(), ranking)
 
     def _drop_idle(self) -> None:

@@ -10,10 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from zoomrank.documents import Collection
+from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
+from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
+from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
 from zoomrank.service.ledger import Ledger
@@ -31,6 +35,7 @@ from zoomrank.service.refusals import (
 )
 from zoomrank.service.repeats import Repeats, request_digest
 from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, Marks, unpack
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome
@@ -47,6 +52,25 @@ class Asker(NamedTuple):
 
     digest: bytes | None = None  # of the key with which she was let in
     once: str | None = None
+
+
+class Among(NamedTuple):
+    """What a ranking is chosen among: so many of those documents."""
+
+    slots: int
+    eligible: Sequence[DocumentId] | None
+    excluded: Sequence[DocumentId] | None
+    unknown: str  # "skip": ids that nobody knows are left out
+    fewer: bool  # whether fewer will do
+
+    def found_in(self, edition: ServedEdition) -> tuple[Eligible | None, int]:
+        """What may be shown in an edition (None: all), and how many slots that fills."""
+        allowed = edition.eligible(self.eligible, self.excluded, self.unknown == "skip")
+        return allowed, edition.fillable(allowed, self.slots, self.fewer)
+
+
+class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
+    """No document may be shown, and that will do."""
 
 
 class Engine:
@@ -70,7 +94,7 @@ class Engine:
 
     async def start(self) -> None:
         """Read what there is. Learners come back when they are asked for."""
-        QueryLearner.rehearse(Settings().bandit(DocumentTree.exponential(depth=3)), Settings())
+        self._rehearse()
         self.collections.start()
         self.patience = Patience(self.now, self._steady)
         newcomers = Newcomers(self._steady)
@@ -79,11 +103,18 @@ class Engine:
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
         self.undoing = Undoing(self.store, self.ledger, self.now)
+        self.changing = Changing(self.store, self.collections, self.ledger, self.now)
         self.sweeper = Sweeper(
             self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
         )
         self._sweeping = asyncio.create_task(self.sweeper.run())
         self.ready = True
+
+    def _rehearse(self) -> None:
+        """Have everything compiled before somebody waits for it."""
+        settings = Settings()
+        small = Edition.first(Collection(DocumentTree.exponential(depth=3)))
+        QueryLearner.rehearse(EditionHistory(ServedEdition(0, small, settings)), settings)
 
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
@@ -111,45 +142,62 @@ class Engine:
         excluded: Sequence[DocumentId] | None = None,
         about: About | None = None,
         asker: Asker = Asker(),  # noqa: B008  (a tuple)
+        unknown: str = "refuse",
+        fewer: bool = False,
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
-        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new.
+        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new. Ids that
+        the collection lacks are refused, or skipped if they are `unknown` and may be. Where fewer documents may be
+        shown than there are slots, that is refused unless `fewer` will do; if none may be, there is no impression, and
+        its name is empty.
         """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
             raise UnusableError(f"{wanted} slots are more than this collection has ({served.settings.slots}).")
-        shown: Array | None = None
+        described: list[dict[str, Any]] | None = None
         request = None
         if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about)).encode()
+            body = repr((query, slots, eligible, excluded, about, unknown, fewer)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
-            nonlocal shown
-            allowed = served.eligible(eligible, excluded, wanted)
+            nonlocal described
+            among = Among(wanted, eligible, excluded, unknown, fewer)
             new = Wanted(served.about(about), asker.digest or b"")
-            event, shown = await self._show(served, query, wanted, allowed, new, Marks(request, asker.digest))
+            event, described = await self._show(served, query, among, new, Marks(request, asker.digest))
             return event
 
-        found = await (show() if request is None else self.repeats.once(request, show))
+        try:
+            found = await (show() if request is None else self.repeats.once(request, show))
+        except _NothingToShow:
+            return "", []
         name = self._signer.name(found.learner, found.number, found.time)
-        return name, served.describe(await self._shown(found.learner, found.number) if shown is None else shown)
+        if described is None:
+            described = served.edition.describe_numbered(await self._shown(found.learner, found.number))
+        return name, described
 
     async def _show(
-        self, served: ServedCollection, query: str, slots: int, allowed: Eligible | None, new: Wanted, marks: Marks
-    ) -> tuple[Event, Array]:
+        self, served: ServedCollection, query: str, among: Among, new: Wanted, marks: Marks
+    ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
+        if not among.found_in(served.edition)[1]:  # here already, so that no learner is made in vain
+            raise _NothingToShow
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
-        time = round(self.now(), 3)
+        _check_there(served)
+        edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
+        allowed, slots = among.found_in(edition)
+        if not slots:
+            raise _NothingToShow
+        self.ledger.move_on(served, learner, time)
         try:
             event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)
         await self.journal.written()
-        return event, ranking.shown[0]
+        return event, edition.describe(ranking.shown[0])
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
         """What a learner is lent before it ranks next, if it is to meet its neighbours; asking changes nothing."""
@@ -164,7 +212,7 @@ class Engine:
         if before != WAITING:
             return await self._repeated(served, learner, number, before, clicked)
         ranking = learner.shown_at(number)
-        outcome = outcome_of_click(served, ranking.shown[0].tolist(), clicked)
+        outcome = outcome_of_click(served.edition.ids(ranking.shown[0]), clicked)
         self.ledger.append(served, learner, learner.close(number, outcome, self.now(), ranking))
         await self.journal.written()
         return "learned"
@@ -187,7 +235,7 @@ class Engine:
         key = await self.learners.key_of(impression.learner)
         served = self.collections.by_id.get(key[0]) if key is not None else None
         learner = await self.learners.find(served, key[1]) if served is not None and key is not None else None
-        if served is None or learner is None or impression.number >= learner.ranker.made:
+        if served is None or served.removed or learner is None or impression.number >= learner.ranker.made:
             raise NotFoundError("This impression is not known here: it was never written down.")
         within = served.settings.feedback_within
         if impression.time < self.patience.began(within) and not self.store.away:
@@ -200,12 +248,13 @@ class Engine:
         """Feedback on what has had some: the same may come again, another may not."""
         _check_open(before)
         await self.journal.written()  # the first may still be on its way to the disk, and may not get there
-        if outcome_of_click(served, (await self._shown(learner.number, number)).tolist(), clicked) != before:
+        shown = served.edition.ids(await self._shown(learner.number, number))
+        if outcome_of_click(shown, clicked) != before:
             raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
         return "repeated"
 
     async def _shown(self, learner: int, number: int) -> Array:
-        """The documents of an impression that is in the log."""
+        """The documents of an impression that is in the log, by their numbers."""
         shown = await asyncio.to_thread(self.store.shown, learner, number)
         if shown is None:
             raise NotFoundError("This impression is not known here: it was never written down.")
@@ -242,6 +291,12 @@ class Engine:
         await self.sweeper.sweep()
 
 
+def _check_there(served: ServedCollection) -> None:
+    """Refuse to go on with a collection that was removed meanwhile."""
+    if served.removed:
+        raise NotFoundError(f"There is no collection “{served.name}” any more.")
+
+
 def _check_open(outcome: Outcome) -> None:
     """Refuse whatever is said of an impression that has ended by itself or was taken back."""
     if outcome == VOIDED:
@@ -250,11 +305,11 @@ def _check_open(outcome: Outcome) -> None:
         raise ExpiredError("This impression has expired.")
 
 
-def outcome_of_click(served: ServedCollection, shown: list[int], clicked: DocumentId | None) -> Outcome:
+def outcome_of_click(shown: list[DocumentId], clicked: DocumentId | None) -> Outcome:
     """What feedback says became of a ranking: the slot of the clicked document, or that there was no click."""
     if clicked is None:
         return ABANDONED
     try:
-        return [served.document(position)["id"] for position in shown].index(clicked)
+        return shown.index(clicked)
     except ValueError:
         raise UnusableError(f"Document {clicked!r} was not shown in this impression.") from None

@@ -149,7 +149,7 @@ class LearnerCache:
         found = self._store.find(served.id, query)
         if found is None:
             return None
-        learner = QueryLearner.restored(found.learner, served.bandit, served.settings, found.content)
+        learner = QueryLearner.restored(found.learner, served.editions, served.settings, found.edition, found.content)
         learner.replay(event for _, event in self._store.events(found.learner, found.event, found.first))
         return learner
 
@@ -158,9 +158,10 @@ class LearnerCache:
         self._last += 1
         if served.neighbours is not None:
             served.neighbours.join(self._last, query, wanted.about)
-        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), wanted.about))
+        edition = served.edition.number
+        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), wanted.about, edition))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
-        return QueryLearner(self._last, served.bandit, served.settings)
+        return QueryLearner(self._last, served.editions, served.settings)
 
     def keep(self, key: Key, learner: QueryLearner) -> None:
         """Have a learner here."""
@@ -194,7 +195,9 @@ class LearnerCache:
             return
         first = next(iter(learner.waiting), learner.ranker.made)
         counts = json.dumps(asdict(learner.counts))
-        self._journal.add_snapshot(learner.number, first, len(learner.waiting), counts, learner.snapshot())
+        self._journal.add_snapshot(
+            learner.number, learner.edition.number, first, len(learner.waiting), counts, learner.snapshot()
+        )
         self._list(learner)
         learner.written = learner.noted
 
@@ -212,9 +215,9 @@ class LearnerCache:
         """Forget what could not be written down: the learners that noted it are read again when they are needed."""
         for collection, count in batch.queries.items():
             self.queries[collection] -= count
-            neighbours = self._collections[collection].neighbours
-            if neighbours is not None:
-                neighbours.forget({made.id for made in batch.learners if made.collection == collection})
+            served = self._collections.get(collection)
+            if served is not None and served.neighbours is not None:
+                served.neighbours.forget({made.id for made in batch.learners if made.collection == collection})
         for learner in self._numbered(made.id for made in batch.learners):
             self._drop(learner, waits_since=None)
         noted = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}
@@ -260,6 +263,16 @@ class LearnerCache:
         self.queries[served.id] -= 1
         if served.neighbours is not None:
             served.neighbours.forget({number})
+
+    async def let_go(self, collection: int) -> None:
+        """Let go of all learners of a collection that is being removed, once nobody is bringing one."""
+        while coming := [task for key, task in self._coming.items() if key[0] == collection]:
+            await asyncio.wait(coming)
+        for learner in [learner for key, learner in self._here.items() if key[0] == collection]:
+            self._drop(learner, waits_since=None)
+        for key in [key for key in self._away if key[0] == collection]:
+            del self._away[key]
+        self.queries.pop(collection, None)
 
     async def make_room(self) -> None:
         """Write the learners down that were idle longest, and let go of those that stay idle meanwhile."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from zoomrank.service.storage.events import Event, counted, unpack
-from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING, Outcome, is_satisfied
+from zoomrank.service.storage.outcomes import MOVED, SEEN, VOIDED, WAITING, Outcome, is_satisfied
 
 _FEW = 5  # numbers that a finding names
 
@@ -35,7 +35,7 @@ class LearnerLog:
             said = _wrong(event, log.outcomes, slots)
             if said is not None:
                 wrong.setdefault(said, []).append(event.number)
-            if event.outcome != SEEN:
+            if event.outcome not in (SEEN, MOVED):
                 log.outcomes[event.number] = event.outcome
             log.events.append((place, event))
         for event in counted(event for _, event in log.events):
@@ -51,6 +51,8 @@ class LearnerLog:
 
 def _wrong(event: Event, outcomes: dict[int, Outcome], slots: dict[int, int]) -> str | None:
     """What is wrong with an event after those before it, if anything is; notes how long its ranking is."""
+    if event.outcome == MOVED:
+        return "moves to another edition that are not where they were made" if event.number != len(slots) else None
     if event.outcome == WAITING:
         following = next(reversed(slots), -1) + 1
         slots[event.number] = _slots(event)

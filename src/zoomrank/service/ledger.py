@@ -12,6 +12,7 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.journal import Journal
+from zoomrank.service.storage.outcomes import MOVED
 from zoomrank.service.storage.store import Store
 
 
@@ -43,7 +44,16 @@ class Ledger:
     def write(self, served: ServedCollection, event: Event) -> None:
         """Have an event written down, and no more than that."""
         self.journal.append(served.id, event)
-        self.outcomes[served.id][event.outcome] += 1
+        if event.outcome != MOVED:
+            self.outcomes[served.id][event.outcome] += 1
+
+    def move_on(self, served: ServedCollection, learner: QueryLearner, time: float) -> None:
+        """Have a learner in the newest edition, and written down as it is there: who brings it back later need not
+        make an earlier edition again.
+        """
+        if learner.edition is not served.edition:
+            self.append(served, learner, learner.move(served.edition, round(time, 3)))
+            self.learners.write(learner)
 
     def discount(self, served: ServedCollection, event: Event) -> None:
         """Count an event no more."""
@@ -53,7 +63,7 @@ class Ledger:
     def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
         """Let a learner tell its neighbours what it has seen."""
         if served.neighbours is not None:
-            report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers)
+            report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers, learner.edition)
             self.journal.add_report(report)
 
     def _refused(self, batch: Batch) -> None:

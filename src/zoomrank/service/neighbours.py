@@ -12,21 +12,23 @@ others have.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
 
-from zoomrank.bandits import Bandit
 from zoomrank.queries import QueryTree
 from zoomrank.queries.lending import Granted, Lending, next_meeting, report_bytes, report_from
-from zoomrank.queries.reports import report_of
+from zoomrank.queries.reports import Report, report_of
 from zoomrank.service.refusals import UnusableError
+from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import LONGEST_STEP, MOST_DIMENSIONS, MOST_STEPS
 from zoomrank.service.storage.batch import StoredReport
 
 SEPARATOR = " > "  # between the steps of a path
+_MOVE_AT_ONCE = 64  # reports
 
 About = str | list[str] | list[float]
 
@@ -36,9 +38,10 @@ _TREES = {"words": QueryTree.by_words, "paths": QueryTree.by_paths, "vectors": Q
 class Neighbours:
     """The queries of one collection, by the numbers of their learners."""
 
-    def __init__(self, similar: str, bandit: Bandit) -> None:
+    def __init__(self, similar: str, edition: ServedEdition) -> None:
         self.similar = similar
-        self._bandit: Any = bandit
+        self._edition = edition
+        self._bandit: Any = edition.bandit
         self._begin()
 
     def _begin(self) -> None:
@@ -127,9 +130,9 @@ class Neighbours:
         """Whether a learner has something new to tell."""
         return answers >= next_meeting(self._told.get(learner, 0))
 
-    def report(self, learner: int, state: Any, answers: int) -> StoredReport:
-        """Let a learner tell what it has seen; to be kept."""
-        report = StoredReport(learner, answers, report_bytes(report_of(state)))
+    def report(self, learner: int, state: Any, answers: int, edition: ServedEdition) -> StoredReport:
+        """Let a learner tell what it has seen in the edition in which it is; to be kept."""
+        report = StoredReport(learner, answers, report_bytes(edition.numbered_report(report_of(state))))
         self._take(report)
         return report
 
@@ -137,7 +140,24 @@ class Neighbours:
         """Take a report as it is kept, so that others are lent the same after a start."""
         self._told[report.learner] = report.answers
         if report.learner in self.queries:
-            self.lending.tell(self.queries.number(report.learner), report_from(report.content), report.answers)
+            told = self._edition.placed_report(report_from(report.content))
+            self.lending.tell(self.queries.number(report.learner), told, report.answers)
+
+    async def move_on(self, edition: ServedEdition) -> None:
+        """Have all that was told where it belongs in a newer edition, also what is told meanwhile."""
+        moved: dict[int, tuple[Report, Report]] = {}
+        before = self._edition
+        for count, (query, report) in enumerate(list(self.lending.reports.items())):
+            moved[query] = report, edition.placed_report(before.numbered_report(report))
+            if count % _MOVE_AT_ONCE == _MOVE_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        for query, report in self.lending.reports.items():
+            known, there = moved.get(query, (None, None))
+            if there is None or known is not report:
+                there = edition.placed_report(before.numbered_report(report))
+            self.lending.reports[query] = there
+        self._edition, self._bandit = edition, edition.bandit
+        self.lending.move_to(edition.tree)
 
     def grant(self, learner: int) -> Granted | None:
         """What a learner can be lent now, and the numbers of the learners who lend; None if nobody near it has told

@@ -1,15 +1,18 @@
 """`QueryLearner`: the ranker of one query, with the impressions that wait for feedback.
 
-It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So
-the log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show` and
-`close` make new ones and note them. What similar queries lend is part of the event of the ranking that it was lent for:
-whatever they learn later, the log makes the same of it. Impressions that are void are left out when the log is noted,
-as if they had never been shown; a learner that has noted some of it already is made anew.
+It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So the
+log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show`, `close` and
+`move` make new ones and note them. When documents come and go, a learner moves on to the newest edition of its
+collection with all that it knows, before it ranks; what it has shown before is understood still. What similar queries
+lend is part of the event of the ranking that it was lent for: whatever they learn later, the log makes the same of it.
+Impressions that are void are left out when the log is noted, as if they had never been shown; a learner that has noted
+some of it already is made anew.
 """
 
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import json
 import struct
@@ -20,15 +23,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from zoomrank.bandits import Bandit, Loan, LoanZooming
+from zoomrank.bandits import Loan, LoanZooming
 from zoomrank.queries.lending import Granted, granted_bytes, granted_from, next_meeting
 from zoomrank.rankers import Ranked
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
+from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.refusals import ExpiredError
+from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, Marks, pack, parted, unpack
-from zoomrank.service.storage.outcomes import SEEN, UNSEEN, VOIDED, WAITING, Outcome, is_satisfied
+from zoomrank.service.storage.events import Event, Marks, pack, packed_edition, parted, unpack, unpacked_edition
+from zoomrank.service.storage.outcomes import MOVED, SEEN, UNSEEN, VOIDED, WAITING, Outcome, is_satisfied
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64
@@ -58,11 +63,13 @@ class QueryCounts:
 class QueryLearner:
     """One query of a collection."""
 
-    def __init__(self, number: int, bandit: Bandit, settings: Settings) -> None:
+    def __init__(self, number: int, editions: EditionHistory, settings: Settings, begin: int | None = None) -> None:
         self.number = number
         self.settings = settings
+        self._editions = editions
+        self.edition = editions.newest if begin is None else editions.at(begin)
         slots = settings.slots
-        self.ranker = Ranked(bandit, slots, seed=0)
+        self.ranker = Ranked(self.edition.bandit, slots, seed=0)
         self.ranker.name = str(number)
         self.counts = QueryCounts(clicks=[0] * slots, examined=[0] * slots)
         self.waiting: dict[int, tuple[float, bytes]] = {}
@@ -87,7 +94,7 @@ class QueryLearner:
         """Choose a ranking for the next visitor, with what is lent for it."""
         loan = None if granted is None else granted_bytes(granted)
         ranking = self.chooser(loan).rank_arrays(1, eligible, slots)
-        event = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, loan, marks))
+        event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
         self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking
 
@@ -119,8 +126,31 @@ class QueryLearner:
         return self.outcomes[number - self.first]
 
     def shown_at(self, number: int) -> RankingArrays:
-        """The ranking of an impression that waits."""
+        """The ranking of an impression that waits, as the log has it: documents by their numbers."""
         return unpack(self.waiting[number][1])
+
+    def move(self, edition: ServedEdition, time: float) -> Event:
+        """Move on to a later edition."""
+        event = Event(self.number, self.ranker.made, time, MOVED, packed_edition(edition.number))
+        self.note(event)
+        return event
+
+    def seen_from(self, edition: ServedEdition) -> QueryLearner:
+        """This learner as it will be in an edition, to look at: itself if it is there already, or a copy that is."""
+        if edition is self.edition:
+            return self
+        twin = copy.copy(self)
+        twin._move_to(edition)
+        return twin
+
+    def _move_to(self, edition: ServedEdition) -> None:
+        self.ranker.settle_room()
+        ranker = Ranked(edition.bandit, self.settings.slots, seed=0)
+        ranker.name, ranker.made = self.ranker.name, self.ranker.made
+        ranker.state = self.ranker.state  # which is all, for learners that stay where their tree stays the same
+        if edition.bandit.growable:
+            ranker.state = edition.bandit.adopted(ranker.state, self._editions.movement(self.edition, edition))
+        self.ranker, self.edition = ranker, edition
 
     def close(self, number: int, outcome: Outcome, time: float, ranking: RankingArrays | None = None) -> Event:
         """Learn what became of an impression that waits; its ranking, if it is at hand, need not be unpacked again."""
@@ -151,6 +181,9 @@ class QueryLearner:
             self._note_shown(event.number, event.time, event.shown)
         elif event.outcome == SEEN:
             self.seen.add(event.number)
+        elif event.outcome == MOVED:
+            assert event.shown is not None  # noqa: S101
+            self._move_to(self._editions.at(unpacked_edition(event.shown)))
         else:
             self._note_closed(event.number, event.outcome, ranking)
         self.noted += 1
@@ -190,7 +223,9 @@ class QueryLearner:
 
     def _learn(self, outcome: Outcome, ranking: RankingArrays) -> None:
         click = outcome if is_satisfied(outcome) else None
-        self.ranker.learn_arrays(ranking, np.array([self.ranker.slots if click is None else click]))
+        self.ranker.learn_arrays(
+            self.edition.placed(ranking), np.array([self.ranker.slots if click is None else click])
+        )
         counts = self.counts  # nothing is counted before all that can fail is done
         for slot in range(ranking.shown.shape[1] if click is None else click + 1):
             counts.examined[slot] += 1
@@ -241,14 +276,16 @@ class QueryLearner:
         return _LENGTHS.pack(len(head), len(body)) + head + body
 
     @classmethod
-    def restored(cls, number: int, bandit: Bandit, settings: Settings, snapshot: bytes | None) -> QueryLearner:
-        """The learner of a snapshot, or a fresh one."""
-        learner = cls(number, bandit, settings)
+    def restored(
+        cls, number: int, editions: EditionHistory, settings: Settings, begin: int, snapshot: bytes | None = None
+    ) -> QueryLearner:
+        """The learner of a snapshot, or a fresh one, in an edition."""
+        learner = cls(number, editions, settings, begin)
         if snapshot is not None:
             length, rest = _LENGTHS.unpack_from(snapshot)
             start = _LENGTHS.size
             about = json.loads(snapshot[start : start + length])
-            learner.ranker = from_bytes(snapshot[start + length : start + length + rest], bandit)
+            learner.ranker = from_bytes(snapshot[start + length : start + length + rest], learner.edition.bandit)
             learner.counts = QueryCounts(**about["counts"])
             learner.first = about["first"]
             learner.marks = deque((mark, time) for mark, time in about["marks"])
@@ -259,13 +296,13 @@ class QueryLearner:
         return learner
 
     @classmethod
-    def rehearse(cls, bandit: Bandit, settings: Settings) -> QueryLearner:
+    def rehearse(cls, editions: EditionHistory, settings: Settings) -> QueryLearner:
         """Rank and learn once, so that what must be compiled is compiled before anybody waits for it."""
-        learner = cls(0, bandit, settings)
+        learner = cls(0, editions, settings)
         learner.show(0.0, settings.slots, None)
         learner.close(0, 0, 0.0)
         learner.snapshot()
-        if bandit.keeps_records:
+        if learner.edition.bandit.keeps_records:
             learner.ranker.forecast(visits=1)
         return learner
 
@@ -274,7 +311,7 @@ class QueryLearner:
         events = list(events)
         void = {event.number for event in events if event.outcome == VOIDED}
         for event in events:
-            if event.number not in void:
+            if event.number not in void or event.outcome == MOVED:
                 self.note(event)
             elif event.outcome == WAITING:
                 self._note_voided(event.number, event.time)

@@ -1,40 +1,45 @@
-"""`ServedCollection`: a collection that is being served; its queries share a bandit, and know who is like whom."""
+"""`ServedCollection`: a collection that is being served, in its newest edition; its queries know who is like whom."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-from zoomrank.documents import Collection
-from zoomrank.errors import ZoomrankError
+from zoomrank.bandits import Bandit
 from zoomrank.numbers import Array
-from zoomrank.rankers import SlotExplanation
-from zoomrank.rankers.slot_bandits import check_eligible
+from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.neighbours import About, Neighbours
 from zoomrank.service.refusals import UnusableError
+from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import LONGEST_QUERY, Settings
 from zoomrank.service.storage.store_reader import StoredCollection
-from zoomrank.spaces import DocumentId, Eligible
-
-_DESCRIBED = 10_000  # documents
-_NOTICEABLE = 0.05  # between what was seen of a document in its slot and its record
-_REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again and again
+from zoomrank.spaces import DocumentTree
 
 
 class ServedCollection:
     """Documents, settings, and how to speak of both."""
 
-    def __init__(self, stored: StoredCollection, settings: Settings, collection: Collection) -> None:
+    def __init__(self, stored: StoredCollection, settings: Settings, editions: EditionHistory) -> None:
         self.stored = stored
         self.id, self.name = stored.id, stored.name
         self.settings = settings
-        self.collection = collection
-        self.tree = collection.tree
-        self.bandit = self.settings.bandit(self.tree)
-        self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.bandit)
-        self._eligible = lru_cache(_REMEMBERED)(self._find_eligible)
-        self.document = lru_cache(_DESCRIBED)(self._describe)  # what is shown is mostly what was shown before
+        self.editions = editions
+        self.removed = False
+        self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.edition)
+
+    @property
+    def edition(self) -> ServedEdition:
+        """The newest edition: who asks from now on sees it."""
+        return self.editions.newest
+
+    @property
+    def tree(self) -> DocumentTree:
+        """The tree of the newest edition."""
+        return self.edition.tree
+
+    @property
+    def bandit(self) -> Bandit:
+        """What all learners of the newest edition share."""
+        return self.edition.bandit
 
     def query(self, asked: str) -> str:
         """The query that somebody asks, in the one spelling that all of them have, if it can be one."""
@@ -56,77 +61,24 @@ class ServedCollection:
             raise UnusableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
         return None
 
-    def eligible(
-        self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, slots: int
-    ) -> Eligible | None:
-        """The documents that a request allows, of which there are enough for its slots; None if it allows all."""
-        if only is None and not excluded:
-            return None
-        try:
-            allowed = self._eligible(None if only is None else tuple(only), tuple(excluded or ()))
-            check_eligible(self.bandit, allowed, slots)  # here already, so that no learner is made in vain
-        except ZoomrankError as error:
-            raise UnusableError(str(error)) from error
-        return allowed
+    # How to speak of what is in the newest edition.
 
-    def _find_eligible(self, only: tuple[DocumentId, ...] | None, excluded: tuple[DocumentId, ...]) -> Eligible:
-        ids = self.tree.documents
-        allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
-        return allowed.without(excluded) if excluded else allowed
+    def document(self, position: int) -> dict[str, Any]:
+        """A document as a page shows it."""
+        return self.edition.document(position)
 
     def describe(self, positions: Array) -> list[dict[str, Any]]:
         """Documents as a page shows them; not to be changed, since others are shown the same."""
-        return [self.document(position) for position in positions.tolist()]
+        return self.edition.describe(positions)
 
-    def _describe(self, position: int) -> dict[str, Any]:
-        titles, urls = self.collection.titles, self.collection.urls
-        return {
-            "id": self.tree.documents[position],
-            "title": titles[position] if titles is not None else "",
-            "url": urls[position] if urls is not None else "",
-        }
+    def title(self, position: int) -> str:
+        """What a document is called: its title, or else its id."""
+        return self.edition.title(position)
 
     def path(self, position: int) -> list[str]:
         """The categories of a document, from the root down; empty if they have no names."""
-        names, leaf = self.tree.names, int(self.tree.shape.leaf[position])
-        if names is None:
-            return []
-        return [names[up] for up in reversed(list(self.tree.ancestors(leaf))) if up != leaf and names[up]]
+        return self.edition.path(position)
 
     def label(self, node: int) -> str:
         """A short name of a part of the tree."""
-        shape = self.tree.shape
-        first, end = int(shape.first_document[node]), int(shape.end_document[node])
-        if end - first == 1 and int(shape.leaf[first]) == node:
-            titles = self.collection.titles
-            return (titles[first] if titles is not None else "") or str(self.tree.documents[first])
-        if node == 0:
-            return self.name
-        return self.tree.names[node] if self.tree.names is not None else f"{end - first} documents"
-
-    def why(self, slot: int, reason: SlotExplanation, label: str) -> str:
-        """One sentence on why a document is where it is."""
-        where = "it" if reason.documents == 1 else f"“{label}” ({reason.documents} documents)"
-        told = f"{reason.clicks} of {reason.plays} visitors who looked at {where} in this slot clicked"
-        if reason.plays == 0:
-            told = f"Nobody has looked at {where} in this slot yet"
-        if reason.trial:
-            return f"On trial: {told[0].lower()}{told[1:]}; {_hope(reason)}."
-        if slot > 0 and reason.cap < reason.index + 1e-9 and reason.cap < 1:
-            return f"{told}; it is at most {reason.cap:.2f} away from what stands above, which bounds what it can add."
-        if reason.trial is False and reason.record is not None and abs(reason.record - reason.mean) > _NOTICEABLE:
-            others = "other slots" if self.neighbours is None else "other slots, similar queries"
-            return f"{told}; counting what {others} and those like it have seen, it earns {reason.record:.2f}."
-        if reason.trial is None and reason.index > reason.mean + 0.1:
-            return f"{told}; it may be as good as {min(reason.index, 1):.2f}, so it is worth finding out."
-        return f"{told}."
-
-
-def _hope(reason: SlotExplanation) -> str:
-    """Why a document is tried, in words."""
-    hope = f"it may be as good as {min(reason.index, 1):.2f}"
-    if reason.record is None:
-        return f"{hope}, and nothing better is known"
-    if reason.index > reason.record:
-        return f"{hope}, and the best that is known for this slot earns {reason.record:.2f}"
-    return f"it stands in for one like it that earns {reason.record:.2f}, to see which is the better one"
+        return self.edition.label(node, self.name)

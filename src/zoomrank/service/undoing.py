@@ -62,7 +62,8 @@ class Undoing:
         async def make_anew() -> bool:
             log = [event for _, event in await asyncio.to_thread(self._store.events, learner)]
             void = self._lines(learner, log, numbers)
-            anew = await asyncio.to_thread(_made_of, served, learner, [*log, *void])
+            begin = await asyncio.to_thread(self._store.begun_in, learner)
+            anew = await asyncio.to_thread(_made_of, served, learner, begin, [*log, *void])
             self._ledger.learners.keep(key, anew)
             for event in void:
                 self._ledger.write(served, event)
@@ -106,7 +107,7 @@ class Undoing:
         return sum(event.outcome == WAITING for _, event in log)
 
 
-def _made_of(served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
-    made = QueryLearner.restored(learner, served.bandit, served.settings, None)
+def _made_of(served: ServedCollection, learner: int, begin: int, log: list[Event]) -> QueryLearner:
+    made = QueryLearner.restored(learner, served.editions, served.settings, begin)
     made.replay(log)
     return made

@@ -7,6 +7,7 @@ place, bit for bit. Nothing is changed.
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,11 +15,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 from pydantic import ValidationError
 
-from zoomrank.documents import load_collection
+from zoomrank.documents.edition_file import load_edition
+from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.queries.lending import report_from
+from zoomrank.service.edition_history import EditionHistory, unpacked_changes
 from zoomrank.service.learner_log import LearnerLog, few
 from zoomrank.service.nameless_files import filled, nameless_file
 from zoomrank.service.query_learner import QueryLearner
@@ -90,16 +94,46 @@ def _read_collection(
 ) -> ServedCollection | None:
     """A collection as it is served, if it can be."""
     verdict.checked["collections"] += 1
-    with nameless_file(folder) as file:
-        if filled(file, view.content(stored.id)) != stored.digest:
-            verdict.findings.append(f"Collection “{stored.name}”: its content is not what it was when it was made.")
-        try:
-            collection = load_collection(file, verify=True)
-            return ServedCollection(stored, Settings.model_validate_json(stored.settings), collection)
-        except (ZoomrankError, ValidationError, OSError) as error:
-            said = str(error).rstrip(".")
-            verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
-            return None
+    try:
+        _check_editions(view, stored, folder, verdict)
+        settings = Settings.model_validate_json(stored.settings)
+        return ServedCollection(stored, settings, EditionHistory.kept(view, stored, settings, folder))
+    except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
+        said = str(error).rstrip(".")
+        verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
+        return None
+
+
+def _check_editions(view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict) -> None:
+    """Look at all editions of a collection: each that is kept whole is what the changes since the one before make."""
+    made: Edition | None = None
+    first = view.first_edition(stored.id)
+    for row in view.changes(stored.id, first - 1, view.last_edition(stored.id)):
+        verdict.checked["editions"] += 1
+        if made is not None and row.changes is not None:
+            made = made.changed(unpacked_changes(row.changes))
+        if row.digest is None:
+            continue
+        with nameless_file(folder) as file:
+            if filled(file, view.content(stored.id, row.number)) != row.digest:
+                verdict.findings.append(
+                    f"Collection “{stored.name}”: edition {row.number} is not what it was when it was made."
+                )
+                made = None
+                continue
+            whole = load_edition(file, verify=True)
+        if made is not None and row.changes is not None and not _same(made, whole):
+            verdict.findings.append(f"Collection “{stored.name}”: edition {row.number} is not what its changes make.")
+        made = whole
+
+
+def _same(one: Edition, other: Edition) -> bool:
+    trees = one.collection.tree.fingerprint, other.collection.tree.fingerprint
+    return (
+        trees[0] == trees[1]
+        and np.array_equal(one.documents, other.documents)
+        and np.array_equal(one.nodes, other.nodes)
+    )
 
 
 def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
@@ -139,7 +173,8 @@ def _check_learners(
         if snapshot is not None and snapshot.event > last:
             wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
         if served is not None and not wrong:
-            wrong += _check_learner(number, served, log, snapshot, reports.get(number), verdict)
+            begin = view.begun_in(number)
+            wrong += _check_learner(number, served, begin, log, snapshot, reports.get(number), verdict)
         [(listed,)] = view.rows(f"SELECT impressions FROM learners WHERE id = {number:d}")  # noqa: S608
         if listed > log.shown:
             wrong.append(f"{listed:,} impressions are listed, and the log has {log.shown:,}")
@@ -151,13 +186,14 @@ def _check_learners(
 def _check_learner(
     number: int,
     served: ServedCollection,
+    begin: int,
     log: LearnerLog,
     snapshot: Snapshot | None,
     report: StoredReport | None,
     verdict: Verdict,
 ) -> list[str]:
     """Make a learner of its log; says where what is kept of it is something else."""
-    learner = QueryLearner.restored(number, served.bandit, served.settings, None)
+    learner = QueryLearner.restored(number, served.editions, served.settings, begin)
     wrong: list[str] = []
     known = 0 if snapshot is None else snapshot.event
     try:
@@ -180,6 +216,8 @@ def _check_learner(
 def _check_snapshot(learner: QueryLearner, snapshot: Snapshot) -> list[str]:
     """Compare a snapshot with what the log made of the learner at that place."""
     wrong = []
+    if snapshot.edition != learner.edition.number:
+        return [f"its snapshot is of edition {snapshot.edition}, and the log left it in {learner.edition.number}"]
     if snapshot.content != learner.snapshot():
         wrong.append("its snapshot is not what its log makes of it")
     counts = None

@@ -6,6 +6,7 @@ ids of their own and get the same ids back. Integers are looked up in a sorted a
 
 import operator
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,11 @@ class DocumentIds(Sequence[DocumentId]):
     def _remember_things(self, ids: list[DocumentId]) -> None:
         self._things = ids
         self._position_of: dict[DocumentId, int] = {}
+        with suppress(TypeError):  # something that is not hashable: it is named below
+            self._position_of = dict(zip(ids, range(len(ids)), strict=True))
+            if len(self._position_of) == len(ids):
+                return
+        self._position_of = {}
         for position, document in enumerate(ids):
             if not isinstance(document, Hashable):
                 raise UnknownDocumentError(f"{document!r} cannot be an id: it is not hashable.")
@@ -171,3 +177,54 @@ class DocumentIds(Sequence[DocumentId]):
         ['fish', 'cats']
         """
         return [self[int(position)] for position in positions]
+
+    def rearranged(self, source: Positions, more: Sequence[DocumentId] = ()) -> "DocumentIds":
+        """Put ids into another order, leave some out, and take others in.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            For each new position the old one; positions beyond the last stand for ids of `more`.
+        more : sequence of DocumentId
+            Ids that were not there before.
+
+        Returns
+        -------
+        DocumentIds
+            The ids in their new order.
+
+        Examples
+        --------
+        >>> list(DocumentIds(3, ["cats", "dogs", "fish"]).rearranged(np.array([3, 0]), ["owls"]))
+        ['owls', 'cats']
+        """
+        if self._things is None:
+            numbers = np.arange(self._count) if self._numbers is None else self._numbers
+            more_numbers = np.array(more, np.int64)
+            return DocumentIds(
+                len(source), np.concatenate([numbers, more_numbers])[source] if len(more) else numbers[source]
+            )
+        things = np.empty(self._count + len(more), object)
+        things[: self._count] = self._things
+        things[self._count :] = list(more)
+        return DocumentIds(len(source), things[source].tolist())
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all ids are whole numbers.
+
+        Returns
+        -------
+        bool
+            False if they are anything else.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).are_numbers, DocumentIds(3).are_numbers
+        (False, True)
+        """
+        if self._things is None:
+            return True
+        return all(
+            isinstance(document, int | np.integer) and not isinstance(document, bool) for document in self._things
+        )

@@ -22,6 +22,7 @@ from zoomrank.service.http.error_responses import refusal, unexpected
 from zoomrank.service.http.known_paths import KnownPath, known_path
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.origins import Origins
+from zoomrank.service.http.sent_changes import LINES, is_lines
 from zoomrank.service.logs import REQUEST, Seldom, request_id
 from zoomrank.service.refusals import (
     BodyTooLargeError,
@@ -227,13 +228,19 @@ class Access:
                 asker = self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # a name that somebody let point to this machine
             raise ForbiddenError("Without keys this service serves localhost alone: see serve --keys.")
-        if (
-            known.body is not None
-            and method == "POST"
-            and not headers.get(b"content-type", b"").lower().startswith(b"application/json")
-        ):
-            raise MediaError("Send JSON, and say so: Content-Type: application/json.")
+        if known.body is not None and method == "POST":
+            _check_media(known, headers.get(b"content-type", b""))
         return asker
+
+
+def _check_media(known: KnownPath, said: bytes) -> None:
+    """Refuse what a page of somebody else could send: for JSON, browsers would have to ask first."""
+    if said.lower().startswith(b"application/json"):
+        return
+    if not known.takes_lines:
+        raise MediaError("Send JSON, and say so: Content-Type: application/json.")
+    if not is_lines(said.decode("latin-1")):
+        raise MediaError(f"Send JSON (Content-Type: application/json), or lines of JSON (Content-Type: {LINES}).")
 
 
 class _Response:

@@ -17,8 +17,10 @@ from zoomrank.service.http.access import Access, Keys
 from zoomrank.service.http.asgi import App
 from zoomrank.service.http.error_responses import malformed, refusal, unexpected
 from zoomrank.service.http.fast_path import FastPath
+from zoomrank.service.http.maker import Maker
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.origins import Origins
+from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
 from zoomrank.service.http.routes.learned import add_learned
@@ -47,7 +49,10 @@ def make_app(
     metrics = Metrics(engine)
     _add_errors(api)
     fast = add_ranking(api, engine)
-    add_collections(api, engine)
+    maker = Maker(engine.collections.folder)
+    engine.collections.when_stopped.append(maker.stop)
+    add_collections(api, engine, maker)
+    add_changes(api, engine, maker)
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)

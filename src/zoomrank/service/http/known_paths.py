@@ -29,6 +29,7 @@ class KnownPath:
     is_reading: bool = False  # though something is posted: it changes nothing that is kept
     is_open: bool = False  # to everybody
     body: type[BaseModel] | None = None  # the JSON that is posted to it
+    takes_lines: bool = False  # of JSON, too
 
     @property
     def is_small(self) -> bool:
@@ -51,14 +52,17 @@ COPIES = KnownPath(wire.COPIES, "copies", is_reading=True, body=schema.CopyReque
 COPY_RANK = KnownPath(wire.COPY_RANK, "copies", is_reading=True, body=schema.CopyRankRequest)
 COPY_FEEDBACK = KnownPath(wire.COPY_FEEDBACK, "copies", is_reading=True, body=schema.BatchRequest)
 COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
+NEW_DOCUMENTS = KnownPath(wire.DOCUMENTS, body=schema.DocumentsRequest, takes_lines=True)
+CHANGES = KnownPath(wire.CHANGES, body=schema.ChangesRequest, takes_lines=True)
 VOID = KnownPath(wire.VOID, body=schema.VoidRequest)
 HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
 READY = KnownPath(wire.READY, "ready", is_open=True)
 PAGE = KnownPath("/", "page", is_open=True)
 PAGE_FILE = KnownPath("/page/{file}", "page", is_open=True)
 
+_CHANGES = (NEW_DOCUMENTS, CHANGES)
 _COPIES = (COPIES, COPY_RANK, COPY_FEEDBACK)
-_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, VOID, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
+_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, *_CHANGES, VOID, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
 _OTHER = KnownPath("")
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from zoomrank.queries.lending import granted_bytes
 from zoomrank.queries.query_rank import support_of
-from zoomrank.rankers import Ranked
+from zoomrank.rankers import Ranked, SlotExplanation
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
+from zoomrank.service.http.reasons import Told, estimate_and_bound, why
 from zoomrank.service.http.tree_outline import zoom_tree
 from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.served_collection import ServedCollection
@@ -29,6 +30,8 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
         "name": served.name,
         "documents": len(served.tree),
         "depth": served.tree.depth,
+        "edition": served.edition.number,
+        "crowded": served.edition.crowded,
         "queries": engine.learners.queries.get(served.id, 0),
         "settings": served.settings.model_dump(),
         "impressions": counts["shown"],
@@ -41,9 +44,9 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
 def documents(served: ServedCollection, offset: int, limit: int) -> dict[str, Any]:
     """Some documents, in the order of the tree."""
     positions = np.arange(min(offset, len(served.tree)), min(offset + limit, len(served.tree)))
-    rows = [dict(row) for row in served.describe(positions)]
+    rows = [dict(row) for row in served.edition.describe(positions)]
     for at, row in zip(positions.tolist(), rows, strict=True):
-        row["path"] = served.path(at)
+        row["path"] = served.edition.path(at)
     return {"documents": rows, "total": len(served.tree)}
 
 
@@ -97,23 +100,34 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
     """What the next visitor will see, and why."""
     ranking = chooser.rank_arrays(1, None, served.settings.slots)
     reasons = chooser.explain_arrays(ranking)
-    documents = [dict(row) for row in served.describe(ranking.shown[0])]
+    documents = [dict(row) for row in served.edition.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
-        label = reason.subtree if served.tree.names is not None else f"{reason.documents} like it"
+        estimate, bound = estimate_and_bound(reason)
         document |= {
             "path": served.path(at),
-            "why": served.why(slot, reason, label.rpartition(" > ")[2] or served.name),
+            "why": why(reason, _told(served, reason, ranking.shown[0, : slot + 1].tolist())),
             "subtree": reason.subtree,
             "documents_in_subtree": reason.documents,
             "visits": reason.plays,
             "clicks": reason.clicks,
-            "estimate": reason.mean,
-            "bound": _finite(min(reason.index, 1.0)),
+            "estimate": estimate,
+            "bound": bound,
             "cap": _finite(reason.cap),
             "record": reason.record,
             "trial": reason.trial,
         }
     return documents
+
+
+def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -> Told:
+    """What is said of the last of some documents, which stands below the others."""
+    *above, at = shown
+    label = reason.subtree if served.tree.names is not None else f"{reason.documents:,} like it"
+    titles = [served.title(other) for other in above]
+    ids = served.tree.documents
+    distances = [served.tree.distance(ids[at], ids[other]) for other in above]
+    nearest = titles[distances.index(min(distances))] if distances else None
+    return Told(label.rpartition(" > ")[2] or served.name, titles, nearest, served.neighbours is not None)
 
 
 async def _support(
@@ -173,9 +187,10 @@ async def tree(
 async def _learner(
     engine: Engine, served: ServedCollection, query: str, copies: Copies | None, copy: str | None
 ) -> QueryLearner:
-    if copies is None or copy is None:
-        return await engine.known(served, query)
-    return copies.learner_of(copy, served, query)
+    found = copies.learner_of(copy, served, query) if copies is not None and copy is not None else None
+    if found is None:
+        found = await engine.known(served, query)
+    return found.seen_from(served.edition)
 
 
 async def activity(engine: Engine, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:

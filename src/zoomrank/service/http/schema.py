@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag, model_validator
 
 from zoomrank import wire
 from zoomrank.service.settings import (
@@ -53,13 +53,19 @@ class Strict(BaseModel):
 
 
 class RankRequest(Strict):
-    """Who asks for what; `about` says where a new query belongs, by its path or its vector."""
+    """Who asks for what; `about` says where a new query belongs, by its path or its vector.
+
+    `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
+    slots, where no more may be shown; with none it is empty, and its impression null.
+    """
 
     query: QueryText
     about: About | None = None
     slots: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
     eligible: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
     excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
+    unknown: Literal["refuse", "skip"] = "refuse"
+    fewer: bool = False
 
 
 class FeedbackRequest(Strict):
@@ -112,6 +118,59 @@ class NewDocument(Strict):
     text: Text = ""
     path: list[Step] | None = Field(default=None, min_length=1, max_length=50)
     vector: list[float] | None = Field(default=None, min_length=1, max_length=4096)
+
+
+class DocumentChange(Strict):
+    """What is known of a document, and where it belongs: in a category, by its vector, or beside another document.
+    What is left out stays as it is.
+    """
+
+    title: Text | None = None
+    url: Annotated[str, StringConstraints(max_length=4000)] | None = None
+    text: Text | None = None
+    path: Path | PathText | None = None
+    vector: Vector | None = None
+    near: DocumentName | None = None
+
+
+class AddedDocument(DocumentChange):
+    """A document that is added; without a path, a vector or a neighbour it is placed by its text."""
+
+    id: DocumentName
+
+
+class DocumentsRequest(Strict):
+    """Documents to be added."""
+
+    documents: list[AddedDocument] = Field(min_length=1, max_length=MOST_NAMED)
+
+
+class Change(DocumentChange):
+    """One change: a document that is added, put (added, or changed if it is there), changed or removed; or a category
+    that is renamed or moved to another path.
+    """
+
+    add: DocumentName | None = None
+    put: DocumentName | None = None
+    change: DocumentName | None = None
+    remove: DocumentName | None = None
+    category: Path | PathText | None = None
+    to: Path | PathText | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Change:
+        verbs = [name for name in ("add", "put", "change", "remove", "category") if getattr(self, name) is not None]
+        if len(verbs) != 1:
+            raise ValueError("a change has one of `add`, `put`, `change`, `remove` and `category`")
+        if (self.category is None) != (self.to is None):
+            raise ValueError("a category comes with `to`, the path that it is to have")
+        return self
+
+
+class ChangesRequest(Strict):
+    """Changes that are made together, or not at all."""
+
+    changes: list[Change] = Field(min_length=1, max_length=MOST_NAMED)
 
 
 class NewCollection(Strict):

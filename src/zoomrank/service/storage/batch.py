@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.outcomes import Outcome
+from zoomrank.service.storage.outcomes import MOVED, Outcome
 
 
 class StoredLearner(NamedTuple):
@@ -18,12 +18,14 @@ class StoredLearner(NamedTuple):
     query: str
     created: float
     about: str | None = None  # what it said of itself when it was first asked, as JSON
+    edition: int = 0  # of its collection, in which it begins
 
 
 class Snapshot(NamedTuple):
     """A learner as it was when it was last written down whole."""
 
     learner: int
+    edition: int  # of its collection, in which it is
     event: int  # the last that it knows
     first: int  # the first impression that later events can be about
     waiting: int  # how many wait
@@ -55,6 +57,8 @@ class Batch:
 
     def count(self, collection: int, event: Event, times: int = 1) -> None:
         """Count an event, or (-1) count it no more, in what became of its collection's impressions."""
+        if event.outcome == MOVED:
+            return
         self.activity[collection, event.step, event.outcome] += times
 
     @property

@@ -1,7 +1,7 @@
 """What is written down: that a ranking was shown, and what became of it. A learner is made of nothing else.
 
-The ranking is packed into few bytes. Behind it may stand which request it answered, who asked, and the loan that was
-taken for it.
+The ranking is packed into few bytes: its documents have numbers that no change of the collection alters. Behind it may
+stand which request it answered, who asked, and the loan that was taken for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.service.storage.outcomes import VOIDED, Outcome
+from zoomrank.service.storage.outcomes import MOVED, VOIDED, Outcome
 
 STEP = 10  # seconds of one row of `activity`
 _HEAD = struct.Struct("<BB")
@@ -28,7 +28,7 @@ class Event(NamedTuple):
     number: int  # of the impression, among those of its learner
     time: float  # seconds since 1970
     outcome: Outcome  # WAITING when it is shown
-    shown: bytes | None  # what is packed, when it is shown
+    shown: bytes | None  # what is packed, when it is shown; where to, when the learner moves
 
     @property
     def step(self) -> int:
@@ -53,9 +53,20 @@ class Parts(NamedTuple):
 
 def counted(log: Iterable[Event]) -> list[Event]:
     """The lines of a learner's log that count in what became of impressions: of those that are void, that they are."""
-    log = list(log)
+    log = [event for event in log if event.outcome != MOVED]
     void = {event.number for event in log if event.outcome == VOIDED}
     return [event for event in log if event.number not in void or event.outcome == VOIDED]
+
+
+def packed_edition(number: int) -> bytes:
+    """The number of the edition that a learner moves on to."""
+    return struct.pack("<I", number)
+
+
+def unpacked_edition(content: bytes) -> int:
+    """The number that was packed."""
+    number: int = struct.unpack("<I", content)[0]
+    return number
 
 
 def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)

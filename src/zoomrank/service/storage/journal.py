@@ -83,9 +83,9 @@ class Journal:
         """Keep a new learner."""
         self._batch.learners.append(learner)
 
-    def add_snapshot(self, learner: int, first: int, waiting: int, counts: str, content: bytes) -> None:
+    def add_snapshot(self, learner: int, edition: int, first: int, waiting: int, counts: str, content: bytes) -> None:
         """Keep a learner as it is after all events that were appended; later ones are about impressions from one on."""
-        self._batch.snapshots.append(Snapshot(learner, self._place, first, waiting, counts, content))
+        self._batch.snapshots.append(Snapshot(learner, edition, self._place, first, waiting, counts, content))
 
     def add_report(self, report: StoredReport) -> None:
         """Keep what a learner tells its neighbours, instead of what it told before."""

@@ -2,8 +2,9 @@
 
 An impression begins by waiting and ends by something else, once. So the log has two lines of it, with `WAITING` in the
 first, and counts of `WAITING` are counts of what was shown. Two more may stand beside them: that somebody has `SEEN`
-it, and that it is `VOIDED`, which takes back all that it taught. All of them fit into a byte, since a learner keeps one
-for each of its impressions that feedback may still come for.
+it, and that it is `VOIDED`, which takes back all that it taught. And a learner may have `MOVED` on to another edition
+of its collection before the impression, which is a line of the log and nothing that became of anybody. All of them fit
+into a byte, since a learner keeps one for each of its impressions that feedback may still come for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 Outcome = int
 
+MOVED: Final = 240  # on to another edition of the collection
 VOIDED: Final = 250  # it counts no more, whatever else was said of it
 SEEN: Final = 251  # the page says that it was on the screen: she who says nothing now has left without a click
 ABANDONED: Final = 252  # she said, or her page did, that there was no click
@@ -22,6 +24,7 @@ UNSEEN: Final = 254  # nobody said anything in time, which the collection takes 
 WAITING: Final = 255  # shown, and nothing is known yet
 
 _WORDS = {
+    MOVED: "moved",
     VOIDED: "voided",
     SEEN: "seen",
     ABANDONED: "abandoned",
@@ -33,7 +36,7 @@ _WORDS = {
 
 def is_satisfied(outcome: Outcome) -> bool:
     """Whether somebody clicked; then the outcome is her slot."""
-    return outcome < VOIDED
+    return outcome < MOVED
 
 
 def word_of(outcome: Outcome) -> str:

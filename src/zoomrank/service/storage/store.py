@@ -17,19 +17,26 @@ from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import counted
 from zoomrank.service.storage.outcomes import Outcome
-from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
+from zoomrank.service.storage.store_reader import StoredCollection, StoredEdition, StoreReader
 from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
 PIECE = 2**20  # bytes of a collection file that are written at once
 _BREATH = 0.002  # seconds between two of them
 _NEWER_SNAPSHOT = (
     "ON CONFLICT (learner) DO UPDATE SET "
-    "event = excluded.event, first = excluded.first, waiting = excluded.waiting, counts = excluded.counts, "
+    "edition = excluded.edition, event = excluded.event, first = excluded.first, waiting = excluded.waiting, "
+    "counts = excluded.counts, "
     "content = excluded.content"
 )
 _ADD_COUNTS = "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = {0}.count + excluded.count"
 _SAY = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _ROOM = 65_536  # letters
+_AT_ONCE = 64  # learners that are removed at once
+_NOT_KEPT, _NOT_REMOVED = "The collection was not kept", "Not everything was removed"
+_LEFT_OVER = (
+    "SELECT DISTINCT collection FROM editions WHERE collection NOT IN (SELECT id FROM collections) "
+    "UNION SELECT DISTINCT collection FROM learners WHERE collection NOT IN (SELECT id FROM collections)"
+)
 _NEWER_REPORT = "ON CONFLICT (learner) DO UPDATE SET answers = excluded.answers, content = excluded.content"
 
 
@@ -63,7 +70,7 @@ class Store(StoreReader):
     def write(self, batch: Batch) -> None:
         """Make a batch durable, or none of it."""
         with self._transaction() as cursor:
-            self._insert(cursor, "learners (id, collection, query, created, about)", batch.learners)
+            self._insert(cursor, "learners (id, collection, query, created, about, edition)", batch.learners)
             self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
             self._add_counts(cursor, "activity", batch.activity)
             for snapshot in batch.snapshots:
@@ -105,32 +112,74 @@ class Store(StoreReader):
         rows = [(*key, count) for key, count in sorted(counts.items()) if count]
         self._insert(cursor, table, rows, _ADD_COUNTS.format(table))
 
-    def add_collection(self, stored: StoredCollection, pieces: Iterable[bytes]) -> None:
+    # Collections and their editions.
+
+    def add_collection(self, stored: StoredCollection, digest: str, pieces: Iterable[bytes]) -> None:
         """Keep a new collection: piece by piece, so that others need not wait for all of it, and its row last, so that
         it is there when all of it is.
         """
+        self._add_content(stored.id, 0, pieces)
+        with self._transaction(_NOT_KEPT) as cursor:
+            self._insert(cursor, "editions", [(stored.id, 0, stored.created, None, digest)])
+            self._insert(cursor, "collections", [tuple(stored)])
+
+    def add_edition(self, collection: int, edition: StoredEdition, pieces: Iterable[bytes] | None = None) -> None:
+        """Keep what a collection has become: its row last, behind its file if that is to be kept."""
+        if pieces is not None:
+            self._add_content(collection, edition.number, pieces)
+        with self._transaction(_NOT_KEPT) as cursor:
+            self._insert(cursor, "editions", [(collection, *edition)])
+
+    def keep_whole(self, collection: int, number: int, digest: str, pieces: Iterable[bytes]) -> None:
+        """Keep the file of an edition that is there, so that nobody has to begin with earlier ones."""
+        self._add_content(collection, number, pieces)
+        where = "WHERE collection = ? AND number = ?"
+        self._change(f"UPDATE editions SET digest = ? {where}", (digest, collection, number))  # noqa: S608
+
+    def _add_content(self, collection: int, edition: int, pieces: Iterable[bytes]) -> None:
         try:
             for part, piece in enumerate(pieces):
-                self._change("INSERT INTO contents VALUES (?, ?, ?)", (stored.id, part, piece))
+                self._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (collection, edition, part, piece))
                 time.sleep(_BREATH)  # who waits for the lock has it now: it does not go to the one who waited longest
         except BaseException:
             with suppress(StorageError):  # then it is let go of at the next start
-                self.drop_content(stored.id)
+                self.drop_content(collection, edition)
             raise
-        self._change("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", stored)
 
     def _change(self, statement: str, parameters: Sequence[Any]) -> None:
         """One statement that is durable at once."""
-        with self._transaction("The collection was not kept") as cursor:
+        with self._transaction(_NOT_KEPT) as cursor:
             cursor.execute(self._sql(statement), tuple(parameters))
 
-    def drop_content(self, collection: int) -> None:
-        """Let go of what was kept of a collection whose row will never be there."""
-        self._change("DELETE FROM contents WHERE collection = ?", (collection,))
+    def drop_content(self, collection: int, edition: int) -> None:
+        """Let go of what was kept of the file of an edition that will never be whole."""
+        self._change("DELETE FROM contents WHERE collection = ? AND edition = ?", (collection, edition))
 
     def drop_unfinished(self) -> None:
-        """Let go of what was kept of collections that never were complete; nobody may be making one."""
-        self._change("DELETE FROM contents WHERE collection NOT IN (SELECT id FROM collections)", ())
+        """Let go of files that never were complete, and of what is left of collections that were removed; nobody may be
+        making one.
+        """
+        self._change(
+            "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM editions e WHERE e.collection = contents.collection "
+            "AND e.number = contents.edition AND e.digest IS NOT NULL)",
+            (),
+        )
+        for (collection,) in self._read(_LEFT_OVER):
+            self.drop_collection(int(collection))
+
+    def drop_collection(self, collection: int) -> None:
+        """Remove a collection: its row first, so that it is gone at once, and then all else, some at a time."""
+        with self._transaction(_NOT_REMOVED) as cursor:
+            self._keep_last(cursor, "collections")
+            cursor.execute(self._sql("DELETE FROM collections WHERE id = ?"), (collection,))
+        some = "SELECT id FROM learners WHERE collection = ? LIMIT ?"
+        while learners := [number for (number,) in self._read(some, (collection, _AT_ONCE))]:
+            with self._transaction(_NOT_REMOVED) as cursor:
+                self._remove(cursor, learners)
+            time.sleep(_BREATH)
+        with self._transaction(_NOT_REMOVED) as cursor:
+            for table in ("activity", "folded", "contents", "editions"):
+                cursor.execute(self._sql(f"DELETE FROM {table} WHERE collection = ?"), (collection,))  # noqa: S608
 
     def remove(self, collection: int, learners: Sequence[int]) -> None:
         """Remove learners and their log; of what became of their impressions the sums stay."""
@@ -139,17 +188,20 @@ class Store(StoreReader):
             for event in counted(event for _, event in self.events(learner)):
                 folded[collection, event.step, event.outcome] += 1
         with self._transaction() as cursor:
-            self._keep_last(cursor, "events")
-            self._keep_last(cursor, "learners")
             self._add_counts(cursor, "folded", folded)
-            for table, column in (
-                ("events", "learner"),
-                ("snapshots", "learner"),
-                ("reports", "learner"),
-                ("learners", "id"),
-            ):
-                delete = self._sql(f"DELETE FROM {table} WHERE {column} = ?")  # noqa: S608  (not from outside)
-                cursor.executemany(delete, [(learner,) for learner in learners])
+            self._remove(cursor, learners)
+
+    def _remove(self, cursor: Any, learners: Sequence[int]) -> None:
+        self._keep_last(cursor, "events")
+        self._keep_last(cursor, "learners")
+        for table, column in (
+            ("events", "learner"),
+            ("snapshots", "learner"),
+            ("reports", "learner"),
+            ("learners", "id"),
+        ):
+            delete = self._sql(f"DELETE FROM {table} WHERE {column} = ?")  # noqa: S608  (not from outside)
+            cursor.executemany(delete, [(learner,) for learner in learners])
 
     def _keep_last(self, cursor: Any, table: str) -> None:
         """Remember the largest id in use before some are removed: none is given twice."""

@@ -12,7 +12,7 @@ from zoomrank.service.refusals import DamagedError
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
 from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, VOIDED, WAITING, Outcome
+from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
 
@@ -24,7 +24,15 @@ class StoredCollection(NamedTuple):
     name: str
     created: float
     settings: str  # JSON, which whoever serves the collection understands
-    digest: str
+
+
+class StoredEdition(NamedTuple):
+    """What a collection has become by a change of its documents."""
+
+    number: int
+    created: float
+    changes: bytes | None  # of the edition before, packed; None: its file says everything
+    digest: str | None  # of its file, if that is kept
 
 
 class QueryRow(NamedTuple):
@@ -45,14 +53,51 @@ class StoreReader(Database):
 
     def collections(self) -> list[StoredCollection]:
         """All collections."""
-        rows = self._read("SELECT id, name, created, settings, digest FROM collections ORDER BY id")
+        rows = self._read("SELECT id, name, created, settings FROM collections ORDER BY id")
         return [StoredCollection(*row) for row in rows]
 
-    def content(self, collection: int) -> Iterator[bytes]:
-        """The file of a collection, piece by piece."""
-        wanted = "SELECT bytes FROM contents WHERE collection = ? AND part = ?"
+    def last_edition(self, collection: int) -> int:
+        """The number of the newest edition of a collection."""
+        return int(
+            self._read("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
+        )
+
+    def first_edition(self, collection: int) -> int:
+        """The number of the oldest edition of a collection that is kept."""
+        return int(
+            self._read("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
+        )
+
+    def whole_edition(self, collection: int, number: int) -> StoredEdition | None:
+        """The newest edition up to one of which the file is kept, without its changes."""
+        rows = self._read(
+            "SELECT number, created, digest FROM editions WHERE collection = ? AND number <= ? AND digest IS NOT NULL "
+            "ORDER BY number DESC LIMIT 1",
+            (collection, number),
+        )
+        return StoredEdition(int(rows[0][0]), float(rows[0][1]), None, str(rows[0][2])) if rows else None
+
+    def sizes(self, collection: int, whole: int) -> tuple[int, int]:
+        """How many bytes the changes after an edition have, and the file of that edition."""
+        changes = "SELECT COALESCE(SUM(LENGTH(changes)), 0) FROM editions WHERE collection = ? AND number > ?"
+        file = "SELECT COALESCE(SUM(LENGTH(bytes)), 0) FROM contents WHERE collection = ? AND edition = ?"
+        return int(self._read(changes, (collection, whole))[0][0]), int(self._read(file, (collection, whole))[0][0])
+
+    def changes(self, collection: int, after: int, number: int) -> Iterator[StoredEdition]:
+        """The editions of a collection after one, up to another, in their order."""
+        for each in range(after + 1, number + 1):
+            rows = self._read(
+                "SELECT number, created, changes, digest FROM editions WHERE collection = ? AND number = ?",
+                (collection, each),
+            )
+            for at, created, changes, digest in rows:
+                yield StoredEdition(int(at), float(created), None if changes is None else bytes(changes), digest)
+
+    def content(self, collection: int, edition: int) -> Iterator[bytes]:
+        """The file of an edition, piece by piece."""
+        wanted = "SELECT bytes FROM contents WHERE collection = ? AND edition = ? AND part = ?"
         part = 0
-        while rows := self._read(wanted, (collection, part)):
+        while rows := self._read(wanted, (collection, edition, part)):
             yield bytes(rows[0][0])
             part += 1
 
@@ -66,7 +111,8 @@ class StoreReader(Database):
         """The learner of a query."""
         self.settle()
         rows = self._read(
-            "SELECT l.id, COALESCE(s.event, 0), COALESCE(s.first, 0), COALESCE(s.waiting, 0), s.counts, s.content "
+            "SELECT l.id, COALESCE(s.edition, l.edition), COALESCE(s.event, 0), COALESCE(s.first, 0), "
+            "COALESCE(s.waiting, 0), s.counts, s.content "
             "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE l.collection = ? AND l.query = ?",
             (collection, query),
         )
@@ -90,6 +136,11 @@ class StoreReader(Database):
         """The collection and the query of a learner."""
         rows = self._read("SELECT collection, query FROM learners WHERE id = ?", (learner,))
         return (int(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def begun_in(self, learner: int) -> int:
+        """The edition of its collection in which a learner began."""
+        rows = self._read("SELECT edition FROM learners WHERE id = ?", (learner,))
+        return int(rows[0][0]) if rows else 0
 
     def learners(self, collection: int) -> Iterator[tuple[int, str, str | None]]:
         """All learners of a collection in the order of their ids: the id, the query, what it said of itself."""
@@ -121,6 +172,14 @@ class StoreReader(Database):
             (learner, first, after),
         )
         return ((int(row[0]), _event(row)) for row in rows)
+
+    def ends(self, learner: int, start: int, end: int) -> list[tuple[int, Outcome]]:
+        """What the log says became of some impressions of a learner, one after the other: (number, outcome)."""
+        rows = self._read(
+            "SELECT number, outcome FROM events WHERE learner = ? AND number >= ? AND number < ? AND outcome <> ?",
+            (learner, start, end, WAITING),
+        )
+        return [(int(number), int(outcome)) for number, outcome in rows]
 
     def recent(self, seconds: float) -> Iterator[Event]:
         """What was shown in the last seconds of the log, the newest first."""
@@ -209,7 +268,7 @@ class StoreReader(Database):
             "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
             "JOIN events e ON e.learner = l.id AND e.number >= COALESCE(s.first, 0) "
             "WHERE " + among + " AND e.id > COALESCE(s.event, 0) GROUP BY e.learner",
-            (WAITING, VOIDED, ABANDONED, TIMED_OUT, WAITING, *learners),
+            (WAITING, MOVED, ABANDONED, TIMED_OUT, WAITING, *learners),
         )
         return {int(row[0]): (int(row[1]), int(row[2]), int(row[3]), float(row[4])) for row in rows}
 

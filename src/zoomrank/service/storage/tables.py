@@ -3,8 +3,9 @@
 | table | what |
 |---|---|
 | about | the version of this layout, the secret that signs impressions |
-| collections | settings, and the digest of the collection file |
-| contents | the collection file, in pieces; where the collection is not there, it never was complete |
+| collections | name and settings |
+| editions | what a collection became by each change of its documents; the digest of its file, where that is kept |
+| contents | files of editions, in pieces; where the edition has no digest, it never was complete |
 | learners | the query of each learner, what it said of itself, how often it was asked (as of late) |
 | snapshots | the newest of each learner |
 | reports | what each learner has told its neighbours, newest only |
@@ -13,41 +14,46 @@
 | folded | what of that the log has no lines of any more, since their queries were removed |
 
 The log has room for one showing and one end of each impression, and for one line each that it was seen and that it is
-void: what would apply a click twice is refused, whatever brought it about.
+void: what would apply a click twice is refused, whatever brought it about. That a learner moves on to another edition
+stands before an impression, too, and may do so again and again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING
+from zoomrank.service.storage.outcomes import MOVED, SEEN, VOIDED, WAITING
 
-LAYOUT = 5
+LAYOUT = 6
 
 ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 _OTHERS = f"""
 CREATE TABLE IF NOT EXISTS collections (
-    id {{whole}} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {{real}} NOT NULL, settings TEXT NOT NULL,
-    digest TEXT NOT NULL);
+    id {{whole}} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {{real}} NOT NULL, settings TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS editions (
+    collection {{whole}} NOT NULL, number {{whole}} NOT NULL, created {{real}} NOT NULL, changes {{bytes}}, digest TEXT,
+    PRIMARY KEY (collection, number));
 CREATE TABLE IF NOT EXISTS contents (
-    collection {{whole}} NOT NULL, part {{whole}} NOT NULL, bytes {{bytes}} NOT NULL, PRIMARY KEY (collection, part));
+    collection {{whole}} NOT NULL, edition {{whole}} NOT NULL, part {{whole}} NOT NULL, bytes {{bytes}} NOT NULL,
+    PRIMARY KEY (collection, edition, part));
 CREATE TABLE IF NOT EXISTS learners (
     id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, query TEXT NOT NULL, created {{real}} NOT NULL,
-    about TEXT, impressions {{whole}} NOT NULL DEFAULT 0);
+    about TEXT, edition {{whole}} NOT NULL, impressions {{whole}} NOT NULL DEFAULT 0);
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE INDEX IF NOT EXISTS learners_once ON learners (collection, created) WHERE impressions <= 1;
 CREATE TABLE IF NOT EXISTS snapshots (
-    learner {{whole}} PRIMARY KEY, event {{whole}} NOT NULL, first {{whole}} NOT NULL, waiting {{whole}} NOT NULL,
-    counts TEXT NOT NULL, content {{bytes}} NOT NULL);
+    learner {{whole}} PRIMARY KEY, edition {{whole}} NOT NULL, event {{whole}} NOT NULL, first {{whole}} NOT NULL,
+    waiting {{whole}} NOT NULL, counts TEXT NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS reports (
     learner {{whole}} PRIMARY KEY, answers {{whole}} NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
     id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
     outcome {{whole}} NOT NULL, shown {{bytes}});
 CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (
-    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 ELSE 3 END));
+    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2
+    WHEN {MOVED} THEN 16 + id ELSE 3 END));
 CREATE TABLE IF NOT EXISTS activity (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
     PRIMARY KEY (collection, step, outcome));

@@ -30,7 +30,7 @@ def nodes_of_paths(
         return node
 
     if isinstance(paths, Mapping):
-        homes = {document: grow(_steps(path, separator)) for document, path in paths.items()}
+        homes = {document: grow(steps_of(path, separator)) for document, path in paths.items()}
         for document, home in homes.items():
             parents.append(home)
             names.append(str(document))
@@ -38,7 +38,7 @@ def nodes_of_paths(
     else:
         ids, nodes = [], []
         for path in paths:
-            nodes.append(grow(_steps(path, separator)))
+            nodes.append(grow(steps_of(path, separator)))
             ids.append(path if isinstance(path, str) else tuple(path))
         ids = _documents_only(nodes, ids, set(parents), categories)
     if not ids:
@@ -65,7 +65,8 @@ def _documents_only(
     return [kept[node] for node in sorted(kept)]
 
 
-def _steps(path: TaxonomyPath, separator: str) -> list[str]:
+def steps_of(path: TaxonomyPath, separator: str = " > ") -> list[str]:
+    """The names along a path, from the top."""
     steps = path.split(separator) if isinstance(path, str) else list(path)
     if not all(isinstance(step, str) for step in steps):
         raise TaxonomyError(f"The path {path!r} has a step that is not a string.")

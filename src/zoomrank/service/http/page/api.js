@@ -38,6 +38,7 @@ export const collections = (signal) => call("collections", signal);
 export const queries = (name, offset, limit, signal) => call(within(name, "queries") + asking({ offset, limit }), signal);
 export const documents = (name, offset, limit, signal) => call(within(name, "documents") + asking({ offset, limit }), signal);
 export const query = (name, query, copy, signal) => call(within(name, "query") + asking({ query, ...copied(copy) }), signal);
+export const curve = (name, query, signal) => call(within(name, "query/curve") + asking({ query }), signal);
 export const tree = (name, query, limit, copy, signal) => call(within(name, "tree") + asking({ query, limit, ...copied(copy) }), signal);
 export const rank = (name, query) => call(within(name, "rank"), undefined, { query });
 export const feedbackBatch = (feedback) => call("feedback/batch", undefined, { feedback });

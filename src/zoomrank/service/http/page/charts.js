@@ -69,3 +69,20 @@ export function satisfactionChart(container, lines) {
     yaxis: axis(colour, { range: [0, 1.03], tickformat: ".0%", dtick: 0.25 }), showlegend: true,
   });
 }
+
+/** The satisfied share by impressions: smoothed as a line, as it was as points, beside the beginning as levels. */
+export function learningChart(container, { points, first, unlearned }) {
+  const colour = colours();
+  const x = points.map(({ start, end }) => (start + end) / 2);
+  const level = (name, counts, dash, shade) => counts && { type: "scatter", mode: "lines", name, x: [x[0], x.at(-1)], y: Array(2).fill(counts.satisfied / counts.answered),
+    hoverinfo: "skip", line: { color: colour(shade), width: 2, dash } };
+  const data = [
+    { type: "scatter", mode: "lines", name: "satisfied", x, y: points.map(({ smooth }) => smooth), hovertemplate: "%{y:.0%}<extra>smoothed</extra>", line: { color: colour("accent"), width: 3 } },
+    { type: "scatter", mode: "markers", showlegend: false, x, y: points.map(({ share }) => share), hovertemplate: "%{y:.0%}<extra>here</extra>", marker: { color: colour("accent"), opacity: 0.35, size: 6 } },
+    level("first 100", first, "dash", "quiet"), level("when nothing was known", unlearned, "dot", "taste-1")].filter(Boolean);
+  const far = points.at(-1).end > 20 * points[0].end;
+  draw(container, data, {
+    xaxis: axis(colour, { showgrid: false, type: far ? "log" : "linear", dtick: far ? 1 : undefined, nticks: 6, tickformat: "~s", title: { text: far ? "impressions, ten times as many at each mark" : "impressions", font: { size: 13 }, standoff: 4 } }),
+    yaxis: axis(colour, { range: [0, 1.03], tickformat: ".0%", dtick: 0.25 }), showlegend: true,
+  });
+}

@@ -9,13 +9,14 @@ export const trail = (path) => (path ?? []).join(" › ");
 /** A number of clicks that may be a small one. */
 export const amount = (value) => (value > 0 && value < 0.05 ? "< 0.1" : value < 100 ? String(Number(value.toFixed(1))) : count(Math.round(value)));
 
-export const chance = (value) => (value ?? 0).toFixed(2);
-
-export function percent(part, whole) {
-  if (!whole) return "–";
-  const share = (100 * part) / whole;
-  return `${share > 0 && share < 10 ? share.toFixed(1) : Math.round(share)} %`;
+/** A share from 0 to 1; the service has the same rule in its sentences. */
+export function chance(share) {
+  if (share > 0 && share < 0.0005) return "< 0.1 %";
+  if (share >= 0.995 && share < 1) return "> 99 %";
+  return `${share > 0 && share < 0.0995 ? (100 * share).toFixed(1) : Math.round(100 * (share ?? 0))} %`;
 }
+
+export const percent = (part, whole) => (whole ? chance(part / whole) : "–");
 
 export function ago(unixSeconds) {
   const seconds = Date.now() / 1000 - unixSeconds;

@@ -1,6 +1,7 @@
 // One query: what the next visitor sees and why, and what has been learned.
 
 import * as api from "./api.js";
+import { learningCurve } from "./curve.js";
 import { bar, changes, documentTitle, figure, link, make, panel, quiet, refill, spread, table, title } from "./dom.js";
 import { amount, chance, count, percent, plural, trail } from "./format.js";
 import { keepFresh } from "./live.js";
@@ -26,9 +27,10 @@ export function queryPage(page, { collection, query, copy }, signal) {
   const ofCopy = copy === undefined ? null : make("p", { class: "note", test: "query-copy" },
     "This is the copy that learns in the playground. The query itself knows nothing of it. ", link("See the query itself", queryRoute(collection, query)));
   const tree = zoomTree();
+  const curve = copy === undefined ? learningCurve(collection, query, signal) : null; // what a copy learns is not in the log
   const body = make("div", { class: "columns", hidden: true },
-    panel("What the next visitor sees", quiet("Bars: the estimated chance of a click. Marks: how good it may still be (the bound)."), ranking),
-    make("div", { class: "stack" },
+    panel("What the next visitor sees", quiet("Bars: the estimated chance that who skips those above clicks. Marks: how good it may still be (the bound)."), ranking),
+    make("div", { class: "stack" }, curve?.element ?? null,
       panel("What has been told apart", quiet("Every box is a group of documents; what visitors like is divided further. Click a box to zoom in, the leftmost one to zoom out."), tree.element),
       similar, tried, panel("Where they click", slotHint(), slots)));
   refill(page, spread(heading, link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
@@ -39,6 +41,7 @@ export function queryPage(page, { collection, query, copy }, signal) {
     const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal), api.tree(collection, query, MOST_NODES, copy, signal)]);
     body.hidden = false;
     tree.show(nodes);
+    curve?.look();
     if (!changed(found)) return;
     nothing.hidden = found.impressions > 0;
     heading.textContent = found.query; // as it is spelt once case and spaces are folded
@@ -64,8 +67,9 @@ function keyNumbers({ impressions, satisfied, learned, abandoned, waiting, unsee
 
 function rankedDocument(item) {
   const { estimate, bound, cap, trial } = item;
-  const capped = cap !== null && cap < 1 && cap <= bound ? ", capped by what is above" : "";
-  const numbers = `estimate ${chance(estimate)}, bound ${chance(bound)}${capped}`;
+  const capped = cap !== null && cap < 1 && cap <= bound ? ", for what it has in common with those above" : "";
+  const hope = chance(bound) === chance(estimate) ? "" : `, may be as good as ${chance(bound)}`;
+  const numbers = `Estimate ${chance(estimate)}${hope}${capped}`;
   const mark = trial ? make("span", { class: "badge trial", test: "on-trial" }, "on trial") : null;
   return make("li", { test: "query-document" }, make("div", { class: "row" }, documentTitle(item), mark), quiet(trail(item.path)),
     bar(estimate, numbers, bound), quiet(numbers), make("p", {}, item.why));

@@ -14,6 +14,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.access import asker_of
 from zoomrank.service.http.known_paths import VOID
+from zoomrank.service.http.learning_curve import LearningCurves
 from zoomrank.service.http.routes.parameters import (
     CollectionName,
     CopyLookedInto,
@@ -40,6 +41,14 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
     async def query(name: CollectionName, query: QueryText, copy: CopyLookedInto = None) -> Any:
         """One query, or a copy of it: what became of its impressions, what the next visitor will see, and why."""
         return await page_data.query(engine, find(name), query, copies, copy)
+
+    curves = LearningCurves(engine)
+
+    @api.get(wire.CURVE, response_model=wire.Curve)
+    async def curve(name: CollectionName, query: QueryText) -> Any:
+        """How a query has learned: of its impressions one after the other, how many were satisfied."""
+        served = find(name)
+        return await curves.curve(served, served.settings.folded(query))
 
     @api.delete(wire.QUERY, response_model=wire.RemovedQuery)
     async def remove(name: CollectionName, query: QueryText) -> Any:

@@ -29,9 +29,17 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
         served = engine.collections.find(name)
         query = served.query(asked.query)
         impression, documents = await engine.rank(
-            served, query, asked.slots, asked.eligible, asked.excluded, asked.about, asker
+            served,
+            query,
+            asked.slots,
+            asked.eligible,
+            asked.excluded,
+            asked.about,
+            asker,
+            asked.unknown,
+            asked.fewer,
         )
-        return {"impression": impression, "query": query, "documents": documents}
+        return {"impression": impression or None, "query": query, "documents": documents}
 
     async def feedback(asked: schema.FeedbackRequest) -> Any:
         """Report the first click on a ranking, or that there was none. The same report may come twice."""

@@ -1,0 +1,264 @@
+"""Changes that were placed, applied: arrays by number are filled, and a tree is made of those that are left.
+
+Everything here is by number: the parent, width and name of a node, the title and vector of a document. The new tree has
+the children of a node in the order of their numbers, whatever happened before.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zoomrank.documents.collection import Collection
+from zoomrank.documents.editions import BORROWED, LATE, Edition, Gone
+from zoomrank.documents.packed_strings import PackedStrings
+from zoomrank.errors import ChangeError
+from zoomrank.numbers import Array
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.spaces.trees.shape import breadth_first_shape
+
+Placed = Mapping[str, Any]
+COLUMNS = ("title", "url", "text")
+
+
+def applied(edition: Edition, placed: Iterable[Placed]) -> Edition:
+    """The edition after these changes."""
+    run: list[Placed] = []
+    for change in placed:
+        if "category" in change:  # what is below it is found in the tree as it was just before
+            edition, run = _after(edition, run), []
+            edition = _after(edition, [change])
+        else:
+            run.append(change)
+    return _after(edition, run)
+
+
+def vector_in_words(vector: Array) -> str:
+    """A vector as JSON can say it."""
+    return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
+
+
+def vector_of_words(words: str | Sequence[float]) -> Array:
+    """The vector that was said, in base64 or number by number."""
+    return np.frombuffer(base64.b64decode(words), "<f4") if isinstance(words, str) else np.array(words, np.float32)
+
+
+class _Changes:
+    """What a run of changes comes to, by the numbers of nodes and documents: the last word of each."""
+
+    def __init__(self, edition: Edition, run: Sequence[Placed]) -> None:
+        self.edition = edition
+        self.root = int(edition.nodes[0])
+        self.parent: dict[int, int] = {}
+        self.width: dict[int, float] = {}
+        self.name: dict[int, str] = {}
+        self.heir: dict[int, int] = {}  # of those that are dropped
+        self.made: list[int] = []  # nodes
+        self.born: dict[int, DocumentId] = {}  # new documents
+        self.leaf: dict[int, int] = {}  # of new documents
+        self.left: list[int] = []  # documents that are gone
+        self.said: dict[str, dict[int, str]] = {name: {} for name in COLUMNS}
+        self.vector: dict[int, Array | int] = {}  # its own, or the number of the document whose vector it has
+        self.borrowed: dict[int, bool] = {}  # whether its vector is another's
+        self.late: list[int] = []
+        for change in run:
+            self._take(change)
+        if self.made != list(range(len(edition.heirs), len(edition.heirs) + len(self.made))) or list(self.born) != list(
+            range(edition.numbered, edition.numbered + len(self.born))
+        ):
+            raise ChangeError("These changes were placed for another edition of the collection: place them anew.")
+
+    def _take(self, change: Placed) -> None:
+        for node, parent, name, width in change.get("made", ()):
+            self._make(node, parent, name, width)
+        if "document" in change:
+            self._take_document(change, int(change["document"]))
+        elif "name" in change:
+            self.name[change["node"]] = change["name"]
+        if "parent" in change:
+            self.parent[change["node"]] = change["parent"]
+        for node, heir in change.get("dropped", ()):
+            self.heir[node] = heir
+
+    def _make(self, node: int, parent: int, name: str, width: float) -> None:
+        self.made.append(node)
+        self.name[node], self.width[node] = name, width
+        if parent < 0:  # a root above the one that there was
+            self.parent[self.root], self.root = node, node
+        self.parent[node] = parent
+
+    def _take_document(self, change: Placed, document: int) -> None:
+        if "add" in change:
+            self.made.append(change["node"])
+            self.born[document], self.leaf[document] = change["add"], change["node"]
+            self.name[change["node"]] = str(change["add"])
+        if "remove" in change:
+            self.left.append(document)
+        if "parent" in change:
+            self.late.append(document)
+        for name in COLUMNS:
+            if name in change:
+                self.said[name][document] = change[name]
+        if "vector" in change:
+            self.vector[document], self.borrowed[document] = vector_of_words(change["vector"]), False
+        elif "like" in change:
+            like = int(change["like"])
+            self.vector[document], self.borrowed[document] = self.vector.get(like, like), True
+
+    def heir_of(self, node: int) -> int:
+        """Who inherits in the end."""
+        while node in self.heir:
+            node = self.heir[node]
+        return node
+
+
+def _after(edition: Edition, run: Sequence[Placed]) -> Edition:
+    if not run:
+        return edition
+    changes = _Changes(edition, run)
+    total = len(edition.heirs) + len(changes.made)
+    shape, old = edition.collection.geometry.shape, edition.nodes
+    parent, width = np.full(total, -1, np.int64), np.zeros(total)
+    parent[old], width[old] = old[shape.parent], edition.collection.geometry.width
+    parent[old[0]] = -1
+    _fill(parent, changes.parent)
+    _fill(width, changes.width)
+    alive = np.zeros(total, bool)
+    alive[old] = True
+    alive[changes.made] = True
+    alive[list(changes.heir)] = False
+    for change in run:
+        if "factor" in change:
+            inside = old[_below(edition, change["node"])]
+            width[inside] = np.minimum(width[inside] * change["factor"], width[change["parent"]])
+    live: Array = np.flatnonzero(alive)
+    place = np.cumsum(alive) - 1
+    shape, order = breadth_first_shape(np.where(parent[live] < 0, -1, place[parent[live]]))
+    nodes = live[order].astype(np.uint32)
+    document = np.zeros(total, np.uint32)
+    document[old[edition.collection.geometry.shape.leaf]] = edition.documents
+    document[list(changes.leaf.values())] = list(changes.leaf)
+    documents = document[nodes[shape.leaf]]
+    ids = _ids(edition, changes, documents)
+    tree = DocumentTree(shape, width[nodes], ids, _names(edition, changes, nodes))
+    return Edition(
+        _collection(edition, changes, tree, documents),
+        documents,
+        nodes,
+        _heirs(edition, changes, total),
+        _gone(edition, changes),
+        _marks(edition, changes, documents),
+        edition.ratio,
+        edition.searches_without(changes.said["text"]),
+    )
+
+
+def _fill(array: Array, values: Mapping[int, Any]) -> None:
+    if values:
+        array[np.fromiter(values, np.int64, len(values))] = np.array(list(values.values()))
+
+
+def _below(edition: Edition, node: int) -> Array:
+    """Whether each node of an edition's tree is in the subtree of a node; parents stand before their children."""
+    shape, at = edition.collection.geometry.shape, int(edition.index[node])
+    first, end = shape.first_document, shape.end_document
+    inside = (first >= first[at]) & (end <= end[at])
+    inside[:at] = False
+    return np.asarray(inside)
+
+
+def _heirs(edition: Edition, changes: _Changes, total: int) -> Array:
+    heirs = np.arange(total, dtype=np.uint32)
+    inherits = heirs.copy()
+    for node in changes.heir:
+        inherits[node] = changes.heir_of(node)
+    heirs[: len(edition.heirs)] = edition.heirs
+    return inherits[heirs]
+
+
+def _sources(count: int, there: Array, said: Mapping[int, Any], wanted: Array) -> Array:
+    """For each wanted number the place where something of it stood; beyond those, nothing, and then what is said."""
+    source = np.full(count, len(there), np.int64)
+    source[there] = np.arange(len(there))
+    source[np.fromiter(said, np.int64, len(said))] = len(there) + 1 + np.arange(len(said))
+    return np.asarray(source[wanted])
+
+
+def _ids(edition: Edition, changes: _Changes, documents: Array) -> DocumentIds:
+    source = _sources(edition.numbered + len(changes.born), edition.documents, changes.born, documents)
+    before = edition.collection.geometry.documents
+    return before.rearranged(source, [before[0], *changes.born.values()])
+
+
+def _names(edition: Edition, changes: _Changes, nodes: Array) -> PackedStrings | None:
+    names = edition.collection.geometry.names
+    if names is None:
+        return None
+    source = _sources(len(edition.heirs) + len(changes.made), edition.nodes, changes.name, nodes)
+    return _packed(names).rearranged(source, ["", *changes.name.values()])
+
+
+def _collection(edition: Edition, changes: _Changes, tree: DocumentTree, documents: Array) -> Collection:
+    before = edition.collection
+    columns: dict[str, PackedStrings | None] = {}
+    for name, column in zip(COLUMNS, (before.titles, before.urls, before.texts), strict=True):
+        columns[f"{name}s"] = _column(edition, changes, column, changes.said[name], documents)
+    vectors = None if before.vectors is None else _vectors(edition, changes, before.vectors, documents)
+    return Collection(tree, scale=before.scale, vectors=vectors, notes=before.notes, **columns)
+
+
+def _column(
+    edition: Edition, changes: _Changes, column: Sequence[str] | None, said: Mapping[int, str], documents: Array
+) -> PackedStrings | None:
+    if column is None and not any(said.values()):
+        return None
+    if column is None:
+        column = PackedStrings(np.zeros(0, np.uint8), np.zeros(len(edition) + 1, np.int64))
+    source = _sources(edition.numbered + len(changes.born), edition.documents, said, documents)
+    return _packed(column).rearranged(source, ["", *said.values()])
+
+
+def _packed(column: Sequence[str]) -> PackedStrings:
+    return column if isinstance(column, PackedStrings) else PackedStrings.packed(column)
+
+
+def _vectors(edition: Edition, changes: _Changes, before: Array, documents: Array) -> Array:
+    own = {number: vector for number, vector in changes.vector.items() if not isinstance(vector, int)}
+    count = edition.numbered + len(changes.born)
+    source = _sources(count, edition.documents, own, np.arange(count))
+    for number, like in changes.vector.items():
+        if isinstance(like, int):
+            source[number] = edition.position(like)
+    source = source[documents]
+    vectors = np.asarray(before[np.minimum(source, len(before) - 1)])
+    new = np.flatnonzero(source > len(before))
+    if len(new):
+        vectors[new] = np.stack(list(own.values()))[source[new] - len(before) - 1]
+    return vectors
+
+
+def _gone(edition: Edition, changes: _Changes) -> Gone:
+    if not changes.left:
+        return edition.gone
+    left = sorted(changes.left)
+    ids = [changes.born[number] if number in changes.born else edition.id_of(number) for number in left]
+    numbers = np.concatenate([edition.gone.numbers, np.array(left, np.uint32)])
+    order = np.argsort(numbers, kind="stable")
+    if isinstance(ids[0], str):
+        before = edition.gone.ids if isinstance(edition.gone.ids, PackedStrings) else PackedStrings.packed([])
+        return Gone(numbers[order], before.rearranged(order, ids))
+    earlier = edition.gone.ids if isinstance(edition.gone.ids, np.ndarray) else np.zeros(0, np.int64)
+    return Gone(numbers[order], np.concatenate([earlier, np.array(ids, np.int64)])[order])
+
+
+def _marks(edition: Edition, changes: _Changes, documents: Array) -> Array:
+    marks = np.zeros(edition.numbered + len(changes.born), np.uint8)
+    marks[edition.documents] = edition.marks
+    marks[changes.late] |= LATE
+    for number, borrowed in changes.borrowed.items():
+        marks[number] = marks[number] | BORROWED if borrowed else marks[number] & ~BORROWED
+    return np.asarray(marks[documents])

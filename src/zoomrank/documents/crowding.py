@@ -1,0 +1,46 @@
+"""Where a tree no longer fits: too much was added in one place, without any order among it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zoomrank.documents.editions import LATE, Crowd, Edition
+from zoomrank.numbers import Array
+
+CROWD = 32  # additions that are too many, if they are the most of what is there
+GROWN = 4  # a category that has grown so many times is another
+
+
+def crowded(edition: Edition) -> list[Crowd]:
+    """The places, the one with the most additions first."""
+    tree = edition.collection.tree
+    shape, late = tree.shape, (edition.marks & LATE) > 0
+    before = np.concatenate([[0], np.cumsum(late)])
+    below = before[shape.end_document] - before[shape.first_document]
+    documents = (shape.end_document - shape.first_document).astype(np.int64)
+    if tree.names is None:
+        beside = np.bincount(shape.parent[shape.leaf[late]], minlength=tree.nodes)
+        full: Array = (beside >= CROWD) & (2 * beside > documents)
+    else:
+        beside = below
+        full = (below >= CROWD) & (documents > below) & (documents > GROWN * (documents - below))
+    full[shape.leaf] = False
+    smallest = full.copy()
+    smallest[shape.parent[1:][full[1:]]] = False  # where a part is crowded, the part is named
+    places = np.flatnonzero(smallest)
+    places = places[np.argsort(-beside[places], kind="stable")]
+    return [_crowd(edition, int(node), int(documents[node]), int(beside[node])) for node in places]
+
+
+def _crowd(edition: Edition, node: int, documents: int, added: int) -> Crowd:
+    tree = edition.collection.tree
+    if tree.names is not None:
+        name = tree.name(node) or "the whole collection"
+        says = f"{name} had {documents - added} documents when the tree was made, and has {documents} now."
+    else:
+        first = tree.documents[int(tree.shape.first_document[node])]
+        name = f"around {first!r}"
+        says = (
+            f"{added} of the {documents} documents {name} were added beside each other, without any order among them."
+        )
+    return Crowd(node, name, documents, added, says)

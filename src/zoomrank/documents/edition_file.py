@@ -1,0 +1,99 @@
+"""Editions on disk: the file of a collection (`collection_file.py`), with the numbers of documents and nodes beside it.
+
+Whoever reads the file as a collection finds the collection; a plain collection is a first edition.
+"""
+
+from __future__ import annotations
+
+from typing import IO
+
+import numpy as np
+
+from zoomrank.documents.collection_file import loaded, packed_arrays, strings_of, write
+from zoomrank.documents.editions import Edition, Gone
+from zoomrank.documents.packed_strings import PackedStrings
+from zoomrank.documents.source_files import PathLike
+from zoomrank.errors import FileFormatError
+
+NUMBERS = ("documents", "nodes", "heirs", "marks")
+
+
+def write_edition(edition: Edition, file: IO[bytes]) -> None:
+    """Write an edition to a file that is open.
+
+    Parameters
+    ----------
+    edition : Edition
+        The edition.
+    file : open file
+        Where to.
+
+    Examples
+    --------
+    >>> import io
+    >>> from zoomrank.documents import Collection
+    >>> write_edition(Edition.first(Collection.from_taxonomy(["Animals", "Plants"])), io.BytesIO())
+    """
+    gone = edition.gone
+    arrays = {f"edition.{name}": getattr(edition, name) for name in NUMBERS}
+    arrays["edition.gone"] = gone.numbers
+    if isinstance(gone.ids, PackedStrings):
+        arrays |= packed_arrays("edition.gone_ids", gone.ids)
+    else:
+        arrays["edition.gone_ids"] = gone.ids
+    write(edition.collection, file, arrays, {"edition": {"ratio": edition.ratio}})
+
+
+def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
+    """Read an edition back, or a collection as a first edition.
+
+    Parameters
+    ----------
+    path : path-like or open file
+        What `write_edition` or `Collection.save` wrote.
+    verify : bool
+        Whether to read every byte and compare the checksum.
+
+    Returns
+    -------
+    Edition
+        The edition.
+
+    Examples
+    --------
+    >>> import io
+    >>> from zoomrank.documents import Collection
+    >>> file = io.BytesIO()
+    >>> write_edition(Edition.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
+    >>> load_edition(file)
+    Edition(2 documents, 0 gone)
+    """
+    collection, header, arrays = loaded(path, verify)
+    if "edition" not in header:
+        return Edition.first(collection)
+    try:
+        documents, nodes, heirs, marks = (arrays[f"edition.{name}"] for name in NUMBERS)
+        strings = strings_of(arrays, "edition.gone_ids")
+        gone = Gone(arrays["edition.gone"], arrays["edition.gone_ids"] if strings is None else strings)
+        edition = Edition(collection, documents, nodes, heirs, gone, marks, float(header["edition"]["ratio"]))
+        _check(edition)
+    except (KeyError, TypeError, ValueError) as error:
+        says = f": {error}" if isinstance(error, FileFormatError) else "."
+        raise FileFormatError(f"The file of this edition is damaged{says}") from error
+    return edition
+
+
+def _check(edition: Edition) -> None:
+    """Refuse numbers that do not belong to this collection, or stand for two things."""
+    tree = edition.collection.tree
+    every = np.concatenate([edition.documents, edition.gone.numbers])
+    fits = (
+        (len(edition.documents), len(edition.marks), len(edition.nodes)) == (len(tree), len(tree), tree.nodes)
+        and len(edition.gone.ids) == len(edition.gone.numbers)
+        and bool((np.bincount(every, minlength=len(every))[: len(every)] == 1).all())
+        and len(np.unique(edition.nodes)) == tree.nodes <= len(edition.heirs)
+        and int(edition.nodes.max()) < len(edition.heirs)
+        and bool(np.isin(edition.heirs, edition.nodes).all())
+    )
+    if not fits:
+        raise FileFormatError("its numbers are not those of its documents and nodes.")

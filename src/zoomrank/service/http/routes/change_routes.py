@@ -1,0 +1,142 @@
+"""Documents come and go: added, changed, moved and removed, one at a time or many; and collections that go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi.routing import APIRoute
+from pydantic_core import to_json
+
+from zoomrank import wire
+from zoomrank.service.engine import Engine
+from zoomrank.service.http import schema
+from zoomrank.service.http.known_paths import CHANGES, NEW_DOCUMENTS
+from zoomrank.service.http.maker import Maker
+from zoomrank.service.http.routes.collection_routes import sent
+from zoomrank.service.http.routes.parameters import CollectionName, refusals
+from zoomrank.service.http.sent_changes import LINES, Part, changes_in, documents_in, is_lines, named
+from zoomrank.service.refusals import MalformedError, ServiceError, UnusableError
+
+DocumentNamed = Annotated[str, Path(max_length=1000)]
+Unknown = Annotated[Literal["refuse", "skip"], Query()]
+There = Annotated[Literal["refuse", "change"], Query()]
+_LINES_TOO = {"requestBody": {"content": {LINES: {"schema": {"type": "string"}}}}}
+_VERBS = {"add": "added", "put": "put", "change": "changed", "remove": "removed", "category": "categories"}
+
+
+class _Teller:
+    """Has changes made, and says what became of them."""
+
+    def __init__(self, engine: Engine, maker: Maker) -> None:
+        self._engine = engine
+        self._maker = maker
+
+    async def change(self, name: str, changes: list[dict[str, Any]], unknown: str = "refuse") -> wire.Changed:
+        """Make some changes."""
+        edition = await self._engine.changing.change(self._engine.collections.find(name), changes, unknown)
+        return _told(edition, Counter(_verb(one) for one in changes))
+
+    async def change_all(self, name: str, parts: Iterator[Part], unknown: str) -> wire.Changed:
+        """Make all changes that were sent, part by part."""
+        served = self._engine.collections.find(name)
+        told, done, edition = Counter[str](), 0, served.edition
+        while (part := await asyncio.to_thread(next, parts, None)) is not None:
+            try:
+                edition = await self._engine.changing.change(served, part.changes, unknown)
+            except ServiceError as error:
+                if part.line <= 1:
+                    raise
+                raise UnusableError(
+                    f"The first {done:,} changes are made, those from line {part.line:,} on are not: {error}"
+                ) from error
+            done += len(part.changes)
+            told.update(_verb(one) for one in part.changes)
+        return _told(edition, told)
+
+    def streamed(self, read: Callable[..., Iterator[Part]], *options: str) -> Any:
+        """Declared with its body, so that it is documented, and served without: that would be read on the loop."""
+
+        async def receive(request: Request) -> Response:
+            said, lines = request.query_params, is_lines(request.headers.get("content-type", ""))
+            chosen = [_chosen(said, option) for option in options]
+            with await sent(request, self._maker) as body:
+                parts = read(body, lines, *chosen)
+                told = await self.change_all(request.path_params["name"], parts, _chosen(said, "unknown"))
+            return Response(to_json(told), media_type="application/json")
+
+        class Streamed(APIRoute):
+            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+                return receive
+
+        return Streamed
+
+
+def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
+    """Add the routes."""
+    teller = _Teller(engine, maker)
+    changed: dict[str, Any] = {"response_model": wire.Changed, "responses": refusals(404, 422)}
+    posted: dict[str, Any] = {"methods": ["POST"], "openapi_extra": _LINES_TOO, **changed}
+
+    async def add(asked: schema.DocumentsRequest, name: CollectionName, there: There = "refuse") -> Any:
+        """Add documents; with `there=change`, those that are there already are changed. As JSON, or a line for each."""
+
+    async def change(asked: schema.ChangesRequest, name: CollectionName, unknown: Unknown = "refuse") -> Any:
+        """Make changes, all of them or none: documents and categories. As JSON, or, some at a time, a line for each."""
+
+    for path, declared, streamed in (
+        (NEW_DOCUMENTS.path, add, teller.streamed(documents_in, "there")),
+        (CHANGES.path, change, teller.streamed(changes_in)),
+    ):
+        api.router.add_api_route(path, declared, **posted, route_class_override=streamed)
+
+    def named_in(name: str, document: str) -> Any:
+        return named(document, engine.collections.find(name).tree.documents[0])
+
+    @api.patch(wire.DOCUMENT, **changed)
+    async def patch(asked: schema.DocumentChange, name: CollectionName, document: DocumentNamed) -> Any:
+        """Change what is known of a document, or where it belongs; it keeps what was learned of it."""
+        said = asked.model_dump(exclude_unset=True, exclude_none=True)
+        return await teller.change(name, [{"change": named_in(name, document), **said}])
+
+    @api.delete(wire.DOCUMENT, **changed)
+    async def remove(name: CollectionName, document: DocumentNamed) -> Any:
+        """Remove a document; its category keeps what was learned."""
+        return await teller.change(name, [{"remove": named_in(name, document)}])
+
+    @api.post(wire.REMAKE, **changed)
+    async def remake(name: CollectionName, seed: Annotated[int, Query(ge=0, lt=2**31)] = 0) -> Any:
+        """Make the tree of a collection anew; what was learned is carried over document by document."""
+        return _told(await engine.changing.remake(engine.collections.find(name), seed), Counter())
+
+    @api.delete(wire.COLLECTION, response_model=wire.RemovedCollection, responses=refusals(404))
+    async def remove_collection(name: CollectionName) -> Any:
+        """Remove a collection with all that was learned in it."""
+        await engine.changing.remove(engine.collections.find(name))
+        return {"name": name, "status": "removed"}
+
+
+def _chosen(said: Mapping[str, str], option: str) -> str:
+    """What was chosen after the question mark, if it is something that can be."""
+    chosen, other = said.get(option, "refuse"), {"there": "change", "unknown": "skip"}[option]
+    if chosen not in ("refuse", other):
+        raise MalformedError(f"query.{option}: it is “refuse” or “{other}”.")
+    return chosen
+
+
+def _verb(change: dict[str, Any]) -> str:
+    return next(word for verb, word in _VERBS.items() if verb in change)
+
+
+def _told(edition: Any, told: Counter[str]) -> wire.Changed:
+    return {
+        "edition": edition.number,
+        "documents": len(edition.tree),
+        "added": told["added"] + told["put"],
+        "changed": told["changed"],
+        "removed": told["removed"],
+        "categories": told["categories"],
+    }
