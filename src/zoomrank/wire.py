@@ -58,7 +58,9 @@ class RankResponse(TypedDict):
 
 
 class FeedbackResponse(TypedDict):
-    """`learned`, or `repeated` if the same feedback had come before."""
+    """`learned`, or `noted` if it does not say yet what became of the ranking, or teaches nothing more; `repeated` if
+    the same feedback had come before.
+    """
 
     impression: str
     status: str

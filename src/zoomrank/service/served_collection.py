@@ -92,6 +92,10 @@ class ServedCollection:
         allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
         return allowed.without(excluded) if excluded else allowed
 
+    def ids(self, shown: Array) -> list[DocumentId]:
+        """The ids of documents that the log has."""
+        return [self.document(position)["id"] for position in shown.tolist()]
+
     def describe(self, positions: Array) -> list[dict[str, Any]]:
         """Documents as a page shows them; not to be changed, since others are shown the same."""
         return [self.document(position) for position in positions.tolist()]

@@ -180,12 +180,13 @@ class StoreReader(Database):
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
 
-    def shown(self, learner: int, number: int) -> bytes | None:
-        """The ranking of an impression, packed."""
+    def impression(self, learner: int, number: int) -> list[Event]:
+        """All that the log has of an impression."""
         rows = self._read(
-            "SELECT shown FROM events WHERE learner = ? AND number = ? AND shown IS NOT NULL", (learner, number)
+            "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number = ? ORDER BY id",
+            (learner, number),
         )
-        return bytes(rows[0][0]) if rows else None
+        return [_event(row) for row in rows]
 
     def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
         """The queries of a collection, those with most impressions first, and how many there are."""

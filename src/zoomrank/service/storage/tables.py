@@ -13,7 +13,7 @@
 | folded | what of that the log has no lines of any more, since their queries were removed |
 
 The log has room for one showing and one end of each impression, and for one line each that it was seen and that it is
-void: what would apply a click twice is refused, whatever brought it about.
+void, and of each note: what would apply a click twice is refused, whatever brought it about.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 
 from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING
 
-LAYOUT = 5
+LAYOUT = 6
 
 ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
@@ -47,7 +47,8 @@ CREATE TABLE IF NOT EXISTS events (
     id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
     outcome {{whole}} NOT NULL, shown {{bytes}});
 CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (
-    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 ELSE 3 END));
+    learner, number, (CASE WHEN outcome > {WAITING} THEN -outcome ELSE
+    CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 ELSE 3 END END));
 CREATE TABLE IF NOT EXISTS activity (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
     PRIMARY KEY (collection, step, outcome));
