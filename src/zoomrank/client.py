@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import secrets
 import tempfile
@@ -23,6 +24,7 @@ except ModuleNotFoundError as error:
 
 from zoomrank import wire
 from zoomrank.documents import Collection, Document
+from zoomrank.files import whole_file
 from zoomrank.wire import (
     Activity,
     CollectionInfo,
@@ -512,6 +514,57 @@ class Client:
         >>> client.remove_query("birds", "owls")  # doctest: +SKIP
         """
         self._send("DELETE", _path(wire.QUERY, collection), again=False, params={"query": query})
+
+    # What is taken out.
+
+    def export(
+        self,
+        collection: str,
+        path: str | os.PathLike[str],
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        form: str = "jsonl",
+        learned: bool = False,
+    ) -> int:
+        """Write impressions and what became of them to a file, which appears whole or not at all.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        path
+            The file.
+        since, until
+            Those shown from this time on, and before that one: seconds since 1970.
+        form
+            "jsonl" or "parquet".
+        learned
+            Whether to take those alone that something was learned from: what `read_clicks` should read.
+
+        Returns
+        -------
+        int
+            How many bytes the file has.
+
+        Examples
+        --------
+        >>> client.export("birds", "impressions.jsonl")  # doctest: +SKIP
+        18204
+        """
+        wish = {"since": since, "until": until, "format": form, "learned": learned or None}
+        parameters = {name: value for name, value in wish.items() if value is not None}
+        try:
+            with self._http.stream("GET", _path(wire.EXPORT, collection), params=parameters) as response:
+                if not response.is_success:
+                    response.read()
+                    _checked(response)
+                with whole_file(path) as file:
+                    for piece in response.iter_bytes():
+                        file.write(piece)
+                    return file.tell()
+        except httpx.HTTPError as error:
+            raise ClientError(0, "unreachable", f"{self.url} did not send all of it: {error}.") from error
 
     # What was learned.
 

@@ -30,6 +30,7 @@ PATHS = [
     ("GET", "/v1/collections/{name}/query"),
     ("GET", "/v1/collections/{name}/tree"),
     ("GET", "/v1/collections/{name}/activity"),
+    ("GET", "/v1/collections/{name}/export"),
     ("GET", "/v1/activity"),
 ]
 WITHOUT_PARAMETERS = [

@@ -7,8 +7,8 @@ one collection · `query_learner` one query's ranker, made of events alone · `l
 back · `sweeping` what is done every second · `engine` the service without HTTP · `copies` learners to play with ·
 `http` the service with HTTP · `server` a process that runs it. Beside them: `impression_names` by which feedback comes
 back, `patience` for how long, `repeats` of requests, `newcomers` among queries, `nameless_files` which nobody can
-alter, `refusals`, `logs`; `learner_log` what the log says of a learner, and `verifying` whether all else agrees with
-it.
+alter, `refusals`, `logs`; `learner_log` what the log says of a learner, `exporting` for others to read, and `verifying`
+whether all else agrees with it.
 """
 
 from importlib.util import find_spec

@@ -71,7 +71,7 @@ class Engine:
         self.collections = CollectionRegistry(store, folder, now)
         self.ready = False
         self._budget = budget  # bytes of learners in memory
-        self._signer = Signer(store.about("secret"))
+        self.signer = Signer(store.about("secret"))
         self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
     async def start(self) -> None:
@@ -150,7 +150,7 @@ class Engine:
             found = await (show() if request is None else self.repeats.once(request, show))
         except _NothingToShow:
             return "", []
-        name = self._signer.name(found.learner, found.number, found.time)
+        name = self.signer.name(found.learner, found.number, found.time)
         return name, served.describe(await self._shown(found.learner, found.number) if shown is None else shown)
 
     async def _show(
@@ -210,7 +210,7 @@ class Engine:
 
     async def _impression(self, name: str) -> tuple[ServedCollection, QueryLearner, int]:
         """Whose impression this is, if something may still be said of it; its learner is in memory."""
-        impression = self._signer.read(name)
+        impression = self.signer.read(name)
         key = await self.learners.key_of(impression.learner)
         served = self.collections.by_id.get(key[0]) if key is not None else None
         learner = await self.learners.find(served, key[1]) if served is not None and key is not None else None
@@ -226,7 +226,7 @@ class Engine:
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
             await self.journal.written()  # the first may still be on its way to the disk, and may not get there
-            impression = self._signer.read(name)
+            impression = self.signer.read(name)
             lines = await asyncio.to_thread(self.store.impression, impression.learner, impression.number)
             served, learner, number = await self._impression(name)
             outcome = learner.outcome_of(number)

@@ -26,6 +26,7 @@ class KnownPath:
     kind: str = "other"  # in metrics
     is_ranking: bool = False  # or feedback on one
     is_reading: bool = False  # though something is posted: it changes nothing that is kept
+    is_private: bool = False  # what is read there is for those who own everything
     is_open: bool = False  # to everybody
     body: type[BaseModel] | None = None  # the JSON that is posted to it
 
@@ -49,13 +50,14 @@ COPY_RANK = KnownPath(wire.COPY_RANK, "copies", is_reading=True, body=schema.Cop
 COPY_FEEDBACK = KnownPath(wire.COPY_FEEDBACK, "copies", is_reading=True, body=schema.BatchRequest)
 COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
 VOID = KnownPath(wire.VOID, body=schema.VoidRequest)
+EXPORT = KnownPath(wire.EXPORT, "export", is_private=True)
 HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
 READY = KnownPath(wire.READY, "ready", is_open=True)
 PAGE = KnownPath("/", "page", is_open=True)
 PAGE_FILE = KnownPath("/page/{file}", "page", is_open=True)
 
 _COPIES = (COPIES, COPY_RANK, COPY_FEEDBACK)
-_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, VOID, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
+_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, VOID, EXPORT, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
 _OTHER = KnownPath("")
 
