@@ -29,6 +29,7 @@ COPY_FEEDBACK = "/v1/copies/{copy}/feedback"
 FEEDBACK = "/v1/feedback"
 FEEDBACK_BATCH = "/v1/feedback/batch"
 SEEN = "/v1/seen"
+EXPORT = "/v1/collections/{name}/export"
 VOID = "/v1/collections/{name}/void"
 HEALTH = "/v1/health"
 READY = "/v1/ready"
@@ -62,7 +63,9 @@ class RankResponse(TypedDict):
 
 
 class FeedbackResponse(TypedDict):
-    """`learned`, or `repeated` if the same feedback had come before."""
+    """`learned`, or `noted` if it does not say yet what became of the ranking, or teaches nothing more; `repeated` if
+    the same feedback had come before.
+    """
 
     impression: str
     status: str

@@ -1,4 +1,4 @@
-"""Learners that move to other trees as documents come, go and move: the same as their literal twins, before and after."""
+"""Learners that move to other trees as documents come, go and move: the same as their literal twins."""
 
 from typing import Any
 
@@ -34,12 +34,13 @@ def pair(kind: str, edition: Edition, patience: int, seed: int) -> Pair:
     tree = edition.collection.tree
     plain = twin_tree(tree)
     learner = slow_learner(kind, plain, patience)
-    bandit = {
+    kinds: dict[str, Any] = {
         "thompson": TreeThompson,
         "paths": lambda tree: PathZooming(tree, patience=patience),
         "loan": lambda tree: LoanZooming(tree, patience=patience),
-    }[kind](tree)
-    return reference.Ranked(plain, each(learner), False, seed), learner, Ranked(bandit, SLOTS, seed=seed)
+    }
+    fast = Ranked(kinds[kind](tree), SLOTS, seed=seed)
+    return reference.Ranked(plain, each(learner), False, seed), learner, fast
 
 
 def moved(both: Pair, kind: str, old: Edition, new: Edition, patience: int) -> Pair:
@@ -178,7 +179,7 @@ def test_a_category_takes_along_what_was_learned_of_it() -> None:
 
 
 def test_rankings_that_showed_documents_that_are_gone() -> None:
-    edition = Edition.first(Collection.from_taxonomy({name: "A" for name in "abcdef"}))
+    edition = Edition.first(Collection.from_taxonomy(dict.fromkeys("abcdef", "A")))
     ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 3, seed=1)
     ranking = ranker.rank()
     top, _, low = ranking.documents

@@ -11,6 +11,7 @@ from zoomrank.cli.commands import (
     demo,
     demo_service,
     evaluate,
+    export,
     inspect,
     report,
     reproduce,
@@ -26,7 +27,7 @@ from zoomrank.errors import ZoomrankError
 _COMMANDS = {
     "to begin with": (demo, demo_service),
     "your own documents": (inspect, evaluate, serve),
-    "what a service keeps": (backup, restore, verify),
+    "what a service keeps": (backup, restore, verify, export),
     "experiments": (simulate, reproduce, study, report),
 }
 

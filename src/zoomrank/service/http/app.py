@@ -23,6 +23,7 @@ from zoomrank.service.http.origins import Origins
 from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
+from zoomrank.service.http.routes.export import add_export
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
@@ -56,6 +57,7 @@ def make_app(
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)
+    add_export(api, engine)
     add_operations(api, engine, metrics)
     add_page_files(api)
     return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body, Origins(origins))

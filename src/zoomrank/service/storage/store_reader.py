@@ -15,6 +15,10 @@ from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
+_SHOWN_IN = (
+    "JOIN learners l ON l.id = e.learner "
+    "WHERE l.collection = ? AND e.outcome = ? AND e.time >= ? AND e.time < ? AND e.id > ? AND e.id <= ?"
+)
 
 
 class StoredCollection(NamedTuple):
@@ -213,6 +217,31 @@ class StoreReader(Database):
         )
         return [(int(row[0]), _event(row)) for row in rows]
 
+    def showings(
+        self, collection: int, start: float, end: float, after: int, last: int
+    ) -> list[tuple[int, str, Event]]:
+        """Some impressions of a collection that were shown in a time, with their places in the log (after one, up to
+        another) and their queries.
+        """
+        rows = self._read(
+            "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown, l.query FROM events e "  # noqa: S608  (nothing from outside)
+            + _SHOWN_IN
+            + " ORDER BY e.id LIMIT ?",
+            (collection, WAITING, start, end, after, last, _AT_ONCE),
+        )
+        return [(int(row[0]), str(row[6]), _event(row)) for row in rows]
+
+    def beside_showings(self, collection: int, start: float, end: float, after: int, last: int) -> list[Event]:
+        """All that the log has of the same impressions besides, in its order."""
+        rows = self._read(
+            "SELECT o.id, o.learner, o.number, o.time, o.outcome, o.shown FROM events e "  # noqa: S608
+            "JOIN events o ON o.learner = e.learner AND o.number = e.number AND o.outcome <> e.outcome "
+            + _SHOWN_IN
+            + " ORDER BY o.id",
+            (collection, WAITING, start, end, after, last),
+        )
+        return [_event(row) for row in rows]
+
     def asked_once(self, collection: int, before: float, limit: int) -> list[str]:
         """Some queries that were first asked before a time, and never again."""
         rows = self._read(
@@ -239,12 +268,13 @@ class StoreReader(Database):
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
 
-    def shown(self, learner: int, number: int) -> bytes | None:
-        """The ranking of an impression, packed."""
+    def impression(self, learner: int, number: int) -> list[Event]:
+        """All that the log has of an impression."""
         rows = self._read(
-            "SELECT shown FROM events WHERE learner = ? AND number = ? AND shown IS NOT NULL", (learner, number)
+            "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number = ? ORDER BY id",
+            (learner, number),
         )
-        return bytes(rows[0][0]) if rows else None
+        return [_event(row) for row in rows]
 
     def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
         """The queries of a collection, those with most impressions first, and how many there are."""
