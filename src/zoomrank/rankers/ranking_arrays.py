@@ -1,7 +1,8 @@
 """Rankings as kernels see them, and the two things that kernels do with those: rank and learn.
 
 Slots choose from the top down. A click on slot i rewards slot i, the slots above get nothing, and the slots below
-stay as if the visit had not happened. Without a click every slot gets nothing.
+stay as if the visit had not happened. Without a click every slot gets nothing. A slot whose pick is below 0 is left
+out.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def learn_row(state: Any, seen: RankingArrays, row: Scalar, click: Scalar) -> No
     shown = seen.shown[row]
     for slot in range(min(click + 1, seen.shown.shape[1])):
         pick = seen.pick[row, slot]
+        if pick < 0:  # nobody knows anything of this slot
+            continue
         reward = 1 if slot == click and pick == shown[slot] else 0
         update_slot(state, slot, Feedback(seen.strategy[row, slot], pick, seen.chance[row, slot], reward), shown, slot)
 
