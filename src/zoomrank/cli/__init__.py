@@ -11,6 +11,7 @@ from zoomrank.cli.commands import (
     demo,
     demo_service,
     evaluate,
+    import_clicks,
     inspect,
     report,
     reproduce,
@@ -25,7 +26,7 @@ from zoomrank.errors import ZoomrankError
 
 _COMMANDS = {
     "to begin with": (demo, demo_service),
-    "your own documents": (inspect, evaluate, serve),
+    "your own documents": (inspect, evaluate, serve, import_clicks),
     "what a service keeps": (backup, restore, verify),
     "experiments": (simulate, reproduce, study, report),
 }

@@ -19,7 +19,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -281,7 +281,8 @@ def _lines(file: Path | IO[bytes]) -> Iterator[tuple[int, str]]:
                     if line.strip() and not line.lstrip().startswith("#"):
                         yield number, line.rstrip("\n")
             finally:
-                text.detach()
+                with suppress(ValueError):  # whoever broke off may have closed it
+                    text.detach()
     except UnicodeDecodeError as error:
         raise SourceError(f"{named(file)} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 

@@ -14,6 +14,7 @@ from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
 from zoomrank.service.collection_registry import CollectionRegistry
+from zoomrank.service.importing import Importing
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
 from zoomrank.service.ledger import Ledger
@@ -78,6 +79,7 @@ class Engine:
         self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers)
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
+        self.importing = Importing(self.store, self.ledger)
         self.undoing = Undoing(self.store, self.ledger, self.now)
         self.sweeper = Sweeper(
             self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
@@ -90,6 +92,7 @@ class Engine:
         self.ready = False
         self._sweeping.cancel()
         self.collections.stop()
+        await self.importing.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping
         try:

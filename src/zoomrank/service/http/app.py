@@ -20,6 +20,7 @@ from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
+from zoomrank.service.http.routes.imports import add_imports
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
@@ -48,6 +49,7 @@ def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGE
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)
+    add_imports(api, engine)
     add_operations(api, engine, metrics)
     add_page_files(api)
     return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body)

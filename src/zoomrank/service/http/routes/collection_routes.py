@@ -44,7 +44,7 @@ def add_collections(api: FastAPI, engine: Engine) -> None:
             raise
 
     async def receive(request: Request) -> Response:
-        with await _sent(request, maker) as body:
+        with await sent(request, maker) as body:
             new, file = await maker.make(body)
         content = to_json(page_data.about(engine, await kept(new.name, file, new.settings)))
         return Response(content, 201, media_type="application/json")
@@ -68,7 +68,7 @@ def add_collections(api: FastAPI, engine: Engine) -> None:
         except ValidationError as error:
             raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "settings")) from error
         engine.collections.check_free(name)
-        return page_data.about(engine, await kept(name, await _sent(request, maker), chosen))
+        return page_data.about(engine, await kept(name, await sent(request, maker), chosen))
 
     @api.get(COLLECTIONS.path, response_model=schema.CollectionsResponse)
     async def collections() -> Any:
@@ -86,7 +86,7 @@ def add_collections(api: FastAPI, engine: Engine) -> None:
         return page_data.documents(engine.collections.find(name), offset, limit)
 
 
-async def _sent(request: Request, maker: Maker) -> IO[bytes]:
+async def sent(request: Request, maker: Maker) -> IO[bytes]:
     """The body of a request, in a file."""
     try:
         return await maker.received(request.stream())
