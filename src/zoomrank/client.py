@@ -33,6 +33,8 @@ from zoomrank.wire import (
     Curve,
     FeedbackResult,
     Id,
+    ImportProgress,
+    ImportResponse,
     Node,
     PlacedDocument,
     QueryInfo,
@@ -42,6 +44,11 @@ from zoomrank.wire import (
 
 __all__ = ["Client", "ClientError", "ShownRanking"]
 
+_LOGS = {
+    ".jsonl": "application/x-ndjson",
+    ".ndjson": "application/x-ndjson",
+    ".parquet": "application/vnd.apache.parquet",
+}
 _LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
 _LINES_AT_ONCE = 20_000  # documents or changes of one request
 
@@ -651,6 +658,82 @@ class Client:
         'noted'
         """
         return str(self._send("POST", wire.SEEN, json={"impression": _name(impression)})["status"])
+
+    # What another ranker has learned.
+
+    def import_clicks(
+        self,
+        collection: str,
+        log: str | os.PathLike[str],
+        unknown: str = "refuse",
+        *,
+        once: str | None = None,
+        timeout: float = 24 * 3600.0,
+    ) -> ImportResponse:
+        """Let queries learn from the click log of another ranker: a warm start.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        log
+            A JSONL or Parquet file, in one of the two forms of `zoomrank.documents.read_impressions`.
+        unknown
+            What to do with documents that the collection lacks: "refuse" or "skip".
+        once
+            A key of this log. It is learned once; without a key the same file is, however often it is sent.
+        timeout
+            Seconds that this may take.
+
+        Returns
+        -------
+        ImportResponse
+            How much was learned, and what that was worth, by the last visits of the log.
+
+        Notes
+        -----
+        Tried again if there was no response: what was learned is not learned twice, and what was interrupted goes on.
+
+        Examples
+        --------
+        >>> client.import_clicks("birds", "clicks.jsonl")["words"]  # doctest: +SKIP
+        """
+        file = Path(log)
+        kind = _LOGS.get(file.suffix.lower())
+        if kind is None:
+            raise ParameterError(f"{file} is not a click log that can be sent: give a {' or '.join(_LOGS)} file.")
+        headers = {"Content-Type": kind} | ({} if once is None else {"Idempotency-Key": once})
+        return cast(
+            ImportResponse,
+            self._send(
+                "POST",
+                _path(wire.CLICKS, collection),
+                params={"unknown": unknown},
+                content=file.read_bytes(),
+                headers=headers,
+                timeout=timeout,
+            ),
+        )
+
+    def import_progress(self, collection: str) -> ImportProgress:
+        """Say how far the import of a click log has come.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+
+        Returns
+        -------
+        ImportProgress
+            So many impressions of how many; 0 of 0 if none is going on.
+
+        Examples
+        --------
+        >>> client.import_progress("birds")["of"]  # doctest: +SKIP
+        0
+        """
+        return cast(ImportProgress, self._get(_path(wire.CLICKS, collection)))
 
     # What is taken back.
 

@@ -12,6 +12,7 @@ from zoomrank.cli.commands import (
     demo_service,
     evaluate,
     export,
+    import_clicks,
     inspect,
     report,
     reproduce,
@@ -26,7 +27,7 @@ from zoomrank.errors import ZoomrankError
 
 _COMMANDS = {
     "to begin with": (demo, demo_service),
-    "your own documents": (inspect, evaluate, serve),
+    "your own documents": (inspect, evaluate, serve, import_clicks),
     "what a service keeps": (backup, restore, verify, export),
     "experiments": (simulate, reproduce, study, report),
 }

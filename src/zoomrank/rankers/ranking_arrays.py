@@ -1,7 +1,8 @@
 """Rankings as kernels see them, and the two things that kernels do with those: rank and learn.
 
 Slots choose from the top down. A click on slot i rewards slot i, the slots above get nothing, and the slots below
-stay as if the visit had not happened. Without a click every slot gets nothing.
+stay as if the visit had not happened. Without a click every slot gets nothing. A slot whose pick is below 0 is left
+out.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_not
 from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.importing import Importing
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
 from zoomrank.service.ledger import Ledger
@@ -104,6 +105,7 @@ class Engine:
         self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers)
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
+        self.importing = Importing(self.store, self.ledger)
         self.undoing = Undoing(self.store, self.ledger, self.now)
         self.changing = Changing(self.store, self.collections, self.ledger, self.now)
         self.sweeper = Sweeper(
@@ -123,6 +125,7 @@ class Engine:
         self.ready = False
         self._sweeping.cancel()
         self.collections.stop()
+        await self.importing.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping
         try:

@@ -32,7 +32,16 @@ from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, Marks, pack, packed_edition, parted, unpack, unpacked_edition
+from zoomrank.service.storage.events import (
+    LONG_AGO,
+    Event,
+    Marks,
+    pack,
+    packed_edition,
+    parted,
+    unpack,
+    unpacked_edition,
+)
 from zoomrank.service.storage.outcomes import MOVED, SEEN, UNSEEN, VOIDED, WAITING, Outcome, is_note, is_satisfied
 from zoomrank.spaces import Eligible
 
@@ -98,6 +107,18 @@ class QueryLearner:
         event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
         self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking
+
+    def take_in(
+        self,
+        ranking: RankingArrays,
+        outcome: Outcome,
+        time: float,
+        marks: Marks = Marks(),  # noqa: B008  (a tuple)
+    ) -> tuple[Event, Event]:
+        """Learn from a ranking that another ranker has shown, and what became of it."""
+        shown = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, None, marks))
+        self.note(shown)
+        return shown, self.close(shown.number, outcome, time, ranking)
 
     def chooser(self, loan: bytes | None = None) -> Ranked:
         """What chooses the next ranking: the ranker or, if it is to take a loan first, a copy that has taken it."""
@@ -224,7 +245,7 @@ class QueryLearner:
             self.meets, self.lenders = next_meeting(self.answers), granted.lenders
         self.waiting[number] = (time, ranking)
         self.counts.impressions += 1
-        self.counts.last = time
+        self.counts.last = max(self.counts.last, time)
         self._go_on(number, time, WAITING)
 
     def _note_voided(self, number: int, time: float) -> None:
@@ -237,6 +258,8 @@ class QueryLearner:
         self.ranker.made = number + 1
         self.outcomes.append(outcome)
         if number % _MARK_EVERY == 0:
+            if time == LONG_AGO and self.marks:  # so that what was shown before it is not taken for older still
+                time = self.marks[-1][1]
             self.marks.append((number, time))
             self._forget(time - self.settings.feedback_within)
 

@@ -6,7 +6,7 @@ where they stand in the tree of this edition. Here the ones become the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -62,15 +62,23 @@ class ServedEdition:
         """
         if self._as_numbered and int(max(ranking.shown.max(), ranking.pick.max(), 0)) < len(self.tree):
             return ranking
-        find = self.edition.positions
-        return ranking._replace(
-            shown=find(ranking.shown[0]).reshape(1, -1).astype(np.int64),
-            pick=find(ranking.pick[0]).reshape(1, -1).astype(np.int64),
-        )
+        shown, pick = (self._positions(row) for row in (ranking.shown[0], ranking.pick[0]))
+        return ranking._replace(shown=shown.reshape(1, -1), pick=pick.reshape(1, -1))
+
+    def _positions(self, numbers: Array) -> Array:
+        known = numbers >= 0  # what another ranker showed may not have been known when it was learned
+        places = np.full(len(numbers), -1, np.int64)
+        places[known] = self.edition.positions(numbers[known])
+        return places
+
+    def numbers(self, positions: Iterable[int]) -> tuple[int, ...]:
+        """The numbers of documents, -1 for those that are not known here."""
+        documents = self.edition.documents
+        return tuple(int(documents[position]) if position >= 0 else -1 for position in positions)
 
     def ids(self, numbers: Array) -> list[DocumentId]:
-        """The ids of documents by their numbers, also of those that are gone."""
-        return [self.edition.id_of(number) for number in numbers.tolist()]
+        """The ids of documents by their numbers, also of those that are gone; None for what was never known here."""
+        return [self.edition.id_of(number) if number >= 0 else None for number in numbers.tolist()]
 
     # What queries tell each other.
 

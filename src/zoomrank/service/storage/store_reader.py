@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from zoomrank.service.refusals import DamagedError
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import LONG_AGO, Event
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
@@ -54,6 +54,11 @@ class StoreReader(Database):
     def about(self, name: str) -> str:
         """One of the facts about the store."""
         return str(self._read("SELECT value FROM about WHERE name = ?", (name,))[0][0])
+
+    def said(self, name: str) -> str | None:
+        """A fact about the store that may be there."""
+        rows = self._read("SELECT value FROM about WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
 
     def collections(self) -> list[StoredCollection]:
         """All collections."""
@@ -192,8 +197,8 @@ class StoreReader(Database):
         while end > 0:
             rows = self._read(
                 "SELECT id, learner, number, time, outcome, shown FROM events "
-                "WHERE id > ? AND id <= ? AND outcome = ? ORDER BY id DESC",
-                (end - _AT_ONCE, end, WAITING),
+                "WHERE id > ? AND id <= ? AND outcome = ? AND time > ? ORDER BY id DESC",
+                (end - _AT_ONCE, end, WAITING, LONG_AGO),
             )
             for event in map(_event, rows):
                 since = event.time - seconds if since is None else since
