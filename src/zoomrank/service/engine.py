@@ -190,7 +190,6 @@ class Engine:
             raise _NothingToShow
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
-        _check_there(served)
         edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
         allowed, slots = among.found_in(edition)
         if not slots:
@@ -306,12 +305,6 @@ class Engine:
     async def sweep(self) -> None:
         """Do at once what is done every second."""
         await self.sweeper.sweep()
-
-
-def _check_there(served: ServedCollection) -> None:
-    """Refuse to go on with a collection that was removed meanwhile."""
-    if served.removed:
-        raise NotFoundError(f"There is no collection “{served.name}” any more.")
 
 
 def _check_open(outcome: Outcome) -> None:
