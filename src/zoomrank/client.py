@@ -308,6 +308,7 @@ class Client:
         excluded: Iterable[Id] | None = None,
         about: str | Iterable[str] | Iterable[float] | None = None,
         once: str | None = None,
+        order: Iterable[Id] | None = None,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -325,6 +326,9 @@ class Client:
         once
             A key of this request, of up to 255 letters: the service answers whoever sends it again, within ten minutes,
             with the same ranking. A new one unless told; give your own to ask again after a timeout.
+        order
+            Ids from the best, in an order that you have: what the first visitors of a query are shown, as far as clicks
+            do not overrule it. Later it changes nothing. Ids that the collection lacks are skipped.
 
         Returns
         -------
@@ -348,6 +352,8 @@ class Client:
             body["eligible"] = list(eligible)
         if excluded is not None:
             body["excluded"] = list(excluded)
+        if order is not None:
+            body["order"] = list(order)
         if about is not None:
             body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}

@@ -114,10 +114,12 @@ class Engine:
         excluded: Sequence[DocumentId] | None = None,
         about: About | None = None,
         asker: Asker = Asker(),  # noqa: B008  (a tuple)
+        order: Sequence[DocumentId] | None = None,
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
-        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new.
+        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new, and `order`
+        what it begins with.
         """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
@@ -125,14 +127,15 @@ class Engine:
         shown: Array | None = None
         request = None
         if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about)).encode()
+            body = repr((query, slots, eligible, excluded, about, order)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
             nonlocal shown
             allowed = served.eligible(eligible, excluded, wanted)
             new = Wanted(served.about(about), asker.digest or b"")
-            event, shown = await self._show(served, query, wanted, allowed, new, Marks(request, asker.digest))
+            marks, places = Marks(request, asker.digest), served.order(order)
+            event, shown = await self._show(served, query, wanted, allowed, new, marks, places)
             return event
 
         found = await (show() if request is None else self.repeats.once(request, show))
@@ -140,14 +143,21 @@ class Engine:
         return name, served.describe(await self._shown(found.learner, found.number) if shown is None else shown)
 
     async def _show(
-        self, served: ServedCollection, query: str, slots: int, allowed: Eligible | None, new: Wanted, marks: Marks
+        self,
+        served: ServedCollection,
+        query: str,
+        slots: int,
+        allowed: Eligible | None,
+        new: Wanted,
+        marks: Marks,
+        order: list[int] | None,
     ) -> tuple[Event, Array]:
         """Make an impression; returns its event, which is durable, and the documents."""
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
         time = round(self.now(), 3)
         try:
-            event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks)
+            event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks, order)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)

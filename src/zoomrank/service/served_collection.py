@@ -10,6 +10,7 @@ from zoomrank.documents import Collection
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.rankers import SlotExplanation
+from zoomrank.rankers.leading import places_of
 from zoomrank.rankers.slot_bandits import check_eligible
 from zoomrank.service.neighbours import About, Neighbours
 from zoomrank.service.refusals import UnusableError
@@ -55,6 +56,12 @@ class ServedCollection:
         if said is not None:
             raise UnusableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
         return None
+
+    def order(self, ids: Sequence[DocumentId] | None) -> list[int] | None:
+        """Where the documents of an order stand that the caller has, if she has one; those not here are skipped."""
+        if ids is not None and not self.bandit.counts_visits:
+            raise UnusableError(f"{self.settings.algorithm} cannot begin with an `order`: leave it out.")
+        return None if ids is None else places_of(self.tree.documents, ids)
 
     def eligible(
         self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, slots: int

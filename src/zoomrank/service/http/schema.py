@@ -53,13 +53,16 @@ class Strict(BaseModel):
 
 
 class RankRequest(Strict):
-    """Who asks for what; `about` says where a new query belongs, by its path or its vector."""
+    """Who asks for what; `about` says where a new query belongs, by its path or its vector, and `order` is one that the
+    caller has, from the best, with which a new query begins.
+    """
 
     query: QueryText
     about: About | None = None
     slots: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
     eligible: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
     excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
+    order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
 
 
 class FeedbackRequest(Strict):

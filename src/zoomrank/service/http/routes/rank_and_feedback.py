@@ -29,7 +29,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
         served = engine.collections.find(name)
         query = served.query(asked.query)
         impression, documents = await engine.rank(
-            served, query, asked.slots, asked.eligible, asked.excluded, asked.about, asker
+            served, query, asked.slots, asked.eligible, asked.excluded, asked.about, asker, asked.order
         )
         return {"impression": impression, "query": query, "documents": documents}
 
