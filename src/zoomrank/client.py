@@ -505,6 +505,7 @@ class Client:
         *,
         unknown: str = "refuse",
         fewer: bool = False,
+        order: Iterable[Id] | None = None,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -526,6 +527,9 @@ class Client:
             What is done with ids that the collection lacks: "refuse", or "skip".
         fewer
             Whether it will do to get fewer documents than slots, where no more may be shown; else that is refused.
+        order
+            Ids from the best, in an order that you have: what the first visitors of a query are shown, as far as clicks
+            do not overrule it. Later it changes nothing. Ids that the collection lacks are skipped.
 
         Returns
         -------
@@ -549,6 +553,8 @@ class Client:
             body["eligible"] = list(eligible)
         if excluded is not None:
             body["excluded"] = list(excluded)
+        if order is not None:
+            body["order"] = list(order)
         if about is not None:
             body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
         if unknown != "refuse":
