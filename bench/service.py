@@ -78,16 +78,13 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(documents: int) -> Iterator[Server]:
-    """A service with one collection."""
+def served(documents: int | Collection) -> Iterator[Server]:
+    """A service with one collection: one that is given, or so many documents with vectors."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "data")
         try:
-            rng = np.random.default_rng(1)
-            middles = rng.normal(size=(documents // 50 + 1, 16))
-            vectors = middles[rng.integers(len(middles), size=documents)] + 0.2 * rng.normal(size=(documents, 16))
             path = Path(folder) / "collection"
-            Collection.from_vectors(vectors.astype(np.float32)).save(path)
+            (_by_vectors(documents) if isinstance(documents, int) else documents).save(path)
 
             async def upload() -> None:
                 connection = await Connection.open(server.port)
@@ -98,6 +95,13 @@ def served(documents: int) -> Iterator[Server]:
             yield server
         finally:
             server.stop()
+
+
+def _by_vectors(documents: int) -> Collection:
+    rng = np.random.default_rng(1)
+    middles = rng.normal(size=(documents // 50 + 1, 16))
+    vectors = middles[rng.integers(len(middles), size=documents)] + 0.2 * rng.normal(size=(documents, 16))
+    return Collection.from_vectors(vectors.astype(np.float32))
 
 
 async def pair(connection: Connection, number: int, times: list[float] | None = None, queries: int = QUERIES) -> None:

@@ -17,7 +17,7 @@ from zoomrank.bandits.state.context_paths import LARGEST_CONTEXT
 from zoomrank.bandits.state.tree_view import TreeView, view_of
 from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.numbers import Array, Seed
-from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree, Movement
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Bandit(ABC):
     """
 
     restrictable: bool = False  # whether it can choose among some documents only
-    growable: bool = False  # whether it can move to a tree that has grown
+    growable: bool = False  # whether it can move to a tree in which documents have come, gone or moved
     anytime: bool = False  # whether it goes on for ever, without a horizon and without being made afresh
     keeps_records: bool = False  # whether it tells what is known of documents from what is hoped of them
     needs_horizon: bool = False  # whether it has to be told how many visits there will be
@@ -139,9 +139,14 @@ class Bandit(ABC):
     def forget_searches(self, state: Any) -> None:  # noqa: B027  (most have nothing to let go of)
         """Let go of what choosing has remembered: the state then depends on what was learned alone."""
 
-    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
-        """This bandit and its state on a tree that has grown from its own; only called if it is `growable`."""
-        raise NotImplementedError(f"{type(self).__name__} cannot take new documents in.")
+    def transplanted(self, state: Any, tree: DocumentTree, movement: Movement) -> tuple[Bandit, Any]:
+        """This bandit and its state on another tree, to which its own has moved; only called if it is `growable`."""
+        bandit = self.rebuilt(tree, self.settings)
+        return bandit, bandit.adopted(state, movement)
+
+    def adopted(self, state: Any, movement: Movement) -> Any:
+        """The state of a learner of the same kind that moves to this bandit's tree; only called if it is `growable`."""
+        raise NotImplementedError(f"{type(self).__name__} cannot move to another tree.")
 
     @property
     def settings(self) -> dict[str, Any]:

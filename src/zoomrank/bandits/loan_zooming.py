@@ -13,6 +13,7 @@ from zoomrank.bandits.path_zooming import PARTS, PathZooming, register_paths
 from zoomrank.bandits.registration import Feedback
 from zoomrank.bandits.state.lent_visits import (
     LentVisits,
+    believe_all,
     evidence_with_loan,
     judge,
     more_lent,
@@ -110,13 +111,15 @@ class LoanZooming(PathZooming):
         lent = more_lent(state, roomier(state))
         return super().larger(state)._replace(**lent)
 
-    def carry_over(self, state: Any, grown: Any, origin: Array) -> None:
-        """The same loan, too."""
+    def carry_over(self, state: Any, moved: Any, origin: Array, same: bool) -> None:
+        """The same loan, too, and how it has proved; what was lent of subtrees that are gone is gone with them."""
         known = np.flatnonzero(origin >= 0)
         for name in ("lent", "lent_clicks", "score", "weight", "faith"):
-            getattr(grown, name)[known] = getattr(state, name)[origin[known]]
-        grown.credit[:] = state.credit
-        super().carry_over(state, grown, origin)
+            getattr(moved, name)[known] = getattr(state, name)[origin[known]]
+        moved.credit[:] = state.credit
+        if not same:
+            believe_all(moved)
+        super().carry_over(state, moved, origin, same)
 
     def with_loan(self, state: Any, loan: Loan) -> Any:
         """The state with another loan instead of the one that it has.

@@ -13,7 +13,7 @@ from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError
 from zoomrank.numbers import Array, Seed
-from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree, Movement
 
 
 class FixedParameters(NamedTuple):
@@ -83,10 +83,9 @@ class Uniform(_Ignorant):
     restrictable = True
     growable = True
 
-    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
+    def adopted(self, state: Any, movement: Movement) -> Any:  # noqa: ARG002
         """There is nothing to move."""
-        moved = Uniform(tree)
-        return moved, moved.fresh_state(len(state.left))
+        return self.fresh_state(len(state.left))
 
     def fresh_state(self, slots: int) -> Any:
         """Nothing to know."""

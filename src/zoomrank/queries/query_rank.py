@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from zoomrank.bandits import LoanZooming
-from zoomrank.bandits.state.visited import growth
 from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.numbers import whole_number
 from zoomrank.queries.lending import Lending, next_meeting
@@ -29,6 +28,7 @@ from zoomrank.rankers.ranked import check_grown
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
+from zoomrank.spaces.movement import growth_of
 
 LIVE = 2000  # learners that are not packed
 _LENGTH = struct.Struct("<I")
@@ -284,7 +284,7 @@ class QueryRank:
         True
         """
         check_grown(tree, self.tree)
-        self.lending.move(tree, growth(tree).node)
+        self.lending.move(tree, growth_of(tree).node)
         grown = {}
         for number, packed in self.learners().items():  # one at a time, and all of them share one bandit again
             learner = _unpacked(packed, self.bandit)

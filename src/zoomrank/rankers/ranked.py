@@ -23,7 +23,8 @@ from zoomrank.rankers.forecast import VISITS, Forecast, dry_run
 from zoomrank.rankers.ranking import Ranking, Rankings
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
-from zoomrank.spaces import DocumentId, DocumentTree, Eligible
+from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Movement
+from zoomrank.spaces.movement import growth_of
 
 Kind = TypeVar("Kind", bound="Ranked")
 
@@ -286,16 +287,47 @@ class Ranked(SlotBandits):
         True
         """
         check_grown(tree, self.tree)
+        self.move(tree, growth_of(tree))
+
+    def move(self, tree: DocumentTree, movement: Movement) -> None:
+        """Go on with another tree of the collection, in which documents have come, gone and moved.
+
+        What was learned of a subtree goes along with it, and what was learned of a document that is gone stays with the
+        category that it was in. Answers to rankings that were made before still count, but for documents that are gone.
+
+        Parameters
+        ----------
+        tree : DocumentTree
+            The tree to go on with.
+        movement : Movement
+            Where everything of this ranker's tree is in it (see `zoomrank.documents.Edition.movement_to`).
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> from zoomrank.documents import Collection, Edition
+        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
+        >>> ranker = zr.ZoomRank(edition.collection.tree, slots=2, seed=0)
+        >>> later = edition.changed(edition.placed([{"remove": "owl"}, {"category": "Birds", "to": "Poultry"}]))
+        >>> ranker.move(later.collection.tree, edition.movement_to(later))
+        >>> sorted(ranker.rank().documents)
+        ['hen', 'pike']
+        """
         if not self.bandit.growable:
-            raise ParameterError(f"{cannot(self.bandit, 'take new documents in', 'growable')} Make a new ranker.")
-        self.bandit, self.state = self.bandit.transplanted(self.state, tree)
-        place = tree.documents.positions(self.tree.documents)
-        self.moves = [place[move] for move in self.moves] + [place]
+            raise ParameterError(f"{cannot(self.bandit, 'move to another tree', 'growable')} Make a new ranker.")
+        if (len(movement.node), len(movement.document)) != (self.tree.nodes, len(self.tree)):
+            raise ParameterError("This movement is that of another tree.")
+        place = movement.document
+        present = None
         if self.present is not None:
             chosen = np.ones(len(tree), bool)
-            chosen[place] = self.present.chosen
-            self.present = Eligible(tree.documents, chosen)
-        self.tree = tree
+            chosen[place[place >= 0]] = self.present.chosen[place >= 0]
+            present = None if chosen.all() else Eligible(tree.documents, chosen)
+        if self.slots > (len(tree) if present is None else len(present)):
+            raise SlotsError(f"{self.slots} slots cannot be filled from the documents that are left.")
+        self.bandit, self.state = self.bandit.transplanted(self.state, tree, movement)
+        self.moves = [np.where(move < 0, -1, place[move]) for move in self.moves] + [place]
+        self.present, self.tree = present, tree
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ranker to a file that `zoomrank.load` reads; the format is described in `ranker_file.py`.
@@ -327,7 +359,8 @@ class Ranked(SlotBandits):
         if edition == len(self.moves):
             return rankings
         move = self.moves[edition]
-        return rankings._replace(shown=move[rankings.shown], pick=move[rankings.pick])
+        shown, pick = (np.where(old < 0, -1, move[old]) for old in (rankings.shown, rankings.pick))
+        return rankings._replace(shown=shown, pick=pick)
 
     def _check_made(self, ranker: str, first: int, count: int) -> None:
         if ranker != self.name or first + count > self.made:

@@ -20,7 +20,7 @@ from zoomrank.numbers import Array
 class RankingArrays(NamedTuple):
     """Rankings, a row each, with a column per slot."""
 
-    shown: Array  # documents
+    shown: Array  # documents; -1 for one that is gone
     pick: Array  # the document that the slot's strategy picked: the one shown unless that was shown above already
     strategy: Array
     chance: Array
@@ -62,6 +62,8 @@ def learn_row(state: Any, seen: RankingArrays, row: Scalar, click: Scalar) -> No
     shown = seen.shown[row]
     for slot in range(min(click + 1, seen.shown.shape[1])):
         pick = seen.pick[row, slot]
+        if pick < 0:  # the document is gone, and what was learned of it with it
+            continue
         reward = 1 if slot == click and pick == shown[slot] else 0
         update_slot(state, slot, Feedback(seen.strategy[row, slot], pick, seen.chance[row, slot], reward), shown, slot)
 

@@ -147,8 +147,9 @@ class QueryLearner:
         self.ranker.settle_room()
         ranker = Ranked(edition.bandit, self.settings.slots, seed=0)
         ranker.name, ranker.made = self.ranker.name, self.ranker.made
-        movement = self._editions.movement(self.edition, edition)
-        ranker.state = edition.bandit.adopted(self.ranker.state, movement)
+        ranker.state = self.ranker.state  # which is all, for learners that stay where their tree stays the same
+        if edition.bandit.growable:
+            ranker.state = edition.bandit.adopted(ranker.state, self._editions.movement(self.edition, edition))
         self.ranker, self.edition = ranker, edition
 
     def close(self, number: int, outcome: Outcome, time: float, ranking: RankingArrays | None = None) -> Event:

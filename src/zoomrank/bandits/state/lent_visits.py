@@ -147,6 +147,12 @@ def _believe_below(state: Any, entry: Scalar) -> None:
                 size += np.uint64(1)
 
 
+@compiled
+def believe_all(state: Any) -> None:
+    """Work out anew how far the loan is believed everywhere."""
+    _believe_below(state, 0)
+
+
 @inlined
 def _luck(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scalar:
     """The logarithm of the chance of so many clicks, to one who has seen `strength` visits with this mean before."""

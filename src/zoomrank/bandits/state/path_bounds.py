@@ -280,3 +280,11 @@ def rebound_all(state: Any) -> None:
     for back in range(state.filled[0]):
         for slot in range(state.bound.shape[1]):
             _rebound(state, state.filled[0] - 1 - back, slot)
+
+
+@compiled
+def look_at_all(state: Any) -> None:
+    """Compute everything anew from the counts, as if all of them had just come in."""
+    for entry in range(state.filled[0]):
+        state.due[entry] = state.total[entry] + (state.total[entry] >> np.uint32(3)) + np.uint32(1)
+    rebound_subtree(state, 0)

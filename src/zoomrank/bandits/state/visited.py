@@ -29,7 +29,10 @@ class VisitCounts(NamedTuple):
     gains: Array  # [entry]: R(u), clicks in all slots
     plays: Array  # [entry, slot]: n(u)
     clicks: Array  # [entry, slot]: r(u)
-    last: Array  # [entry]: the last clicked document, or last visited if none was, while its children are one
+    last: (
+        Array  # [entry]: the last clicked document, or last visited if none was, while its children are one; as many as
+    )
+    # there are documents if that one is gone
     last_slot: Array  # [entry]: where that was
     filled: Array  # entries in use
     widest: int  # the largest number of children of any node
@@ -141,50 +144,3 @@ def entry_of(state: Any, document: Scalar) -> Scalar:
         while state.end_document[state.node[at]] <= document:
             at += np.uint64(1)
     return np.int64(at)
-
-
-class Growth(NamedTuple):
-    """Where everything of a tree stands in one that has grown from it."""
-
-    node: Array  # the new number of each node
-    document: Array  # the new number of each document
-
-
-def growth(tree: DocumentTree) -> Growth:
-    """How a tree that has grown numbers what the tree before had."""
-    before, order = tree.grown_from, tree.given_numbers
-    assert before is not None  # noqa: S101  (checked by the ranker)
-    assert order is not None  # noqa: S101
-    node = np.empty(tree.nodes, np.int64)
-    node[order] = np.arange(tree.nodes)
-    return Growth(node[: before.nodes], tree.shape.first_document[node[before.shape.leaf]].astype(np.int64))
-
-
-@compiled
-def transplant(old: Any, new: Any, moved: Growth) -> Array:
-    """Copy the entries of one state to another that is fresh and roomy, and says which old entry each new one was (-1:
-    none). New documents are the last children of their parents.
-    """
-    origin = np.full(len(new.node), -1, np.int64)
-    origin[0] = 0
-    entry = 0
-    while entry < new.filled[0]:
-        node, was = np.int64(new.node[entry]), origin[entry]
-        new.fan[entry] = new.child_start[node + 1] - new.child_start[node]
-        if was >= 0:
-            new.total[entry], new.gains[entry] = old.total[was], old.gains[was]
-            for slot in range(old.plays.shape[1]):
-                new.plays[entry, slot], new.clicks[entry, slot] = old.plays[was, slot], old.clicks[was, slot]
-            new.last[entry] = moved.document[old.last[was]]
-            new.last_slot[entry] = old.last_slot[was]
-            if old.child[was] != 0:
-                first = new.filled[0]
-                new.child[entry] = first
-                new.filled[0] += new.fan[entry]
-                for step in range(new.fan[entry]):
-                    new.node[first + step] = new.child_start[node] + step
-                    new.up[first + step] = entry
-                    if step < old.fan[was]:
-                        origin[first + step] = np.int64(old.child[was]) + step
-        entry += 1
-    return origin

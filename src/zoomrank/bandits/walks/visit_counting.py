@@ -1,7 +1,7 @@
 """`VisitCounting`: what bandits have in common that count visits along paths, in all slots (`state/visited.py`).
 
 A strategy is an entry: the smallest subtree that is told apart. Such a bandit goes on for ever, can be restricted to
-eligible documents, and takes new documents in: they join the subtrees that they are in.
+eligible documents, and moves to other trees as documents come and go (`state/moved_visits.py`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
 from zoomrank.bandits.state.context_paths import ContextScratch, correlation_cap
-from zoomrank.bandits.state.visited import entry_of, growth, more_visited, roomier, transplant
+from zoomrank.bandits.state.moved_visits import move_visits, told_apart_after
+from zoomrank.bandits.state.visited import entry_of, more_visited, roomier
 from zoomrank.compiled import Scalar
 from zoomrank.numbers import Array
-from zoomrank.spaces import DocumentTree
+from zoomrank.spaces import Movement
 
 
 def subtree_of_entry(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
@@ -46,15 +47,18 @@ class VisitCounting(Bandit):
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
         """How uncertain the mean of an entry is, and its index."""
 
-    def carry_over(self, state: Any, grown: Any, origin: Array) -> None:
-        """Take along what there is beside counts; `origin` says which entry each of the grown state was."""
+    def carry_over(self, state: Any, moved: Any, origin: Array, same: bool) -> None:
+        """Take along what there is beside counts; `origin` says which entry each of the moved state was, and `same`
+        whether all that was visited is where it was.
+        """
 
-    def transplanted(self, state: Any, tree: DocumentTree) -> tuple[Bandit, Any]:
-        """The same counts; new documents join the subtrees that they are in."""
-        moved = type(self)(tree, **self.settings)
-        grown = moved.fresh_state(state.plays.shape[1], len(state.node) + len(tree) - len(self.tree))
-        moved.carry_over(state, grown, transplant(state, grown, growth(tree)))
-        return moved, grown
+    def adopted(self, state: Any, movement: Movement) -> Any:
+        """The counts go along with the subtrees that they are of; new documents join those that they are in."""
+        shape = self.tree.shape
+        apart = told_apart_after(state, shape.parent, shape.child_start, movement)
+        moved = self.fresh_state(state.plays.shape[1], int(np.diff(shape.child_start)[apart].sum()))
+        self.carry_over(state, moved, *move_visits(state, moved, movement, apart))
+        return moved
 
     def larger(self, state: Any) -> Any:
         """Room for more entries."""

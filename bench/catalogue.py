@@ -1,0 +1,112 @@
+"""A catalogue that changes under load: a million documents come, change and go while visitors are served from it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import uvloop
+
+from bench.measure import Row
+from bench.service import RATE, Connection, Server, connected, full_speed, paced, pair, served
+from zoomrank.client import Client
+from zoomrank.documents import Collection
+
+DOCUMENTS = 1_000_000
+SOME = 100_000
+ONE_BY_ONE = 50
+
+
+def _document(number: int) -> dict[str, Any]:
+    shelf = number % 20_000
+    path = ["All", f"Department {shelf % 40}", f"Aisle {shelf % 800}", f"Shelf {shelf}"]
+    return {"id": 10_000_000 + number, "title": f"Product {number}", "path": path}
+
+
+class _Visitors(threading.Thread):
+    """Ask at a steady rate until told to stop, and note how long each ranking took, and how much memory there is."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self.times: list[float] = []
+        self.memory = 0.0
+        self.stopping = False
+
+    def run(self) -> None:
+        uvloop.run(self._go_on())
+
+    async def _go_on(self) -> None:
+        async with connected(self._server.port) as connections:
+            while not self.stopping:
+                self.times += (await paced(connections, pair, RATE, 0.5))[::2]
+                self.memory = max(self.memory, self._server.memory)
+
+
+@contextlib.contextmanager
+def _visited(server: Server) -> Iterator[_Visitors]:
+    visitors = _Visitors(server)
+    visitors.start()
+    try:
+        yield visitors
+    finally:
+        visitors.stopping = True
+        visitors.join()
+
+
+def _said(visitors: _Visitors, seconds: float) -> str:
+    middle, slow = np.percentile(visitors.times, [50, 99]) * 1e3
+    return (
+        f"{seconds:.0f} s; a ranking meanwhile: median {middle:.1f} ms, 99 of 100 within {slow:.1f} ms, "
+        f"all within {1e3 * max(visitors.times):,.0f}; memory up to {visitors.memory:,.0f} MB"
+    )
+
+
+def catalogue() -> Iterator[Row]:
+    """Documents streamed in, changed and removed; rankings of the same collection meanwhile."""
+
+    async def warm(port: int) -> None:
+        connections = [await Connection.open(port) for _ in range(8)]
+        await full_speed(connections, pair, 2.0)
+
+    first = [_document(-1 - number) for number in range(10_000)]
+    shop = Collection.from_taxonomy({one["id"]: one["path"] for one in first})
+    with served(shop) as server, Client(f"http://127.0.0.1:{server.port}") as client:
+        uvloop.run(warm(server.port))
+        with _visited(server) as visitors:
+            time.sleep(6)
+        yield Row(f"10,000 documents, {RATE} pairs a second", _said(visitors, 6))
+        steps: list[tuple[str, Any]] = [
+            (f"{ONE_BY_ONE} documents added, one by one", lambda: _one_by_one(client)),
+            (f"{DOCUMENTS:,} documents streamed in", lambda: _stream_in(client)),
+            (f"{SOME:,} of them changed", lambda: _change(client, "change", title="Another")),
+            (f"{SOME:,} of them removed", lambda: _change(client, "remove")),
+            (f"{ONE_BY_ONE // 5} more removed, one by one", lambda: _remove_some(client)),
+        ]
+        for what, work in steps:
+            began = time.perf_counter()
+            with _visited(server) as visitors:
+                work()
+            yield Row(what, _said(visitors, time.perf_counter() - began))
+
+
+def _one_by_one(client: Client) -> None:
+    for number in range(ONE_BY_ONE):
+        client.add_documents("bench", [_document(DOCUMENTS + number)])
+
+
+def _stream_in(client: Client) -> None:
+    client.add_documents("bench", (_document(number) for number in range(DOCUMENTS)))
+
+
+def _change(client: Client, verb: str, **known: Any) -> None:
+    client.change_documents("bench", ({verb: _document(number)["id"], **known} for number in range(0, 10 * SOME, 10)))
+
+
+def _remove_some(client: Client) -> None:
+    for number in range(ONE_BY_ONE // 5):
+        client.remove_document("bench", _document(10 * number + 1)["id"])

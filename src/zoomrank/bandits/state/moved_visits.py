@@ -1,0 +1,170 @@
+"""Counts of visits that move to another tree: each goes along with the subtree that it was counted for.
+
+What a subtree has *of its own* are the visits that none of its children has: those from before they were told apart, and
+those of documents that are gone. These go to the subtree that it is in the other tree, or that inherits from it, and are
+added up from there to the root. So a category that moves takes along what was learned of it: those that it was in lose
+it, and those that it comes to gain it. What was learned of a document that is gone stays with the category that it was
+in.
+
+Told apart is what was told apart before, and all that holds something that is, or that has visits of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zoomrank.compiled import compiled
+from zoomrank.numbers import Array
+from zoomrank.spaces.movement import Movement
+
+
+@compiled
+def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movement) -> Array:
+    """Whether the children of each node of the other tree will be told apart."""
+    own = old.total[: old.filled[0]].astype(np.int64)
+    for entry in range(1, old.filled[0]):
+        own[old.up[entry]] -= np.int64(old.total[entry])
+    apart = np.zeros(len(parent), np.bool_)
+    for entry in range(old.filled[0]):
+        node = np.int64(moved.node[old.node[entry]])
+        was = old.child[entry] != 0 and child_start[node] != child_start[node + 1]
+        if was or own[entry] > 0:
+            if not was and node != 0:
+                node = np.int64(parent[node])
+                was = True
+            while was and not apart[node]:
+                apart[node] = True
+                node = np.int64(parent[node])
+    return apart
+
+
+@compiled
+def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Array, bool]:
+    """Fill a state that is fresh and roomy; says which old entry each new one was (-1: none), and whether all visits
+    are where they were: then nothing but what nobody has visited has come or gone.
+    """
+    _tell_apart(new, apart)
+    origin = _origins(old, new, moved)
+    _move_own(old, new, moved)
+    for entry in range(new.filled[0] - 1, 0, -1):
+        above = new.up[entry]
+        new.total[above] += new.total[entry]
+        new.gains[above] += new.gains[entry]
+        for slot in range(new.plays.shape[1]):
+            new.plays[above, slot] += new.plays[entry, slot]
+            new.clicks[above, slot] += new.clicks[entry, slot]
+    _remember(old, new, moved)
+    return origin, _are_where_they_were(old, new, origin)
+
+
+@compiled
+def _tell_apart(new: Any, apart: Array) -> None:
+    """Make the entries, from the top down: they stand in the order of their nodes."""
+    entry = 0
+    while entry < new.filled[0]:
+        node = np.int64(new.node[entry])
+        start = np.int64(new.child_start[node])
+        fan = np.int64(new.child_start[node + 1]) - start
+        new.fan[entry] = fan
+        if apart[node]:
+            first = new.filled[0]
+            new.child[entry] = first
+            for step in range(fan):
+                new.node[first + step] = start + step
+                new.up[first + step] = entry
+            new.filled[0] += fan
+        entry += 1
+
+
+@compiled
+def _entry(new: Any, node: int) -> int:
+    """The entry of a node, -1 if it has none."""
+    filled = new.filled[0]
+    at = np.searchsorted(new.node[:filled], np.uint32(node))
+    return at if at < filled and new.node[at] == node else -1
+
+
+@compiled
+def _origins(old: Any, new: Any, moved: Movement) -> Array:
+    origin = np.full(len(new.node), -1, np.int64)
+    for entry in range(old.filled[0]):
+        node = np.int64(old.node[entry])
+        if moved.stays[node]:
+            at = _entry(new, moved.node[node])
+            if at >= 0:
+                origin[at] = entry
+    return origin
+
+
+@compiled
+def _move_own(old: Any, new: Any, moved: Movement) -> None:
+    """What each entry has of its own goes where its subtree goes."""
+    filled, slots = old.filled[0], old.plays.shape[1]
+    own = np.zeros((filled, 2 + 2 * slots), np.int64)
+    for entry in range(filled - 1, -1, -1):
+        own[entry, 0] += np.int64(old.total[entry])
+        own[entry, 1] += np.int64(old.gains[entry])
+        for slot in range(slots):
+            own[entry, 2 + slot] += np.int64(old.plays[entry, slot])
+            own[entry, 2 + slots + slot] += np.int64(old.clicks[entry, slot])
+        if entry > 0:
+            above = old.up[entry]
+            own[above, 0] -= np.int64(old.total[entry])
+            own[above, 1] -= np.int64(old.gains[entry])
+            for slot in range(slots):
+                own[above, 2 + slot] -= np.int64(old.plays[entry, slot])
+                own[above, 2 + slots + slot] -= np.int64(old.clicks[entry, slot])
+    for entry in range(filled):
+        if own[entry, 0] > 0:
+            at = _entry(new, moved.node[old.node[entry]])
+            new.total[at] += np.uint32(own[entry, 0])
+            new.gains[at] += np.uint32(own[entry, 1])
+            for slot in range(slots):
+                new.plays[at, slot] += np.uint32(own[entry, 2 + slot])
+                new.clicks[at, slot] += np.uint32(own[entry, 2 + slots + slot])
+
+
+@compiled
+def _remember(old: Any, new: Any, moved: Movement) -> None:
+    """Of those who bring visits to an entry, remember the document of the first that had a click or, where nobody has
+    clicked, of the first; whoever was that subtree before comes first of all. A document that is gone is forgotten.
+    """
+    documents = len(new.leaf)
+    rank = np.zeros(new.filled[0], np.int64)
+    for entry in range(old.filled[0]):
+        node = np.int64(old.node[entry])
+        at = _entry(new, moved.node[node])
+        if at >= 0 and old.total[entry] > 0:
+            if rank[at] == 0:
+                new.last[at] = documents
+            last = np.int64(old.last[entry])
+            document = np.int64(moved.document[last]) if last < len(moved.document) else -1
+            inside = new.first_document[new.node[at]] <= document < new.end_document[new.node[at]]
+            clicked = old.gains[entry] > 0
+            worth = 1 + (2 + np.int64(moved.stays[node]) if inside and clicked == (new.gains[at] > 0) else 0)
+            if worth > rank[at]:
+                rank[at] = worth
+                if worth > 1:
+                    new.last[at], new.last_slot[at] = document, old.last_slot[entry]
+
+
+@compiled
+def _are_where_they_were(old: Any, new: Any, origin: Array) -> bool:
+    for entry in range(new.filled[0]):
+        was = origin[entry]
+        if was < 0:
+            if new.total[entry] > 0:
+                return False
+        else:
+            if entry > 0 and origin[new.up[entry]] != np.int64(old.up[was]):
+                return False
+            if new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]:
+                return False
+            if new.width[new.node[entry]] != old.width[old.node[was]]:
+                return False
+            for slot in range(new.plays.shape[1]):
+                if new.plays[entry, slot] != old.plays[was, slot] or new.clicks[entry, slot] != old.clicks[was, slot]:
+                    return False
+    return True
