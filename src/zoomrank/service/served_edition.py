@@ -125,8 +125,8 @@ class ServedEdition:
     ) -> Eligible:
         ids = self.tree.documents
         if skip:
-            only = None if only is None else tuple(one for one in only if one in ids)
-            excluded = tuple(one for one in excluded if one in ids)
+            only = None if only is None else tuple(ids.known(only))
+            excluded = tuple(ids.known(excluded))
         allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
         return allowed.without(excluded) if excluded else allowed
 

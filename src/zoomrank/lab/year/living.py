@@ -84,6 +84,7 @@ class Year:
                 moved = time.perf_counter()
                 await kept.move(elsewhere, backup)
                 lived.timings.restore = time.perf_counter() - moved
+                await self._bring_back(kept)
             lived.asked.append(asking.choice(len(self.tastes.queries), self.visits, p=self.tastes.asked(season)))
             await self._day(kept, traffic, day, lived.asked[-1])
             _note_week(traffic, lived, day, self.plan.days)
@@ -143,7 +144,13 @@ class Year:
         await traffic.die(kept, hours[10], season)
         traffic.break_off(begin + 10 * 3600.0 + _OUTAGE)
         await kept.start()
+        await self._bring_back(kept)
         await traffic.hours(kept.engine, kept.shop, np.concatenate(hours[15:]), season, until=begin + DAY)
+
+    async def _bring_back(self, kept: Kept) -> None:
+        """Have all learners in memory, in their order: who comes first does not depend on how quick the machine is."""
+        for query in self.tastes.queries:
+            await kept.engine.learners.find(kept.shop, query)
 
     # What it is compared with.
 

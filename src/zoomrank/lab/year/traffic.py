@@ -90,7 +90,12 @@ class Traffic:
         begin = self.clock.time
         for number, group in enumerate(groups):
             await self.wait_until(engine, begin + number * (until - begin) / len(groups))
-            await asyncio.gather(*(self._visit(engine, served, int(q), season, search, nonsense) for q in group))
+            visits = [self._visit(engine, served, int(query), season, search, nonsense) for query in group]
+            if await self._all_known(engine, served, group):
+                await asyncio.gather(*visits)
+            else:  # one after the other, so that the same seed numbers new learners in the same way
+                for visit in visits:
+                    await visit
         await self.wait_until(engine, until)
 
     async def die(self, kept: Kept, queries: Array, season: int) -> None:
@@ -103,6 +108,13 @@ class Traffic:
         await asyncio.sleep(0)
         await kept.kill()
         await asyncio.gather(*visits)
+
+    async def _all_known(self, engine: Engine, served: ServedCollection, group: Array) -> bool:
+        """Whether all queries of a group were asked before; their learners are in memory then."""
+        for query in np.unique(group).tolist():
+            if await engine.learners.find(served, self._tastes.queries[query]) is None:
+                return False
+        return True
 
     async def wait_until(self, engine: Engine, time: float) -> None:
         """Let time pass: answers come, and impressions end for which there was none."""
