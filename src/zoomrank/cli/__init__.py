@@ -19,6 +19,7 @@ from zoomrank.cli.commands import (
     simulate,
     study,
     verify,
+    year,
 )
 from zoomrank.cli.extras import require
 from zoomrank.errors import ZoomrankError
@@ -27,7 +28,7 @@ _COMMANDS = {
     "to begin with": (demo, demo_service),
     "your own documents": (inspect, evaluate, serve),
     "what a service keeps": (backup, restore, verify),
-    "experiments": (simulate, reproduce, study, report),
+    "experiments": (simulate, reproduce, study, report, year),
 }
 
 

@@ -1,1 +1,1 @@
-"""`zoomrank year`: a shop that lives through a year in minutes, and whether its learners are as good as undisturbed ones."""
+"""`zoomrank year`: a shop lives through a year in minutes; are its learners as good as undisturbed ones?"""

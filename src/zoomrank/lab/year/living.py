@@ -1,7 +1,7 @@
 """`Year`: a shop and its service live through a year, day by day.
 
-Nothing here teaches a learner but what visitors do. What happens besides is told to the service as a shop would tell it:
-products that come and go as changes, a bad deploy as a span of time to take back.
+Nothing here teaches a learner but what visitors do. What happens besides is told to the service as a shop would tell
+it: products that come and go as changes, a bad deploy as a span of time to take back.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Lived:
     """What a year was like."""
 
     weeks: list[float] = field(default_factory=list)  # the satisfaction of what was shown
+    best: list[float] = field(default_factory=list)  # what somebody would have shown who knows everything
     asked: list[Array] = field(default_factory=list)  # the queries of each day
     voided: int = 0
     timings: Timings = field(default_factory=Timings)
@@ -74,7 +75,9 @@ class Year:
         lived = Lived()
         began = time.perf_counter()
         days, asking = np.random.default_rng(self._days), np.random.default_rng(self._asking)
-        self.traffic = traffic = Traffic(self.plan, self.tastes, self.shop, clock, np.random.default_rng(self._visitors))
+        self.traffic = traffic = Traffic(
+            self.plan, self.tastes, self.shop, clock, np.random.default_rng(self._visitors)
+        )
         await self._open(kept)
         for day in range(self.plan.days):
             season = self.plan.season(day)
@@ -87,7 +90,8 @@ class Year:
                 await self._bring_back(kept)
             lived.asked.append(asking.choice(len(self.tastes.queries), self.visits, p=self.tastes.asked(season)))
             await self._day(kept, traffic, day, lived.asked[-1])
-            _note_week(traffic, lived, day, self.plan.days)
+            if _note_week(traffic, lived, day, self.plan.days):
+                lived.best.append(float(self.tastes.asked(season) @ self.knowing(day)))
             tell(day + 1, self.plan.days)
         lived.end = await self._measure(kept)
         lived.timings.all = time.perf_counter() - began
@@ -157,7 +161,7 @@ class Year:
     async def undisturbed(self, kept: Kept, clock: Clock, lived: Lived, tell: Tell) -> Lived:
         """A fresh service on the catalogue of the last day, with the same number of visits of each query."""
         control = Lived(asked=lived.asked)
-        season = self.plan.season(self.plan.days - 1)
+        season = self.plan.season(self.last_day)
         plan = self.plan.undisturbed()
         traffic = Traffic(plan, self.tastes, self.shop, clock, np.random.default_rng(self._control))
         await self._open(kept)
@@ -169,8 +173,8 @@ class Year:
         return control
 
     async def _measure(self, kept: Kept) -> Array:
-        """The exact satisfaction of each query: of what its next visitors are shown, who teach a copy of its learner."""
-        season, rng = self.plan.season(self.plan.days - 1), np.random.default_rng(self._last)
+        """The exact satisfaction of what the next visitors of each query are shown, who teach a copy of its learner."""
+        season, rng = self.plan.season(self.last_day), np.random.default_rng(self._last)
         copies, found = Copies(kept.engine), []
         for number, query in enumerate(self.tastes.queries):
             copy = await copies.make(kept.shop, query)
@@ -185,20 +189,28 @@ class Year:
         copies.feedback(copy, [(impression, None if slot is None else documents[slot]["id"])])
         return self.tastes.satisfaction(query, season, self.shop, products)
 
-    def knowing(self) -> Array:
-        """The satisfaction of each query on the last day if somebody knew all."""
-        season = self.plan.season(self.plan.days - 1)
+    @property
+    def last_day(self) -> int:
+        """The day on which learners are compared."""
+        return self.plan.days - 1
+
+    def knowing(self, day: int) -> Array:
+        """The satisfaction of each query on a day if somebody knew all."""
+        season = self.plan.season(day)
         queries = range(len(self.tastes.queries))
         return np.array([self.tastes.greedy(query, season, self.shop, self.slots) for query in queries])
 
     def by_chance(self) -> Array:
         """The satisfaction of each query on the last day if nobody knew anything."""
-        season, rng = self.plan.season(self.plan.days - 1), np.random.default_rng(self._last)
+        season, rng = self.plan.season(self.last_day), np.random.default_rng(self._last)
         queries = range(len(self.tastes.queries))
         return np.array([self.tastes.random(query, season, self.shop, self.slots, rng) for query in queries])
 
 
-def _note_week(traffic: Traffic, lived: Lived, day: int, days: int) -> None:
-    if day % 7 == 6 or day == days - 1:
+def _note_week(traffic: Traffic, lived: Lived, day: int, days: int) -> bool:
+    """Write down how good the rankings of a week were, if it ends."""
+    ends = day % 7 == 6 or day == days - 1
+    if ends:
         lived.weeks.append(traffic.tally.quality / max(traffic.tally.rankings, 1))
         traffic.tally.quality, traffic.tally.rankings = 0.0, 0
+    return ends

@@ -71,6 +71,10 @@ class Plan:
         """Whether a season begins."""
         return "seasons" in self.happening and day > 0 and self.season(day) != self.season(day - 1)
 
+    def began(self, day: int) -> str:
+        """The name of the season of a day."""
+        return f"{SEASONS[self.season(day)]} begins"
+
     @property
     def marks(self) -> dict[str, int]:
         """The days of what happens once."""

@@ -22,10 +22,24 @@ _SEASONAL = 12  # one in so many shelves
 SEASONS = ("winter", "spring", "summer", "autumn")
 GONE = -1  # where a product stands that is not there
 
-_DEPARTMENTS = (
-    "Garden, Kitchen, Toys, Sports, Books, Music, Tools, Clothes, Shoes, Pets, Office, Travel, Food, Health, Light"
-).split(", ")
-_KINDS = "Small, Large, Classic, Light, Sturdy, Outdoor, Folding, Gift, Spare, Organic".split(", ")
+_DEPARTMENTS = [
+    "Garden",
+    "Kitchen",
+    "Toys",
+    "Sports",
+    "Books",
+    "Music",
+    "Tools",
+    "Clothes",
+    "Shoes",
+    "Pets",
+    "Office",
+    "Travel",
+    "Food",
+    "Health",
+    "Light",
+]
+_KINDS = ["Small", "Large", "Classic", "Light", "Sturdy", "Outdoor", "Folding", "Gift", "Spare", "Organic"]
 
 
 class Shop:

@@ -38,6 +38,7 @@ class Clock:
     time: float
 
     def __call__(self) -> float:
+        """Say what time it is."""
         return self.time
 
 
