@@ -17,28 +17,12 @@ from zoomrank.numbers import Array
 Change = dict[str, Any]
 
 _ON_A_SHELF = 33  # products, on average
-_SHELVES, _CATEGORIES = 5, 6  # of a category, of a department
+_SHELVES, _CATEGORIES = 5, 6  # of a category, of a department (in a small shop there are fewer, and two departments)
 _SEASONAL = 12  # one in so many shelves
 SEASONS = ("winter", "spring", "summer", "autumn")
 GONE = -1  # where a product stands that is not there
 
-_DEPARTMENTS = [
-    "Garden",
-    "Kitchen",
-    "Toys",
-    "Sports",
-    "Books",
-    "Music",
-    "Tools",
-    "Clothes",
-    "Shoes",
-    "Pets",
-    "Office",
-    "Travel",
-    "Food",
-    "Health",
-    "Light",
-]
+_DEPARTMENTS = ("Garden", "Kitchen", "Toys", "Sports", "Books", "Music", "Tools", "Clothes", "Shoes", "Pets", "Office")
 _KINDS = ["Small", "Large", "Classic", "Light", "Sturdy", "Outdoor", "Folding", "Gift", "Spare", "Organic"]
 
 
@@ -47,9 +31,10 @@ class Shop:
 
     def __init__(self, products: int, rng: np.random.Generator) -> None:
         shelves = max(12, products // _ON_A_SHELF)
-        self.paths = [_path(shelf) for shelf in range(shelves)]
+        categories = min(_CATEGORIES, max(1, shelves // _SHELVES // 2))
+        self.paths = [_path(shelf, categories) for shelf in range(shelves)]
         self.category = np.arange(shelves) // _SHELVES
-        self.department = self.category // _CATEGORIES
+        self.department = self.category // categories
         self.season = np.full(shelves, GONE)  # of shelves that are empty in the others
         chosen = rng.choice(shelves, max(len(SEASONS), shelves // _SEASONAL), replace=False)
         self.season[chosen] = np.arange(len(chosen)) % len(SEASONS)
@@ -173,9 +158,8 @@ def number_of(name: str) -> int:
     return int(name[1:])
 
 
-def _path(shelf: int) -> tuple[str, ...]:
-    category = shelf // _SHELVES
-    department, kind = divmod(category, _CATEGORIES)
+def _path(shelf: int, categories: int) -> tuple[str, ...]:
+    department, kind = divmod(shelf // _SHELVES, categories)
     called = _DEPARTMENTS[department % len(_DEPARTMENTS)]
     again = department // len(_DEPARTMENTS)
     home = f"{called} {again + 1}" if again else called
