@@ -89,6 +89,24 @@ def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
     assert result.stdout == "8\n"
 
 
+def test_kernels_of_a_folder_that_cannot_be_written_to_are_used(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    run(SCRIPT, NUMBA_CACHE_DIR=str(cache))
+    kernels = {file: file.stat().st_mtime_ns for file in cache.rglob("*")}
+    blocked = f"""
+import tempfile
+real = tempfile.TemporaryFile
+def guarded(*arguments, dir=None, **options):
+    if str(dir).startswith({str(cache)!r}):
+        raise PermissionError("a root that is read-only")
+    return real(*arguments, dir=dir, **options)
+tempfile.TemporaryFile = guarded
+"""
+    again = run(blocked + SCRIPT, NUMBA_CACHE_DIR=str(cache))
+    assert again.stderr == ""  # nothing had to be compiled
+    assert {file: file.stat().st_mtime_ns for file in cache.rglob("*") if file.is_file()}.items() <= kernels.items()
+
+
 @compiled
 def _throws(handle: Any) -> Any:
     rng = rolled(handle)

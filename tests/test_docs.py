@@ -23,7 +23,11 @@ else:  # which pytest brings there
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUN_ELSEWHERE = {"docs/extend.md": "tests/lab/test_extend.py", "docs/service.md": "tests/test_client.py"}
+RUN_ELSEWHERE = {
+    "docs/extend.md": "tests/lab/test_extend.py",
+    "docs/pages.md": "tests/service/test_javascript.py",
+    "docs/service.md": "tests/test_client.py",
+}
 ADDRESS = "http://127.0.0.1:8000"  # of the service, on the pages
 BLOCK = re.compile(
     r'(?P<marker><!-- needs a service -->\n)?```python(?: title="(?P<file>[^"]+)")?\n(?P<code>.*?)```\n'

@@ -73,12 +73,13 @@ def check_metadata(metadata: email.message.Message) -> None:
 
 
 def check_archive(archive: Path) -> None:
-    """The sources and what stands beside them, but no tests, no pictures, no results."""
+    """The sources, the client for pages and what stands beside them, but no tests, no pictures, no results."""
     with tarfile.open(archive) as content:
         names = {name.partition("/")[2] for name in content.getnames()}
     beside = {"CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    beside |= {file.relative_to(ROOT).as_posix() for file in (ROOT / "clients").rglob("*") if file.is_file()}
     expect({name.removeprefix("src/") for name in names - beside} == files_of_package(), "sources, and nothing else")
-    expect(beside <= names, "what stands beside them")
+    expect(beside <= names and "clients/javascript/zoomrank.js" in names, "what stands beside them")
 
 
 def environment(folder: Path, *, pip: bool) -> Path:

@@ -10,6 +10,7 @@ compiled and when run as plain Python (`NUMBA_DISABLE_JIT=1`) alike.
 
 import atexit
 import collections
+import contextlib
 import functools
 import hashlib
 import os
@@ -78,9 +79,11 @@ def _cache_folder() -> Path:
                 shutil.rmtree(other, ignore_errors=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError:  # a home that cannot be written to: compile for this process alone
+    except OSError:  # it cannot be written to: what it has is used, and what it lacks compiled for this process alone
         mine = Path(tempfile.mkdtemp(prefix="zoomrank-kernels-"))
         atexit.register(shutil.rmtree, mine, ignore_errors=True)
+        with contextlib.suppress(OSError):  # there may be none
+            shutil.copytree(folder, mine, dirs_exist_ok=True)
         return mine
 
 

@@ -29,7 +29,9 @@ COPY_FEEDBACK = "/v1/copies/{copy}/feedback"
 FEEDBACK = "/v1/feedback"
 FEEDBACK_BATCH = "/v1/feedback/batch"
 SEEN = "/v1/seen"
+EXPORT = "/v1/collections/{name}/export"
 VOID = "/v1/collections/{name}/void"
+CLICKS = "/v1/collections/{name}/clicks"
 HEALTH = "/v1/health"
 READY = "/v1/ready"
 
@@ -62,7 +64,9 @@ class RankResponse(TypedDict):
 
 
 class FeedbackResponse(TypedDict):
-    """`learned`, or `repeated` if the same feedback had come before."""
+    """`learned`, or `noted` if it does not say yet what became of the ranking, or teaches nothing more; `repeated` if
+    the same feedback had come before.
+    """
 
     impression: str
     status: str
@@ -129,6 +133,41 @@ class CopyResponse(TypedDict):
     copy: str
     query: str
     impressions: int
+
+
+class HeldOut(TypedDict):
+    """What an import was worth, by the last visits of the log, before they were learned: the share of their clicks on
+    documents that stood in the learner's ranking, and the bits of surprise at a document that was looked at.
+    """
+
+    visits: int
+    clicks: int
+    found_before: float
+    found_after: float
+    surprise_usual: float
+    surprise_before: float
+    surprise_after: float
+
+
+class ImportResponse(TypedDict):
+    """A click log that was `learned`, or `repeated` if it had come before; so many times documents were left out that
+    the collection lacks.
+    """
+
+    status: str
+    impressions: int
+    clicks: int
+    queries: int
+    left_out: int
+    held_out: HeldOut
+    words: str
+
+
+class ImportProgress(TypedDict):
+    """How many impressions of a log were learned, of how many; 0 of 0 if none is being imported."""
+
+    learned: int
+    of: int
 
 
 class CollectionSummary(TypedDict):

@@ -47,6 +47,7 @@ ARGUMENTS = {
     "simulate": ["Greedy", "three-documents", "--slots", "2", "--visits", "10"],
     "backup": ["backup.sqlite"],
     "restore": ["backup.sqlite"],
+    "export": ["impressions.jsonl"],
     "report": ["somewhere"],
     "study": ["efficiency"],
     "inspect": ["categories.txt"],

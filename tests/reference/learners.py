@@ -289,9 +289,10 @@ class Visits:
             if ripe and not settled and u not in self.apart and self.tree.children[u]:
                 self.apart[u] = None
                 settled = True
-                heir = self.holder(u, self.last[u][0])
-                self.last[heir] = self.last[u]
-                self.count(heir, *self.last[u][1:])
+                if u in self.last:  # it is not if the document is gone
+                    heir = self.holder(u, self.last[u][0])
+                    self.last[heir] = self.last[u]
+                    self.count(heir, *self.last[u][1:])
             self.count(u, i, reward)
             if u not in self.apart:
                 if reward or not self.gains(u):
@@ -490,6 +491,8 @@ class Ranked:
 
     def learn(self, shown: list[int], picks: list[int], chances: list[float], click: int) -> None:
         for slot, learner in enumerate(self.learners[: click + 1]):
+            if picks[slot] < 0:  # it is gone
+                continue
             reward = int(slot == click and picks[slot] == shown[slot])
             learner.update(picks[slot], shown[:slot], chances[slot], reward)
 

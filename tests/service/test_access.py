@@ -15,8 +15,9 @@ from zoomrank.service.server import is_loopback, make_server
 SECRETS = {role: f"{role}-{'x' * 20}" for role in ROLES}
 REQUESTS = {  # what needs which role
     ("POST", "/v1/collections/shop/rank"): "rank",
-    ("POST", "/v1/feedback"): "rank",
-    ("POST", "/v1/feedback/batch"): "rank",
+    ("POST", "/v1/feedback"): "feedback",
+    ("POST", "/v1/feedback/batch"): "feedback",
+    ("POST", "/v1/seen"): "feedback",
     ("GET", "/v1/collections"): "read",
     ("GET", "/v1/collections/shop"): "read",
     ("GET", "/v1/collections/shop/documents"): "read",
@@ -29,6 +30,7 @@ REQUESTS = {  # what needs which role
     ("GET", "/v1/openapi.json"): "read",
     ("GET", "/nothing"): "read",
     ("POST", "/v1/collections"): "admin",
+    ("GET", "/v1/collections/shop/export"): "admin",
     ("PUT", "/v1/collections/new"): "admin",
     ("DELETE", "/v1/collections/shop"): "admin",
     ("PATCH", "/nothing"): "admin",
@@ -84,7 +86,7 @@ def test_roles(sqlite: Place, request_: tuple[str, str], needed: str | None) -> 
             for wrong in (None, "", "Bearer", "Bearer ", "Bearer nobody-has-this-key", f"Basic {SECRETS['admin']}"):
                 assert (await status(wrong) == 401) == (needed is not None)
             for role, secret in SECRETS.items():
-                allowed = needed is None or role in (needed, "admin")
+                allowed = needed is None or role in (needed, "admin") or (needed, role) == ("feedback", "rank")
                 assert (await status(f"Bearer {secret}") in (401, 403)) != allowed
                 assert (await status(f"bearer  {secret} ") in (401, 403)) != allowed
             assert list(engine.collections.by_name) == ["shop"]
@@ -105,6 +107,9 @@ def test_a_refusal_says_what_to_do(sqlite: Place) -> None:
                 "message": "This key may rank; this needs one that may read.",
             }
             assert refused.headers["x-content-type-options"] == "nosniff"
+            given = {"Authorization": f"Bearer {SECRETS['feedback']}"}
+            refused = await client.post("/v1/collections/shop/rank", json={"query": "owl"}, headers=given)
+            assert refused.json()["message"] == "This key may give feedback; this needs one that may rank."
 
     run(scenario())
 
@@ -338,3 +343,58 @@ def test_no_pickle_anywhere() -> None:
         assert "pickle" not in text
         assert "eval(" not in text
         assert "allow_pickle" not in text
+
+
+OUR_PAGES, OTHER_PAGES = "https://shop.example", "https://shop.example.evil.example"
+
+
+def _question(origin: str) -> dict[str, str]:
+    """What a browser asks before it sends JSON with a key to another origin."""
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+    return {"Origin": origin, **asked}
+
+
+def test_pages_of_an_origin_that_is_allowed_may_give_feedback_and_no_more(sqlite: Place) -> None:
+    async def scenario() -> None:
+        keys = Keys({secret: role for role, secret in SECRETS.items()})
+        async with started(sqlite) as engine, client_of(engine, keys, origins=[OUR_PAGES]) as client:
+            await served(engine)
+            given = {"Authorization": f"Bearer {SECRETS['feedback']}", "Origin": OUR_PAGES}
+            for path in ("/v1/feedback", "/v1/feedback/batch", "/v1/seen"):
+                may = await client.options(path, headers=_question(OUR_PAGES))
+                assert may.status_code == 204
+                assert may.headers["access-control-allow-origin"] == OUR_PAGES
+                assert may.headers["access-control-allow-methods"] == "POST"
+                assert set(may.headers["access-control-allow-headers"].split(", ")) == {"authorization", "content-type"}
+                said = await client.post(path, json={"impression": "?", "clicked": None}, headers=given)
+                assert said.status_code in (404, 422)
+                assert said.headers["access-control-allow-origin"] == OUR_PAGES  # a page may read refusals, too
+                assert said.headers["vary"] == "origin"
+                for others in (OTHER_PAGES, "null", "http://shop.example"):
+                    refused = await client.options(path, headers=_question(others))
+                    assert refused.status_code == 401
+                    assert "access-control-allow-origin" not in refused.headers
+                    said = await client.post(path, json={}, headers={**given, "Origin": others})
+                    assert "access-control-allow-origin" not in said.headers
+            for path in ("/v1/collections/shop/rank", "/v1/collections", "/v1/collections/shop/void", "/v1/health"):
+                refused = await client.options(path, headers=_question(OUR_PAGES))
+                assert refused.status_code != 204
+                assert "access-control-allow-origin" not in refused.headers
+
+    run(scenario())
+
+
+def test_unless_told_so_no_page_elsewhere_may_do_anything(sqlite: Place) -> None:
+    async def scenario() -> None:
+        async with started(sqlite) as engine, client_of(engine) as client:
+            refused = await client.options("/v1/feedback", headers=_question(OUR_PAGES))
+            assert refused.status_code == 405
+            assert not any(name.startswith("access-control") for name in refused.headers)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("origin", ["*", "shop.example", "https://shop.example/", "https://Shop.example", "null", ""])
+def test_what_is_no_origin_is_refused_at_start(tmp_path: Path, origin: str) -> None:
+    with pytest.raises(ParameterError, match="origin of a page"):
+        make_server(tmp_path / "data", port=0, origins=[origin])

@@ -37,6 +37,7 @@ PATHS = [
     ("GET", "/v1/collections/{name}/query/curve"),
     ("GET", "/v1/collections/{name}/tree"),
     ("GET", "/v1/collections/{name}/activity"),
+    ("GET", "/v1/collections/{name}/export"),
     ("GET", "/v1/activity"),
 ]
 WITHOUT_PARAMETERS = [
@@ -105,7 +106,9 @@ def test_other_methods_are_not_allowed(document: Any, address: str) -> None:
         known.setdefault(one.ok().path, set()).add(one.ok().method.upper())
     for path, methods in known.items():
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - methods:
-            refused = requests.request(method, address + path.format(name="shop", copy="1f", document="d000"), timeout=60)
+            refused = requests.request(
+                method, address + path.format(name="shop", copy="1f", document="d000"), timeout=60
+            )
             assert refused.status_code == 405, (method, path, refused.text)
             assert set(refused.headers["Allow"].split(", ")) == methods
             assert refused.json()["error"] == "http"

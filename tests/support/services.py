@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,10 +137,10 @@ async def served(engine: Engine, name: str = "shop", **settings: Any) -> ServedC
 
 @contextlib.asynccontextmanager
 async def client_of(
-    engine: Engine, keys: Keys | None = None, largest_body: int = 2**24
+    engine: Engine, keys: Keys | None = None, largest_body: int = 2**24, origins: Sequence[str] = ()
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the HTTP application of an engine that was started."""
-    transport = httpx.ASGITransport(app=make_app(engine, keys, largest_body), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(app=make_app(engine, keys, largest_body, origins), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 

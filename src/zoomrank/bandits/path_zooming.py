@@ -232,8 +232,8 @@ class PathZooming(VisitCounting):
         return self._scratches[slots]
 
     def carry_over(self, state: Any, moved: Any, origin: Array, same: bool) -> None:
-        """The same records and bounds, or those that the counts lead to now. Of new documents anything may be hoped: they
-        are soon tried where they are.
+        """The same records and bounds, or those that the counts lead to now. Of new documents anything may be hoped:
+        they are soon tried where they are.
         """
         if same:
             known = np.flatnonzero(origin >= 0)

@@ -11,6 +11,8 @@ from zoomrank.cli.commands import (
     demo,
     demo_service,
     evaluate,
+    export,
+    import_clicks,
     inspect,
     report,
     reproduce,
@@ -26,8 +28,8 @@ from zoomrank.errors import ZoomrankError
 
 _COMMANDS = {
     "to begin with": (demo, demo_service),
-    "your own documents": (inspect, evaluate, serve),
-    "what a service keeps": (backup, restore, verify),
+    "your own documents": (inspect, evaluate, serve, import_clicks),
+    "what a service keeps": (backup, restore, verify, export),
     "experiments": (simulate, reproduce, study, report, year),
 }
 

@@ -6,6 +6,7 @@ from zoomrank.documents.clustering import tree_from_vectors
 from zoomrank.documents.collection import Collection, Document
 from zoomrank.documents.collection_file import load_collection
 from zoomrank.documents.label_calibration import mean_relevance, predictive_power_from_labels, scale_from_labels
+from zoomrank.documents.logged_impressions import read_impressions
 from zoomrank.documents.source_files import read_table, read_taxonomy, read_vectors
 from zoomrank.documents.texts import text_vectors
 
@@ -18,6 +19,7 @@ __all__ = [
     "predictive_power_from_clicks",
     "predictive_power_from_labels",
     "read_clicks",
+    "read_impressions",
     "read_table",
     "read_taxonomy",
     "read_vectors",

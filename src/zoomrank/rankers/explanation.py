@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zoomrank.bandits import Bandit
+from zoomrank.errors import UnknownDocumentError
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.spaces import DocumentId
 
@@ -90,6 +91,10 @@ class SlotExplanation:
 def explained(bandit: Bandit, state: Any, ranking: RankingArrays, duplicates: bool) -> list[SlotExplanation]:
     """Every slot of one ranking, whose documents stand where they stand now."""
     tree, shown = bandit.tree, ranking.shown[0]
+    if min(shown.min(), ranking.pick.min()) < 0:
+        raise UnknownDocumentError(
+            "A document of this ranking is gone, so nothing is known of it; explain a new ranking."
+        )
     prospects = bandit.prospects(state, state, shown, ranking.pick[0], duplicates)
     slots = []
     for slot, document in enumerate(tree.documents.at(shown)):

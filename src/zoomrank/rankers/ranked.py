@@ -15,11 +15,13 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from zoomrank.bandits import Bandit
+from zoomrank.documents.logged_impressions import Impression
 from zoomrank.errors import FeedbackError, ParameterError, SlotsError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
 from zoomrank.rankers.forecast import VISITS, Forecast, dry_run
+from zoomrank.rankers.logged_visits import VisitReader, in_batches
 from zoomrank.rankers.ranking import Ranking, Rankings
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
@@ -168,6 +170,43 @@ class Ranked(SlotBandits):
         self.answered.refuse_again(first, count)
         self.learn_arrays(self._up_to_date(rankings.arrays, rankings.edition), slots)
         self.answered.add(first, count)
+
+    def learn_log(self, impressions: Iterable[Impression], unknown: str = "refuse") -> int:
+        """Learn from the log of another ranker, impression by impression: a warm start.
+
+        Each document that a visitor has looked at counts in the slot in which it stood, as if this ranker had shown it.
+
+        Parameters
+        ----------
+        impressions : iterable of tuple
+            Of each impression its query, which is ignored here, the documents that were shown, from the top, and the
+            one that was clicked first, or None: what `zoomrank.documents.read_impressions` reads. Of longer rankings
+            the first slots count.
+        unknown : {"refuse", "skip"}
+            What to do with documents that the collection lacks.
+
+        Returns
+        -------
+        int
+            How many impressions there were.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
+        >>> ranker.learn_log([("", [3, 9], 9), ("", [9, 3], 9), ("", [9, 3], None)] * 10)
+        30
+        >>> ranker.rank().documents[0]
+        9
+        """
+        if not self.bandit.counts_visits:
+            raise ParameterError(cannot(self.bandit, "learn from what another ranker showed", "counts_visits"))
+        learned = 0
+        visits = VisitReader(self.tree.documents, self.slots, unknown).visits(impressions)
+        for rankings, clicks in in_batches(visits, self.slots):
+            self.learn_arrays(rankings, clicks)
+            learned += len(clicks)
+        return learned
 
     def explain(
         self, ranking: Ranking, eligible: Eligible | Iterable[DocumentId] | None = None

@@ -9,15 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from zoomrank.documents import Collection
 from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
+from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_notes
 from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.importing import Importing
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
 from zoomrank.service.ledger import Ledger
@@ -26,7 +29,6 @@ from zoomrank.service.newcomers import Newcomers
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
-    ContradictionError,
     ExpiredError,
     NotFoundError,
     StorageError,
@@ -38,7 +40,7 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, Marks, unpack
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome
+from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome, is_note
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
@@ -90,7 +92,8 @@ class Engine:
         self.collections = CollectionRegistry(store, folder, now)
         self.ready = False
         self._budget = budget  # bytes of learners in memory
-        self._signer = Signer(store.about("secret"))
+        self.signer = Signer(store.about("secret"))
+        self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
     async def start(self, sweeping: bool = True) -> None:
         """Read what there is. Learners come back when they are asked for. Without `sweeping` whoever starts it has to
@@ -104,6 +107,7 @@ class Engine:
         self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers)
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
+        self.importing = Importing(self.store, self.ledger)
         self.undoing = Undoing(self.store, self.ledger, self.now)
         self.changing = Changing(self.store, self.collections, self.ledger, self.now)
         self.sweeper = Sweeper(
@@ -125,6 +129,7 @@ class Engine:
         self.ready = False
         self._sweeping.cancel()
         self.collections.stop()
+        await self.importing.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping
         try:
@@ -184,7 +189,7 @@ class Engine:
             found = await (show() if request is None else self.repeats.once(request, show))
         except _NothingToShow:
             return "", []
-        name = self._signer.name(found.learner, found.number, found.time)
+        name = self.signer.name(found.learner, found.number, found.time)
         if described is None:
             described = served.edition.describe_numbered(await self._shown(found.learner, found.number))
         return name, described
@@ -218,16 +223,26 @@ class Engine:
         return served.neighbours.grant(learner.number)
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
-        """Learn what became of an impression; says whether that was "learned" or "repeated"."""
+        """Learn that a document of an impression was clicked, or that none was: the simplest answer."""
+        return await self.answer(name, Answer.of_click(clicked))
+
+    async def answer(self, name: str, answer: Answer) -> str:
+        """Learn what became of an impression; says whether that was "learned", or "noted" until more is known, or
+        "repeated".
+        """
         served, learner, number = await self._impression(name)
         before = learner.outcome_of(number)
         if before != WAITING:
-            return await self._repeated(served, learner, number, before, clicked)
+            return await self._answer_later(name, answer, before)
         ranking = learner.shown_at(number)
-        outcome = outcome_of_click(served.edition.ids(ranking.shown[0]), clicked)
-        self.ledger.append(served, learner, learner.close(number, outcome, self.now(), ranking))
+        acts = answer.acts(served.ids(ranking.shown[0]))
+        events = learner.answer(number, acts, answer.left, self.now(), ranking)
+        for event in events:
+            self.ledger.append(served, learner, event)
         await self.journal.written()
-        return "learned"
+        if not events:
+            return "repeated"
+        return "noted" if is_note(events[-1].outcome) else "learned"
 
     async def seen(self, name: str) -> str:
         """Take in that an impression was on somebody's screen; says whether that was "noted" or "repeated"."""
@@ -243,7 +258,7 @@ class Engine:
 
     async def _impression(self, name: str) -> tuple[ServedCollection, QueryLearner, int]:
         """Whose impression this is, if something may still be said of it; its learner is in memory."""
-        impression = self._signer.read(name)
+        impression = self.signer.read(name)
         key = await self.learners.key_of(impression.learner)
         served = self.collections.by_id.get(key[0]) if key is not None else None
         learner = await self.learners.find(served, key[1]) if served is not None and key is not None else None
@@ -254,24 +269,26 @@ class Engine:
             raise ExpiredError(f"This impression has expired: feedback is taken for {within:g} seconds.")
         return served, learner, impression.number
 
-    async def _repeated(
-        self, served: ServedCollection, learner: QueryLearner, number: int, before: Outcome, clicked: DocumentId | None
-    ) -> str:
-        """Feedback on what has had some: the same may come again, another may not."""
+    async def _answer_later(self, name: str, answer: Answer, before: Outcome) -> str:
+        """An answer to what has had one: the same may come again, and more that changes nothing that was learned."""
         _check_open(before)
-        await self.journal.written()  # the first may still be on its way to the disk, and may not get there
-        shown = served.edition.ids(await self._shown(learner.number, number))
-        if outcome_of_click(shown, clicked) != before:
-            raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
-        return "repeated"
+        async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
+            await self.journal.written()  # the first may still be on its way to the disk, and may not get there
+            impression = self.signer.read(name)
+            lines = await asyncio.to_thread(self.store.impression, impression.learner, impression.number)
+            served, learner, number = await self._impression(name)
+            outcome = learner.outcome_of(number)
+            if outcome == before:  # else it is void by now, or its end got lost
+                notes = _later_notes(served, lines, answer, before)
+                for note in notes:
+                    self.ledger.append(served, learner, learner.remember(number, note, self.now()))
+                await self.journal.written()
+                return "noted" if notes else "repeated"
+        return await self.answer(name, answer)
 
     async def _shown(self, learner: int, number: int) -> Array:
         """The documents of an impression that is in the log, by their numbers."""
-        shown = await asyncio.to_thread(self.store.shown, learner, number)
-        if shown is None:
-            raise NotFoundError("This impression is not known here: it was never written down.")
-        documents: Array = unpack(shown).shown[0]
-        return documents
+        return _shown_in(await asyncio.to_thread(self.store.impression, learner, number))
 
     async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
         """Take impressions back, as if they had never been; says how many, and of how many queries."""
@@ -317,11 +334,18 @@ def _check_open(outcome: Outcome) -> None:
         raise ExpiredError("This impression has expired.")
 
 
-def outcome_of_click(shown: list[DocumentId], clicked: DocumentId | None) -> Outcome:
-    """What feedback says became of a ranking: the slot of the clicked document, or that there was no click."""
-    if clicked is None:
-        return ABANDONED
-    try:
-        return shown.index(clicked)
-    except ValueError:
-        raise UnusableError(f"Document {clicked!r} was not shown in this impression.") from None
+def _later_notes(served: ServedCollection, lines: Sequence[Event], answer: Answer, before: Outcome) -> list[Outcome]:
+    """What is to be noted of an answer to an impression that has had one, of which the log has some lines."""
+    shown, by = served.ids(_shown_in(lines)), served.settings.satisfied_by
+    known = acts_noted([line.outcome for line in lines if is_note(line.outcome)])
+    known = known.and_(acts_told_by(before, by))
+    return later_notes(known, answer.acts(shown), answer.left, before, len(shown), by)
+
+
+def _shown_in(lines: Sequence[Event]) -> Array:
+    """The documents that some lines of the log say were shown."""
+    shown = next((line.shown for line in lines if line.outcome == WAITING), None)
+    if shown is None:
+        raise NotFoundError("This impression is not known here: it was never written down.")
+    documents: Array = unpack(shown).shown[0]
+    return documents

@@ -42,6 +42,7 @@ class Wanted(NamedTuple):
 
     about: str | None = None  # what it says of itself
     asker: bytes = b""
+    admitted: bool = False  # by the owner of the collection, however many there are in an hour
 
 
 class LearnerCache:
@@ -154,7 +155,8 @@ class LearnerCache:
         return learner
 
     def _made(self, served: ServedCollection, query: str, wanted: Wanted) -> QueryLearner:
-        self._newcomers.admit(served, self.queries.get(served.id, 0), wanted.asker)
+        asker = None if wanted.admitted else wanted.asker
+        self._newcomers.admit(served, self.queries.get(served.id, 0), asker)
         self._last += 1
         if served.neighbours is not None:
             served.neighbours.join(self._last, query, wanted.about)

@@ -12,7 +12,7 @@ from zoomrank.service.refusals import UnusableError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import LONGEST_QUERY, Settings
 from zoomrank.service.storage.store_reader import StoredCollection
-from zoomrank.spaces import DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree
 
 
 class ServedCollection:
@@ -66,6 +66,10 @@ class ServedCollection:
     def document(self, position: int) -> dict[str, Any]:
         """A document as a page shows it."""
         return self.edition.document(position)
+
+    def ids(self, shown: Array) -> list[DocumentId]:
+        """The ids of documents that the log has, by their numbers; also of those that are gone."""
+        return self.edition.ids(shown)
 
     def describe(self, positions: Array) -> list[dict[str, Any]]:
         """Documents as a page shows them; not to be changed, since others are shown the same."""

@@ -6,12 +6,13 @@ where they stand in the tree of this edition. Here the ones become the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from zoomrank.documents import Collection
 from zoomrank.documents.editions import Edition
 from zoomrank.errors import SlotsError, UnknownDocumentError, ZoomrankError
 from zoomrank.numbers import Array
@@ -20,7 +21,7 @@ from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import check_eligible
 from zoomrank.service.refusals import UnusableError
 from zoomrank.service.settings import Settings
-from zoomrank.spaces import DocumentId, Eligible
+from zoomrank.spaces import DocumentId, DocumentIds, Eligible
 
 _DESCRIBED = 10_000  # documents
 _MOST_CROWDS = 5
@@ -36,8 +37,10 @@ class ServedEdition:
         self.collection = edition.collection
         self.tree = edition.collection.tree
         self.bandit = settings.bandit(self.tree)
-        self._eligible = lru_cache(_REMEMBERED)(self._find_eligible)
-        self.document = lru_cache(_DESCRIBED)(self._describe)  # what is shown is mostly what was shown before
+        # What is asked for, and what is shown, is mostly what was before. Neither knows this edition: it goes away at
+        # once when nobody needs it, however large it is.
+        self._eligible = lru_cache(_REMEMBERED)(partial(_find_eligible, self.tree.documents))
+        self.document = lru_cache(_DESCRIBED)(partial(_describe, self.collection))
 
     # Numbers that never change, and where documents stand.
 
@@ -59,15 +62,23 @@ class ServedEdition:
         """
         if self._as_numbered and int(max(ranking.shown.max(), ranking.pick.max(), 0)) < len(self.tree):
             return ranking
-        find = self.edition.positions
-        return ranking._replace(
-            shown=find(ranking.shown[0]).reshape(1, -1).astype(np.int64),
-            pick=find(ranking.pick[0]).reshape(1, -1).astype(np.int64),
-        )
+        shown, pick = (self._positions(row) for row in (ranking.shown[0], ranking.pick[0]))
+        return ranking._replace(shown=shown.reshape(1, -1), pick=pick.reshape(1, -1))
+
+    def _positions(self, numbers: Array) -> Array:
+        known = numbers >= 0  # what another ranker showed may not have been known when it was learned
+        places = np.full(len(numbers), -1, np.int64)
+        places[known] = self.edition.positions(numbers[known])
+        return places
+
+    def numbers(self, positions: Iterable[int]) -> tuple[int, ...]:
+        """The numbers of documents, -1 for those that are not known here."""
+        documents = self.edition.documents
+        return tuple(int(documents[position]) if position >= 0 else -1 for position in positions)
 
     def ids(self, numbers: Array) -> list[DocumentId]:
-        """The ids of documents by their numbers, also of those that are gone."""
-        return [self.edition.id_of(number) for number in numbers.tolist()]
+        """The ids of documents by their numbers, also of those that are gone; None for what was never known here."""
+        return [self.edition.id_of(number) if number >= 0 else None for number in numbers.tolist()]
 
     # What queries tell each other.
 
@@ -120,16 +131,6 @@ class ServedEdition:
             raise UnusableError(str(error)) from error
         return filled
 
-    def _find_eligible(
-        self, only: tuple[DocumentId, ...] | None, excluded: tuple[DocumentId, ...], skip: bool
-    ) -> Eligible:
-        ids = self.tree.documents
-        if skip:
-            only = None if only is None else tuple(ids.known(only))
-            excluded = tuple(ids.known(excluded))
-        allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
-        return allowed.without(excluded) if excluded else allowed
-
     # How to speak of documents.
 
     def describe(self, positions: Array) -> list[dict[str, Any]]:
@@ -143,14 +144,6 @@ class ServedEdition:
             self.document(at) if at >= 0 else {"id": self.edition.id_of(number), "title": "", "url": ""}
             for at, number in zip(positions, numbers.tolist(), strict=True)
         ]
-
-    def _describe(self, position: int) -> dict[str, Any]:
-        titles, urls = self.collection.titles, self.collection.urls
-        return {
-            "id": self.tree.documents[position],
-            "title": titles[position] if titles is not None else "",
-            "url": urls[position] if urls is not None else "",
-        }
 
     def title(self, position: int) -> str:
         """What a document is called: its title, or else its id."""
@@ -173,3 +166,22 @@ class ServedEdition:
         if node == 0:
             return root
         return self.tree.names[node] if self.tree.names is not None else f"{end - first} documents"
+
+
+def _find_eligible(
+    ids: DocumentIds, only: tuple[DocumentId, ...] | None, excluded: tuple[DocumentId, ...], skip: bool
+) -> Eligible:
+    if skip:
+        only = None if only is None else tuple(ids.known(only))
+        excluded = tuple(ids.known(excluded))
+    allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
+    return allowed.without(excluded) if excluded else allowed
+
+
+def _describe(collection: Collection, position: int) -> dict[str, Any]:
+    titles, urls = collection.titles, collection.urls
+    return {
+        "id": collection.tree.documents[position],
+        "title": titles[position] if titles is not None else "",
+        "url": urls[position] if urls is not None else "",
+    }

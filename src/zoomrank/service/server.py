@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,6 +21,7 @@ from zoomrank.errors import ParameterError, ZoomrankError
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_app
+from zoomrank.service.http.origins import check_origins
 from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits, timed
 from zoomrank.service.storage.opening import open_store
 
@@ -39,6 +40,7 @@ def make_server(
     memory: int = 2**30,
     largest_body: int = LARGEST_BODY,
     limits: TimeLimits = TIME_LIMITS,
+    origins: Sequence[str] = (),
     **options: Any,
 ) -> Server:
     """A server that is ready to run; refused if others could reach it without a key."""
@@ -47,6 +49,7 @@ def make_server(
             f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
             "(“admin …”, “rank …”, “read …”) and pass it with --keys FILE."
         )
+    check_origins(origins)
     listening = _listen(host, port)
     sys.setswitchinterval(0.0005)  # seconds that the thread that writes waits for its turn; the default is 0.005
     try:
@@ -56,7 +59,7 @@ def make_server(
         raise
     keys = keys or Keys({})
     config = uvicorn.Config(
-        make_app(engine, keys, largest_body),
+        make_app(engine, keys, largest_body, origins),
         host,
         port,
         http=timed(limits),

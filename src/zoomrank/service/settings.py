@@ -33,6 +33,7 @@ class Settings(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**63)
     feedback_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
     no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
+    satisfied_by: Literal["click", "purchase"] = "click"
     similar: Literal["off", "words", "paths", "vectors"] = "off"  # by what queries are alike
     fold: bool = True  # whether spellings of a query are one query
     most_queries: int = Field(default=250_000, ge=1)

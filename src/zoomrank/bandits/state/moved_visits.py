@@ -1,10 +1,10 @@
 """Counts of visits that move to another tree: each goes along with the subtree that it was counted for.
 
-What a subtree has *of its own* are the visits that none of its children has: those from before they were told apart, and
-those of documents that are gone. These go to the subtree that it is in the other tree, or that inherits from it, and are
-added up from there to the root. So a category that moves takes along what was learned of it: those that it was in lose
-it, and those that it comes to gain it. What was learned of a document that is gone stays with the category that it was
-in.
+What a subtree has *of its own* are the visits that none of its children has: those from before they were told apart,
+and those of documents that are gone. These go to the subtree that it is in the other tree, or that inherits from it,
+and are added up from there to the root. So a category that moves takes along what was learned of it: those that it was
+in lose it, and those that it comes to gain it. What was learned of a document that is gone stays with the category that
+it was in.
 
 Told apart is what was told apart before, and all that holds something that is, or that has visits of its own.
 """
@@ -82,7 +82,7 @@ def _tell_apart(new: Any, apart: Array) -> None:
 def _entry(new: Any, node: int) -> int:
     """The entry of a node, -1 if it has none."""
     filled = new.filled[0]
-    at = np.searchsorted(new.node[:filled], np.uint32(node))
+    at = int(np.searchsorted(new.node[:filled], np.uint32(node)))
     return at if at < filled and new.node[at] == node else -1
 
 

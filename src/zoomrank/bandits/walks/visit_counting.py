@@ -36,6 +36,7 @@ class VisitCounting(Bandit):
     anytime = True
     restrictable = True
     growable = True
+    counts_visits = True
     not_saved = Bandit.not_saved | frozenset(ContextScratch._fields)
     correlated: bool
 

@@ -15,8 +15,9 @@ from zoomrank.errors import ParameterError
 _ABOUT = f"""Serve rankings that learn from clicks. What was acknowledged is never lost.
 docs/service.md says how to send documents, ask for rankings and report clicks.
 
-keys:        a file with a role and a key on each line: “rank KEY”, “read KEY”
-             or “admin KEY”; without keys only this machine is served
+keys:        a file with a role and a key on each line: “feedback KEY”, “rank
+             KEY”, “read KEY” or “admin KEY”; without keys only this machine is
+             served
 store:       where PostgreSQL is, if everything is to be kept there, which needs
              {installing(["postgres"])}; the environment variable
              ZOOMRANK_STORE can say it, too: then its password is in no list of
@@ -44,6 +45,13 @@ def add(commands: Commands) -> None:
         default=256.0,
         metavar="MB",
         help="largest collection that it takes (default: 256)",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="https://shop.example, whose pages may give feedback themselves; may be repeated (default: none)",
     )
     parser.set_defaults(run=run)
 
@@ -97,6 +105,7 @@ def run(options: argparse.Namespace) -> None:
         keys=Keys.read(options.keys) if options.keys else None,
         memory=in_bytes("--memory", options.memory, 2**30),
         largest_body=in_bytes("--largest-body", options.largest_body, 2**20),
+        origins=options.allow_origin,
     )
     server.announce = lambda address: print(f"zoomrank serves on {address} (stop it with Ctrl-C)", flush=True)
     server.run()

@@ -1,6 +1,7 @@
 """`Access`: what every request passes before anything looks at it: keys, the size of its body, the clock, the log.
 
-A key has a role. `rank` keys rank and give feedback, `read` keys read, `admin` keys do both and make collections.
+A key has a role. `feedback` keys give feedback, which is all that a browser should be able to do; `rank` keys rank as
+well, `read` keys read, `admin` keys do all of it and make collections.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal, unexpected
 from zoomrank.service.http.known_paths import KnownPath, known_path
 from zoomrank.service.http.metrics import Metrics
+from zoomrank.service.http.origins import Origins
 from zoomrank.service.http.sent_changes import LINES, is_lines
 from zoomrank.service.logs import REQUEST, Seldom, request_id
 from zoomrank.service.refusals import (
@@ -32,7 +34,7 @@ from zoomrank.service.refusals import (
 )
 from zoomrank.service.storage.events import ASKER_SIZE
 
-ROLES = ("rank", "read", "admin")
+ROLES = {"feedback": "give feedback", "rank": "rank", "read": "read", "admin": "admin"}  # and what each may do
 SHORTEST_KEY = 16
 SMALL_BODY = 4 * 2**20  # bytes of rankings and feedback; collections may be larger
 _LOCAL = re.compile(rb"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?", re.IGNORECASE)
@@ -115,8 +117,8 @@ class Keys:
                     role = its_role
         if role is None:
             raise MissingKeyError("Send a key: Authorization: Bearer KEY.")
-        if role not in (needed, "admin"):
-            raise ForbiddenError(f"This key may {role}; this needs one that may {needed}.")
+        if role not in allowed_roles(needed):
+            raise ForbiddenError(f"This key may {ROLES[role]}; this needs one that may {ROLES[needed]}.")
         return digest[:ASKER_SIZE]
 
 
@@ -138,23 +140,33 @@ def asker_of(key: str) -> bytes:
     return _digest(key.strip())[:ASKER_SIZE]
 
 
+def allowed_roles(needed: str) -> tuple[str, ...]:
+    """The roles that may do what one of them is needed for: who may rank may say what became of it."""
+    return ("feedback", "rank", "admin") if needed == "feedback" else (needed, "admin")
+
+
 def needed_role(method: str, known: KnownPath) -> str | None:
     """The role that a request needs; None if nobody needs any."""
     if known.is_open:
         return None
+    if known.is_feedback:
+        return "feedback"
     if known.is_ranking:
         return "rank"
+    if known.is_private:
+        return "admin"
     return "read" if known.is_reading or method in ("GET", "HEAD", "OPTIONS") else "admin"
 
 
 class Access:
     """Wraps the application."""
 
-    def __init__(self, app: App, keys: Keys, metrics: Metrics, largest_body: int) -> None:
+    def __init__(self, app: App, keys: Keys, metrics: Metrics, largest_body: int, origins: Origins) -> None:
         self._app = app
         self._keys = keys
         self._metrics = metrics
         self._largest_body = largest_body
+        self._origins = origins
         self._seldom = Seldom(_log)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -168,6 +180,7 @@ class Access:
         REQUEST.set(request)
         known = known_path(scope["path"])
         response = _Response(send, [*(_ON_PAGES if known.kind == "page" else _EVERYWHERE), _id_header(request)])
+        response.headers += self._origins.headers(known, headers)
         if scope["method"] == "HEAD":  # what GET says, without its body
             scope = {**scope, "method": "GET"}
             response.without_body = True
@@ -186,6 +199,9 @@ class Access:
         """Have a request served; whatever happens, there is a response. Says what nobody had expected."""
         limit = SMALL_BODY if known.is_small else self._largest_body
         try:
+            if self._origins.is_question(scope["method"], known, headers):
+                await self._origins.answer(response.send)
+                return None
             scope[ASKER] = self._check(scope["method"], known, limit, headers)
             if b"content-length" not in headers or b"transfer-encoding" in headers:  # else the server counts
                 receive = _counted(receive, limit, known)
@@ -232,18 +248,18 @@ def _check_media(known: KnownPath, said: bytes) -> None:
 class _Response:
     """What is sent back: everywhere with some headers, and noted."""
 
-    __slots__ = ("_headers", "_send", "begun", "status", "without_body")
+    __slots__ = ("_send", "begun", "headers", "status", "without_body")
 
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         self._send = send
-        self._headers = headers
+        self.headers = headers
         self.status = _NOBODY_THERE
         self.begun = self.without_body = False
 
     def send(self, message: Mapping[str, Any]) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             self.status, self.begun = message["status"], True
-            message["headers"].extend(self._headers)
+            message["headers"].extend(self.headers)
         elif self.without_body:
             message = {**message, "body": b""}
         return self._send(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 
 from fastapi import FastAPI, Request
@@ -19,9 +19,12 @@ from zoomrank.service.http.error_responses import malformed, refusal, unexpected
 from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.maker import Maker
 from zoomrank.service.http.metrics import Metrics
+from zoomrank.service.http.origins import Origins
 from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
+from zoomrank.service.http.routes.export import add_export
+from zoomrank.service.http.routes.imports import add_imports
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
@@ -32,8 +35,10 @@ from zoomrank.service.refusals import ServiceError
 LARGEST_BODY = 256 * 2**20
 
 
-def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY) -> App:
-    """The service of an engine that is started."""
+def make_app(
+    engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY, origins: Iterable[str] = ()
+) -> App:
+    """The service of an engine that is started; `origins` are those whose pages may give feedback."""
     api = FastAPI(
         title="zoomrank",
         version=metadata.version("zoomrank"),
@@ -53,9 +58,11 @@ def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGE
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)
+    add_export(api, engine)
+    add_imports(api, engine)
     add_operations(api, engine, metrics)
     add_page_files(api)
-    return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body)
+    return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body, Origins(origins))
 
 
 def _add_errors(api: FastAPI) -> None:

@@ -95,6 +95,10 @@ class Journal:
         """Say how often a query was asked, for the order of lists."""
         self._batch.impressions[learner] = impressions
 
+    def say(self, name: str, value: str) -> None:
+        """Keep a fact about the store, together with the events that it goes with."""
+        self._batch.said[name] = value
+
     # When it is.
 
     async def flush(self) -> None:

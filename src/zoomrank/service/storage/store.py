@@ -77,6 +77,8 @@ class Store(StoreReader):
                 packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
                 self._insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
             self._insert(cursor, "reports", list(batch.reports.values()), _NEWER_REPORT)
+            for fact in batch.said.items():
+                cursor.execute(self._sql(_SAY), fact)
             if batch.impressions:
                 cursor.executemany(
                     self._sql("UPDATE learners SET impressions = ? WHERE id = ?"),

@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 from zoomrank.service.refusals import DamagedError
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import LONG_AGO, Event
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
+_SHOWN_IN = (
+    "JOIN learners l ON l.id = e.learner "
+    "WHERE l.collection = ? AND e.outcome = ? AND e.time >= ? AND e.time < ? AND e.id > ? AND e.id <= ?"
+)
 
 
 class StoredCollection(NamedTuple):
@@ -50,6 +54,11 @@ class StoreReader(Database):
     def about(self, name: str) -> str:
         """One of the facts about the store."""
         return str(self._read("SELECT value FROM about WHERE name = ?", (name,))[0][0])
+
+    def said(self, name: str) -> str | None:
+        """A fact about the store that may be there."""
+        rows = self._read("SELECT value FROM about WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
 
     def collections(self) -> list[StoredCollection]:
         """All collections."""
@@ -188,8 +197,8 @@ class StoreReader(Database):
         while end > 0:
             rows = self._read(
                 "SELECT id, learner, number, time, outcome, shown FROM events "
-                "WHERE id > ? AND id <= ? AND outcome = ? ORDER BY id DESC",
-                (end - _AT_ONCE, end, WAITING),
+                "WHERE id > ? AND id <= ? AND outcome = ? AND time > ? ORDER BY id DESC",
+                (end - _AT_ONCE, end, WAITING, LONG_AGO),
             )
             for event in map(_event, rows):
                 since = event.time - seconds if since is None else since
@@ -212,6 +221,31 @@ class StoreReader(Database):
             (after, collection, query is None, query or "", WAITING, start, end, VOIDED, _AT_ONCE),
         )
         return [(int(row[0]), _event(row)) for row in rows]
+
+    def showings(
+        self, collection: int, start: float, end: float, after: int, last: int
+    ) -> list[tuple[int, str, Event]]:
+        """Some impressions of a collection that were shown in a time, with their places in the log (after one, up to
+        another) and their queries.
+        """
+        rows = self._read(
+            "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown, l.query FROM events e "  # noqa: S608  (nothing from outside)
+            + _SHOWN_IN
+            + " ORDER BY e.id LIMIT ?",
+            (collection, WAITING, start, end, after, last, _AT_ONCE),
+        )
+        return [(int(row[0]), str(row[6]), _event(row)) for row in rows]
+
+    def beside_showings(self, collection: int, start: float, end: float, after: int, last: int) -> list[Event]:
+        """All that the log has of the same impressions besides, in its order."""
+        rows = self._read(
+            "SELECT o.id, o.learner, o.number, o.time, o.outcome, o.shown FROM events e "  # noqa: S608
+            "JOIN events o ON o.learner = e.learner AND o.number = e.number AND o.outcome <> e.outcome "
+            + _SHOWN_IN
+            + " ORDER BY o.id",
+            (collection, WAITING, start, end, after, last),
+        )
+        return [_event(row) for row in rows]
 
     def asked_once(self, collection: int, before: float, limit: int) -> list[str]:
         """Some queries that were first asked before a time, and never again."""
@@ -239,12 +273,13 @@ class StoreReader(Database):
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
 
-    def shown(self, learner: int, number: int) -> bytes | None:
-        """The ranking of an impression, packed."""
+    def impression(self, learner: int, number: int) -> list[Event]:
+        """All that the log has of an impression."""
         rows = self._read(
-            "SELECT shown FROM events WHERE learner = ? AND number = ? AND shown IS NOT NULL", (learner, number)
+            "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number = ? ORDER BY id",
+            (learner, number),
         )
-        return bytes(rows[0][0]) if rows else None
+        return [_event(row) for row in rows]
 
     def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
         """The queries of a collection, those with most impressions first, and how many there are."""

@@ -14,8 +14,8 @@
 | folded | what of that the log has no lines of any more, since their queries were removed |
 
 The log has room for one showing and one end of each impression, and for one line each that it was seen and that it is
-void: what would apply a click twice is refused, whatever brought it about. That a learner moves on to another edition
-stands before an impression, too, and may do so again and again.
+void, and of each note: what would apply a click twice is refused, whatever brought it about. That a learner moves on to
+another edition stands before an impression, too, and may do so again and again.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ CREATE TABLE IF NOT EXISTS events (
     id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
     outcome {{whole}} NOT NULL, shown {{bytes}});
 CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (
-    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2
-    WHEN {MOVED} THEN 16 + id ELSE 3 END));
+    learner, number, (CASE WHEN outcome > {WAITING} THEN -outcome ELSE CASE outcome WHEN {WAITING} THEN 0
+    WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 WHEN {MOVED} THEN 16 + id ELSE 3 END END));
 CREATE TABLE IF NOT EXISTS activity (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
     PRIMARY KEY (collection, step, outcome));
