@@ -15,10 +15,11 @@ import numpy as np
 
 from zoomrank.lab.year.keeping import COLLECTION, Kept, Place
 from zoomrank.lab.year.plan import BAD_DAYS, DAY, Plan
-from zoomrank.lab.year.shop import Change, Shop
+from zoomrank.lab.year.shop import Change, Shop, number_of
 from zoomrank.lab.year.tastes import Tastes
 from zoomrank.lab.year.traffic import PATIENCE, Clock, Traffic
 from zoomrank.numbers import Array
+from zoomrank.service.answers import Answer
 from zoomrank.service.copies import Copies
 from zoomrank.service.settings import Settings
 from zoomrank.service.undoing import Span
@@ -184,9 +185,10 @@ class Year:
     def _next(self, copies: Copies, name: str, query: int, season: int, rng: np.random.Generator) -> float:
         copy = copies.find(name)
         impression, documents = copies.rank(copy)
-        products = np.array([int(document["id"][1:]) for document in documents])
+        products = np.array([number_of(document["id"]) for document in documents])
         slot = self.tastes.click(query, season, self.shop, products, rng)
-        copies.feedback(copy, [(impression, None if slot is None else documents[slot]["id"])])
+        clicked = Answer.of_click(None if slot is None else documents[slot]["id"])
+        copies.feedback(copy, [(impression, clicked)])
         return self.tastes.satisfaction(query, season, self.shop, products)
 
     @property
