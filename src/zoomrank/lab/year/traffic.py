@@ -42,8 +42,8 @@ class Clock:
         return self.time
 
 
-class Answer(NamedTuple):
-    """What will be reported of an impression."""
+class Coming(NamedTuple):
+    """An answer that is on its way."""
 
     time: float
     order: int
@@ -67,7 +67,7 @@ class Traffic:
         self.shop, self.clock = shop, clock
         self.tally = Tally()
         self._plan, self._tastes, self._rng = plan, tastes, rng
-        self._answers: list[Answer] = []
+        self._answers: list[Coming] = []
         self._order = 0
 
     async def day(
@@ -137,7 +137,7 @@ class Traffic:
         self._answers = kept
         self.clock.time = time
 
-    async def _answer(self, engine: Engine, answer: Answer) -> None:
+    async def _answer(self, engine: Engine, answer: Coming) -> None:
         try:
             self.tally.counts[await engine.feedback(answer.impression, answer.clicked)] += 1
         except ExpiredError:
@@ -186,4 +186,4 @@ class Traffic:
         if silence and chance < _LOST + _LATE:
             wait += PATIENCE
         self._order += 1
-        heapq.heappush(self._answers, Answer(self.clock.time + wait, self._order, impression, clicked))
+        heapq.heappush(self._answers, Coming(self.clock.time + wait, self._order, impression, clicked))
