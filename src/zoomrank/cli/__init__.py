@@ -21,6 +21,7 @@ from zoomrank.cli.commands import (
     simulate,
     study,
     verify,
+    year,
 )
 from zoomrank.cli.extras import require
 from zoomrank.errors import ZoomrankError
@@ -29,7 +30,7 @@ _COMMANDS = {
     "to begin with": (demo, demo_service),
     "your own documents": (inspect, evaluate, serve, import_clicks),
     "what a service keeps": (backup, restore, verify, export),
-    "experiments": (simulate, reproduce, study, report),
+    "experiments": (simulate, reproduce, study, report, year),
 }
 
 

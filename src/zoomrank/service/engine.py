@@ -96,8 +96,10 @@ class Engine:
         self.signer = Signer(store.about("secret"))
         self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
-    async def start(self) -> None:
-        """Read what there is. Learners come back when they are asked for."""
+    async def start(self, sweeping: bool = True) -> None:
+        """Read what there is. Learners come back when they are asked for. Without `sweeping` whoever starts it has to
+        `sweep` now and then.
+        """
         self._rehearse()
         self.collections.start()
         self.patience = Patience(self.now, self._steady)
@@ -113,6 +115,8 @@ class Engine:
             self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
         )
         self._sweeping = asyncio.create_task(self.sweeper.run())
+        if not sweeping:
+            self._sweeping.cancel()
         self.ready = True
 
     def _rehearse(self) -> None:
@@ -136,6 +140,14 @@ class Engine:
                 await self.journal.close()
         finally:
             self.store.close()
+
+    async def abandon(self) -> None:
+        """End as a crash does: nothing more is written down. For those who try what becomes of that."""
+        self.ready = False
+        self._sweeping.cancel()
+        self.collections.stop()
+        await self.journal.abandon()
+        self.store.close()
 
     # Ranking and learning.
 

@@ -179,8 +179,8 @@ def _find_eligible(
     ids: DocumentIds, only: tuple[DocumentId, ...] | None, excluded: tuple[DocumentId, ...], skip: bool
 ) -> Eligible:
     if skip:
-        only = None if only is None else tuple(one for one in only if one in ids)
-        excluded = tuple(one for one in excluded if one in ids)
+        only = None if only is None else tuple(ids.known(only))
+        excluded = tuple(ids.known(excluded))
     allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
     return allowed.without(excluded) if excluded else allowed
 

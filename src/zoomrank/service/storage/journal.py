@@ -192,9 +192,17 @@ class Journal:
         try:
             await self.flush()
         finally:
-            self._closed = True
-            while self._writing is not None:
-                await asyncio.sleep(0.001)
-            self._handed = None
-            self._work.release()
-            self._thread.join()
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        """Stop, and write nothing more than what is being written: as a crash would have it."""
+        self._closed = True
+        self._batch, waiting, self._waiting = Batch(), self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_exception(StoppingError())
+        while self._writing is not None:
+            await asyncio.sleep(0.001)
+        self._handed = None
+        self._work.release()
+        self._thread.join()
