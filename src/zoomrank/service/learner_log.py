@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from zoomrank.service.storage.events import Event, counted, unpack
-from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING, Outcome, is_satisfied
+from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING, Outcome, is_satisfied, word_of
 
 _FEW = 5  # numbers that a finding names
 
@@ -47,6 +47,14 @@ class LearnerLog:
     def shown(self) -> int:
         """How many impressions there are that count."""
         return sum(count for (_, outcome), count in self.counted.items() if outcome == WAITING)
+
+    @property
+    def answers(self) -> tuple[int, int]:
+        """How many impressions ended with a click, and how many with one or with leaving."""
+        counts: Counter[str] = Counter()
+        for (_, outcome), count in self.counted.items():
+            counts[word_of(outcome)] += count
+        return counts["satisfied"], counts["satisfied"] + counts["abandoned"]
 
 
 def _wrong(event: Event, outcomes: dict[int, Outcome], slots: dict[int, int]) -> str | None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from zoomrank.documents import Collection
-from zoomrank.errors import ZoomrankError
+from zoomrank.errors import UnknownDocumentError, ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.rankers.slot_bandits import check_eligible
 from zoomrank.service.neighbours import About, Neighbours
-from zoomrank.service.refusals import UnusableError
+from zoomrank.service.refusals import NotFoundError, UnusableError
 from zoomrank.service.settings import LONGEST_QUERY, Settings
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.spaces import DocumentId, Eligible
 
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 _DESCRIBED = 10_000  # documents
 _REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again and again
 
@@ -83,6 +85,17 @@ class ServedCollection:
             "title": titles[position] if titles is not None else "",
             "url": urls[position] if urls is not None else "",
         }
+
+    def position_of(self, named: str) -> int:
+        """The position of a document by its id, as an address has it; NotFoundError if there is none."""
+        ids = self.tree.documents
+        wanted: DocumentId = named
+        if not isinstance(ids[0], str):  # all ids of a collection are of one kind
+            wanted = int(named) if _NUMBER.fullmatch(named) else None
+        try:
+            return ids.position(wanted)
+        except UnknownDocumentError:
+            raise NotFoundError(f"There is no document “{named}” in “{self.name}”, or no more.") from None
 
     def title(self, position: int) -> str:
         """What a document is called: its title, or else its id."""

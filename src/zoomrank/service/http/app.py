@@ -20,6 +20,7 @@ from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
+from zoomrank.service.http.routes.document_routes import add_documents
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
@@ -45,6 +46,7 @@ def make_app(engine: Engine, keys: Keys | None = None, largest_body: int = LARGE
     _add_errors(api)
     fast = add_ranking(api, engine)
     add_collections(api, engine)
+    add_documents(api, engine)
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)

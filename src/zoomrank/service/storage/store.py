@@ -29,6 +29,7 @@ _NEWER_SNAPSHOT = (
 )
 _ADD_COUNTS = "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = {0}.count + excluded.count"
 _SAY = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_LIST = "UPDATE learners SET impressions = ?, satisfied = ?, answered = ?, recent = ? WHERE id = ?"
 _ROOM = 65_536  # letters
 _NEWER_REPORT = "ON CONFLICT (learner) DO UPDATE SET answers = excluded.answers, content = excluded.content"
 
@@ -70,10 +71,10 @@ class Store(StoreReader):
                 packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
                 self._insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
             self._insert(cursor, "reports", list(batch.reports.values()), _NEWER_REPORT)
-            if batch.impressions:
+            if batch.listed:
                 cursor.executemany(
-                    self._sql("UPDATE learners SET impressions = ? WHERE id = ?"),
-                    [(count, learner) for learner, count in batch.impressions.items()],
+                    self._sql(_LIST),
+                    [(*listed, learner) for learner, listed in batch.listed.items()],
                 )
 
     def probe(self) -> None:

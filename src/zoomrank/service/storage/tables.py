@@ -5,7 +5,7 @@
 | about | the version of this layout, the secret that signs impressions |
 | collections | settings, and the digest of the collection file |
 | contents | the collection file, in pieces; where the collection is not there, it never was complete |
-| learners | the query of each learner, what it said of itself, how often it was asked (as of late) |
+| learners | the query of each learner, what it said of itself, how often it was asked with what success (as of late) |
 | snapshots | the newest of each learner |
 | reports | what each learner has told its neighbours, newest only |
 | events | the log: append-only, in the order in which learners noted it |
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 
 from zoomrank.service.storage.outcomes import SEEN, VOIDED, WAITING
 
-LAYOUT = 5
+LAYOUT = 6
 
 ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
@@ -34,7 +34,8 @@ CREATE TABLE IF NOT EXISTS contents (
     collection {{whole}} NOT NULL, part {{whole}} NOT NULL, bytes {{bytes}} NOT NULL, PRIMARY KEY (collection, part));
 CREATE TABLE IF NOT EXISTS learners (
     id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, query TEXT NOT NULL, created {{real}} NOT NULL,
-    about TEXT, impressions {{whole}} NOT NULL DEFAULT 0);
+    about TEXT, impressions {{whole}} NOT NULL DEFAULT 0, satisfied {{whole}} NOT NULL DEFAULT 0,
+    answered {{whole}} NOT NULL DEFAULT 0, recent {{real}});
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE INDEX IF NOT EXISTS learners_once ON learners (collection, created) WHERE impressions <= 1;

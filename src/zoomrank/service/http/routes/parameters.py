@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Header, Path, Query, Request
 
@@ -28,6 +28,8 @@ Seconds = Annotated[int, Query(ge=10, le=90 * 86_400)]
 Points = Annotated[int, Query(ge=1, le=1000)]
 Offset = Annotated[int, Query(ge=0, le=2**40)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Search = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
+Sort = Annotated[Literal["asked", "worst", "newest", "trend"], Query()]
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
