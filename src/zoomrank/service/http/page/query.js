@@ -38,10 +38,10 @@ export function queryPage(page, { collection, query, copy }, signal) {
 
   const changed = changes();
   keepFresh(async () => {
-    const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal), api.tree(collection, query, MOST_NODES, copy, signal)]);
+    const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal),
+      api.tree(collection, query, MOST_NODES, copy, signal), curve?.look()]);
     body.hidden = false;
     tree.show(nodes);
-    curve?.look();
     if (!changed(found)) return;
     nothing.hidden = found.impressions > 0;
     heading.textContent = found.query; // as it is spelt once case and spaces are folded
@@ -69,7 +69,8 @@ function rankedDocument(collection, item) {
   const { estimate, bound, cap, trial } = item;
   const capped = cap !== null && cap < 1 && cap <= bound ? ", for what it has in common with those above" : "";
   const hope = chance(bound) === chance(estimate) ? "" : `, may be as good as ${chance(bound)}`;
-  const numbers = `Estimate ${chance(estimate)}${hope}${capped}`;
+  const source = item.visits ? "Estimate" : "Estimate by what other slots and those like it have seen:";
+  const numbers = `${source} ${chance(estimate)}${hope}${capped}`;
   const mark = trial ? make("span", { class: "badge trial", test: "on-trial" }, "on trial") : null;
   return make("li", { test: "query-document" }, make("div", { class: "row" }, documentTitle(item), mark),
     make("p", { class: "quiet" }, trail(item.path), item.path.length ? " · " : "", link("about it", documentRoute(collection, item.id), { key: `about ${item.id}`, says: `About ${item.title || item.id}` })),
