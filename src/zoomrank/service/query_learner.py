@@ -33,6 +33,7 @@ from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
+from zoomrank.service.storage.batch import Listed
 from zoomrank.service.storage.events import (
     LONG_AGO,
     Event,
@@ -47,6 +48,7 @@ from zoomrank.service.storage.outcomes import MOVED, SEEN, UNSEEN, VOIDED, WAITI
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64
+_LATE = 50  # answers
 _LENGTHS = struct.Struct("<QQ")
 _OVERHEAD = 20_000  # bytes of a learner that are not in its arrays, roughly
 
@@ -60,9 +62,28 @@ class QueryCounts:
     abandoned: int = 0
     unseen: int = 0
     voided: int = 0  # which are in none of the others
+    late: float = 0.0  # the satisfied share of the last answers, which counts older ones less and less
     last: float = 0.0  # when something was last shown
     clicks: list[int] = field(default_factory=list)  # by slot
     examined: list[int] = field(default_factory=list)
+
+    def count_answer(self, satisfied: bool) -> None:
+        """Count somebody who clicked, or who left without a click."""
+        if satisfied:
+            self.satisfied += 1
+        else:
+            self.abandoned += 1
+        self.late += (satisfied - self.late) / min(_LATE, self.satisfied + self.abandoned)
+
+    @property
+    def recent(self) -> float | None:
+        """The satisfied share of about the last fifty answers; None while that is most of them."""
+        return self.late if self.satisfied + self.abandoned >= 2 * _LATE else None
+
+    @property
+    def listed(self) -> Listed:
+        """What lists of queries are sorted by."""
+        return Listed(self.impressions, self.satisfied, self.satisfied + self.abandoned, self.recent)
 
     @property
     def waiting(self) -> int:
@@ -92,7 +113,7 @@ class QueryLearner:
         self.lenders: tuple[int, ...] = ()  # the learners who made its loan, the nearest first
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
-        self.listed = -1  # impressions, as lists of queries have it
+        self.listed: Listed | None = None  # as lists of queries have it
 
     def show(
         self,
@@ -285,10 +306,8 @@ class QueryLearner:
         counts = self.counts  # nothing is counted before all that can fail is done
         for slot in lesson.skipped:
             counts.examined[slot] += 1
-        if lesson.satisfied is None:
-            counts.abandoned += 1
-        else:
-            counts.satisfied += 1
+        counts.count_answer(lesson.satisfied is not None)
+        if lesson.satisfied is not None:
             counts.examined[lesson.satisfied] += 1
             counts.clicks[lesson.satisfied] += 1
 
