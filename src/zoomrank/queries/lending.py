@@ -18,7 +18,7 @@ from zoomrank.bandits import Loan
 from zoomrank.queries.pooling import pool_tree, pooled
 from zoomrank.queries.query_tree import QueryTree
 from zoomrank.queries.reports import Report, report_with
-from zoomrank.spaces import DocumentTree
+from zoomrank.spaces import DocumentTree, Movement
 
 MOST_LENDERS = 32  # to one query; and of those in a group, as many are remembered
 _HEAD = struct.Struct("<IIId")
@@ -73,13 +73,34 @@ class Lending:
             asked.update(level)
             yield level
 
-    def move(self, tree: DocumentTree, node: np.ndarray) -> None:
-        """Go on with a tree of documents that has grown; `node` says what number each node has now."""
+    def move(self, tree: DocumentTree, movement: Movement) -> None:
+        """Go on with another tree of the documents."""
         self._tree = pool_tree(tree)
-        for query, report in self.reports.items():
-            moved = node[report.node]
-            order = np.argsort(moved)
-            self.reports[query] = report_with(moved[order], report.visits[order], report.clicks[order], report.score)
+        for query, report in list(self.reports.items()):
+            moved = report_moved(report, tree, movement)
+            if moved is None:
+                del self.reports[query]
+                for known in self.known.values():
+                    known.pop(query, None)
+            else:
+                self.reports[query] = moved
+
+
+def report_moved(report: Report, tree: DocumentTree, movement: Movement) -> Report | None:
+    """What a report says of another tree: of the subtrees that are still there, each below one that it tells of, too;
+    None if nothing is left of it.
+    """
+    rows = np.flatnonzero(movement.stays[report.node])
+    node = movement.node[report.node[rows]]
+    order = np.argsort(node)
+    told: set[int] = set()
+    for place in node[order].tolist():  # parents stand before their children
+        if place == 0 or int(tree.shape.parent[place]) in told:
+            told.add(place)
+    kept = rows[order][np.isin(node[order], np.array(sorted(told), np.int64))]
+    if len(kept) == 0:
+        return None
+    return report_with(movement.node[report.node[kept]], report.visits[kept], report.clicks[kept], report.score)
 
 
 def report_bytes(report: Report) -> bytes:
