@@ -41,9 +41,9 @@ def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movemen
 
 
 @compiled
-def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Array, bool]:
-    """Fill a state that is fresh and roomy; says which old entry each new one was (-1: none), and whether all visits
-    are where they were: then nothing but what nobody has visited has come or gone.
+def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Array, Array]:
+    """Fill a state that is fresh and roomy; says which old entry each new one was (-1: none), and which of them have to
+    be looked at anew, since their visits are others.
     """
     _tell_apart(new, apart)
     origin = _origins(old, new, moved)
@@ -56,7 +56,7 @@ def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Arra
             new.plays[above, slot] += new.plays[entry, slot]
             new.clicks[above, slot] += new.clicks[entry, slot]
     _remember(old, new, moved)
-    return origin, _are_where_they_were(old, new, origin)
+    return origin, _looked_at_anew(old, new, origin)
 
 
 @compiled
@@ -151,20 +151,18 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
 
 
 @compiled
-def _are_where_they_were(old: Any, new: Any, origin: Array) -> bool:
+def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
+    """Where visits have come or gone; and what is new below, unless all around it is what it was: anything may be hoped
+    of a document that was just added.
+    """
+    anew = np.zeros(len(origin), np.bool_)
     for entry in range(new.filled[0]):
         was = origin[entry]
         if was < 0:
-            if new.total[entry] > 0:
-                return False
+            anew[entry] = new.total[entry] > 0 or anew[new.up[entry]]
         else:
-            if entry > 0 and origin[new.up[entry]] != np.int64(old.up[was]):
-                return False
-            if new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]:
-                return False
-            if new.width[new.node[entry]] != old.width[old.node[was]]:
-                return False
+            anew[entry] = new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]
             for slot in range(new.plays.shape[1]):
                 if new.plays[entry, slot] != old.plays[was, slot] or new.clicks[entry, slot] != old.clicks[was, slot]:
-                    return False
-    return True
+                    anew[entry] = True
+    return anew
