@@ -102,8 +102,8 @@ BEHAVIOURS = (
 
 
 class World:
-    """A tree, what each of some visitors wants, what looks good to her, and how many documents are on her screen: one or
-    two, until the page is made anew in the middle.
+    """A tree, what each of some visitors wants, what looks good to her, and how many documents are on her screen: one
+    or two, until the page is made anew in the middle.
     """
 
     def __init__(self, seed: int, visits: int) -> None:
