@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from bench.answers import BEHAVIOURS, Behaviour, compared
 
 import zoomrank as zr
 from zoomrank.rankers.lessons import Acts, Lesson, lesson_of, satisfied_in, teach
@@ -73,3 +74,11 @@ def test_a_dislike_below_a_click_is_a_look_at_that_slot_alone() -> None:
         teach(two, ranking, Lesson(1, (0,)))
         teach(two, ranking, Lesson(None, (3,)))
     assert all((one.learned[name] == array).all() for name, array in two.learned.items())
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.title)
+def test_visitors_who_behave_so_teach_what_the_truth_would(behaviour: Behaviour) -> None:
+    """Few instances: `python -m bench answers` has more."""
+    plain, read, misread = np.mean([compared(behaviour, seed, visits=3000) for seed in range(3)], axis=0)
+    assert read > plain - 0.05
+    assert read > misread + 0.05

@@ -81,11 +81,14 @@ def lesson_of(acts: Acts, slots: int, satisfied: int | None) -> Lesson:
 
 def teach(ranker: SlotBandits, ranking: RankingArrays, lesson: Lesson) -> None:
     """Let a ranker learn a lesson about one ranking of its own."""
-    slots, end = ranking.shown.shape[1], lesson.satisfied
-    upper = slots if end is None else end
-    above = [slot for slot in lesson.skipped if slot < upper]
-    below = [slot for slot in lesson.skipped if slot > upper]
-    seen = ranking if len(above) == upper else _only(ranking, [*above, *([] if end is None else [end])])
+    end, skipped = lesson.satisfied, lesson.skipped
+    upper = ranking.shown.shape[1] if end is None else end
+    if len(skipped) == upper and (upper == 0 or skipped[-1] == upper - 1):  # as most are: what a click alone teaches
+        ranker.learn_arrays(ranking, np.array([ranker.slots if end is None else end]))
+        return
+    above = [slot for slot in skipped if slot < upper]
+    below = [slot for slot in skipped if slot > upper]
+    seen = _only(ranking, above if end is None else [*above, end])
     ranker.learn_arrays(seen, np.array([ranker.slots if end is None else end]))
     if below:
         ranker.learn_arrays(_only(ranking, below), np.array([ranker.slots]))

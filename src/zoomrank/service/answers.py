@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 
     def acts(self, shown: Sequence[DocumentId]) -> Acts:
         """What was done with the documents that were shown, by their slots."""
-        if not any(self):
+        if not (self.clicked or self.left or self.disliked or self.purchased or self.looked_at):
             raise UnusableError(
                 "Say what became of it: what was `clicked` (an id, a list of ids, or null), `purchased` or `disliked`, "
                 "or how many documents were `looked_at`."
@@ -53,11 +53,21 @@ class Answer(NamedTuple):
 
 
 def _slots(shown: Sequence[DocumentId], named: Sequence[DocumentId]) -> frozenset[int]:
+    if not named:
+        return _NOTHING.clicked
     try:
         return frozenset([shown.index(document) for document in named])
     except ValueError:
         missing = next(document for document in named if document not in shown)
         raise UnusableError(f"Document {missing!r} was not shown in this impression.") from None
+
+
+def end_alone(acts: Acts, left: bool, by: str) -> Outcome | None:
+    """What became of an impression of which nothing was noted, if an answer says that and nothing else: most do."""
+    clicked, disliked, purchased, looked_at = acts
+    if disliked or purchased or looked_at or len(clicked) != 1 - left or (clicked and by != "click"):
+        return None
+    return ABANDONED if left else next(iter(clicked))
 
 
 def end_of(acts: Acts, left: bool, by: str) -> Outcome | None:

@@ -28,7 +28,7 @@ from zoomrank.rankers.leading import is_led, led
 from zoomrank.rankers.lessons import Acts, lesson_of, teach
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.service.answers import acts_noted, acts_told_by, end_of, new_notes
+from zoomrank.service.answers import acts_noted, acts_told_by, end_alone, end_of, new_notes
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.served_edition import ServedEdition
@@ -212,7 +212,10 @@ class QueryLearner:
         """Take in what a visitor did with an impression that waits: what is new of it is noted, and if it says what
         became of the impression, that is learned.
         """
-        by, known = self.settings.satisfied_by, acts_noted(self.notes.get(number, ()))
+        by = self.settings.satisfied_by
+        if number not in self.notes and (alone := end_alone(acts, left, by)) is not None:
+            return [self.close(number, alone, time, ranking)]
+        known = acts_noted(self.notes.get(number, ()))
         outcome = end_of(known.and_(acts), left, by)
         told = known if outcome is None else known.and_(acts_told_by(outcome, by))
         events = [self.remember(number, note, time) for note in new_notes(told, acts)]
