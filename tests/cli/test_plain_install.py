@@ -48,6 +48,7 @@ ARGUMENTS = {
     "backup": ["backup.sqlite"],
     "restore": ["backup.sqlite"],
     "report": ["somewhere"],
+    "import": ["clicks.jsonl", "--collection", "shop"],
     "study": ["efficiency"],
     "inspect": ["categories.txt"],
     "evaluate": ["pages.tsv", "--relevance", "qrels.txt"],
