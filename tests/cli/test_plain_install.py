@@ -49,6 +49,7 @@ ARGUMENTS = {
     "restore": ["backup.sqlite"],
     "export": ["impressions.jsonl"],
     "report": ["somewhere"],
+    "import": ["clicks.jsonl", "--collection", "shop"],
     "study": ["efficiency"],
     "inspect": ["categories.txt"],
     "evaluate": ["pages.tsv", "--relevance", "qrels.txt"],

@@ -52,7 +52,7 @@ def test_a_wrong_one_is_given_up_and_a_good_one_after_a_while() -> None:
     assert is_led(good, 10)
     visited(good, ORDER, liked=40, visits=1)
     assert not is_led(good, 10)
-    assert good.rank().documents == [40]  # it has been learned
+    assert visited(good, [], liked=40, visits=20)[-1] == [40]  # it has been learned
 
 
 def test_an_order_that_is_not_believed_changes_nothing() -> None:

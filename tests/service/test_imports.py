@@ -1,15 +1,22 @@
 """Click logs of other rankers: learned once, as the library learns them, whatever happens in the middle."""
 
 import asyncio
+import contextlib
 import io
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, small_collection, started
+from tests.support.serving import serving
+from zoomrank.cli import main
+from zoomrank.client import Client
 from zoomrank.rankers import Ranked
 from zoomrank.service.engine import Asker, Engine
 from zoomrank.service.http.access import asker_of
@@ -18,7 +25,9 @@ from zoomrank.service.importing import Importing
 from zoomrank.service.refusals import KeyReusedError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
+from zoomrank.service.storage.opening import open_view
 from zoomrank.service.undoing import Span
+from zoomrank.service.verifying import verify
 
 JSONL = {"Content-Type": "application/x-ndjson"}
 OWNER = asker_of("the key of the owner")
@@ -224,3 +233,29 @@ def test_over_http(place: Place) -> None:
                     assert as_json(await client.post(path, content=content, headers=headers))["error"] == said
 
     run(scenario())
+
+
+def test_the_command_here_and_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, rows = tmp_path / "clicks.jsonl", tmp_path / "clicks.parquet"
+    log.write_bytes(lines(impressions(80)))
+    table = [{"query": query, "shown": shown, "clicked": clicked} for query, shown, clicked in impressions(80, seed=1)]
+    pq.write_table(pa.Table.from_pylist(table), rows)
+    folder = tmp_path / "data"
+    with serving(folder) as address:
+        with Client(address) as client:
+            client.create_collection("shop", small_collection())
+        command = ["import", "--collection", "shop"]
+        assert main([*command, str(log), "--url", address]) == 0
+        assert main([*command, str(rows), "--url", address]) == 0
+        assert capsys.readouterr().out.count("80 impressions with") == 2
+        assert main([*command, str(tmp_path / "clicks.csv"), "--url", address]) == 2
+        assert "is not a click log that can be sent" in capsys.readouterr().err
+    assert main([*command, str(log), "--data", str(folder)]) == 0
+    assert "was learned before; nothing was learned now" in capsys.readouterr().out
+    assert main([*command, str(log), "--data", str(folder), "--key", "again"]) == 0
+    assert main([*command, str(tmp_path / "none.jsonl"), "--data", str(folder)]) == 2
+    assert "none.jsonl cannot be read" in capsys.readouterr().err
+    with contextlib.closing(open_view(folder, None)) as view:
+        found = verify(view)
+    assert found.findings == []
+    assert found.checked["impressions"] == 240

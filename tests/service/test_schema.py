@@ -23,6 +23,7 @@ PATHS = [
     ("POST", "/v1/collections/{name}/copies"),
     ("POST", "/v1/copies/{copy}/rank"),
     ("POST", "/v1/copies/{copy}/feedback"),
+    ("GET", "/v1/collections/{name}/clicks"),
     ("POST", "/v1/collections"),
     ("PUT", "/v1/collections/{name}"),
     ("DELETE", "/v1/collections/{name}"),
