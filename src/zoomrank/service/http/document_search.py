@@ -7,7 +7,9 @@ they are looked for, every string is read.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -40,23 +42,30 @@ def _with_text(strings: Sequence[str], text: str) -> Array:
 
 
 def _one_by_one(strings: Iterable[str], text: str) -> Array:
+    """Piece by piece, and string by string where a piece has the text."""
     wanted = text.casefold()
-    return np.array([at for at, string in enumerate(strings) if wanted in string.casefold()], np.int64)
+    found: list[int] = []
+    first, rest = 0, iter(strings)
+    while piece := list(islice(rest, _PIECE)):
+        if wanted in "".join(piece).casefold():
+            found += [at for at, string in enumerate(piece, first) if wanted in string.casefold()]
+        first += len(piece)
+    return np.array(found, np.int64)
 
 
 def _in_bytes(strings: PackedStrings, wanted: bytes) -> Array:
     """The strings that have some bytes in them; what begins in one of them and ends in the next does not count."""
     found: list[int] = []
     for first in range(0, len(strings), _PIECE):
-        ends = np.asarray(strings.ends[first : first + _PIECE + 1], np.int64)
-        letters = bytes(strings.letters[ends[0] : ends[-1]]).lower()
-        at = letters.find(wanted)
+        around = np.asarray(strings.ends[first : first + _PIECE + 1], np.int64)
+        letters = bytes(strings.letters[around[0] : around[-1]]).lower()
+        ends = (around - around[0]).tolist()
+        string, at = 0, letters.find(wanted)
         while at >= 0:
-            string = int(np.searchsorted(ends, ends[0] + at, "right")) - 1
-            end = int(ends[string + 1] - ends[0])
-            if at + len(wanted) <= end:
+            string = bisect_right(ends, at, string) - 1
+            if at + len(wanted) <= ends[string + 1]:
                 found.append(first + string)
-                at = letters.find(wanted, end)  # the next string: this one is found
+                at = letters.find(wanted, ends[string + 1])  # the next string: this one is found
             else:
                 at = letters.find(wanted, at + 1)
     return np.array(found, np.int64)

@@ -344,15 +344,17 @@ class StoreReader(Database):
             found[collection][outcome] = count
         return found
 
-    def activity(self, collection: int | None, start: int, every: int = 1) -> list[tuple[int, Outcome, int]]:
-        """Steps since one of them: (step, outcome, count); several steps may be added up and told as the first."""
+    def activity(
+        self, collection: int | None, start: int, every: int = 1, end: int = 2**62
+    ) -> list[tuple[int, Outcome, int]]:
+        """Steps from one on, before another: (step, outcome, count); several may be added up and told as the first."""
         where = "" if collection is None else "AND collection = ?"
         whose = () if collection is None else (collection,)
         first = f"{start:d} + (step - {start:d}) / {every:d} * {every:d}"
         rows = self._read(
             f"SELECT {first} AS first, outcome, SUM(count) FROM activity "  # noqa: S608  (not from outside)
-            f"WHERE step >= ? {where} GROUP BY 1, 2",
-            (start, *whose),
+            f"WHERE step >= ? AND step < ? {where} GROUP BY 1, 2",
+            (start, end, *whose),
         )
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
 
