@@ -31,14 +31,15 @@ from zoomrank.wire import (
     Changed,
     CollectionInfo,
     Curve,
+    DocumentInfo,
     FeedbackResult,
     Id,
     ImportProgress,
     ImportResponse,
+    ListedQuery,
     Node,
     PlacedDocument,
     QueryInfo,
-    QueryRow,
     Voided,
 )
 
@@ -276,7 +277,9 @@ class Client:
         """
         return cast(CollectionInfo, self._get(_path(wire.COLLECTION, name)))
 
-    def documents(self, collection: str, offset: int = 0, limit: int = 100) -> list[PlacedDocument]:
+    def documents(
+        self, collection: str, offset: int = 0, limit: int = 100, *, search: str = ""
+    ) -> list[PlacedDocument]:
         """List documents, in the order of the tree, so that neighbours are alike.
 
         Parameters
@@ -287,6 +290,8 @@ class Client:
             How many to leave out at the beginning.
         limit
             How many to return at most.
+        search
+            Letters that they have in their title, id or address, in whatever case.
 
         Returns
         -------
@@ -298,9 +303,30 @@ class Client:
         >>> client.documents("birds", limit=10)[0]["path"]  # doctest: +SKIP
         ['Owls']
         """
-        return cast(
-            list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), offset=offset, limit=limit)["documents"]
-        )
+        asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search}
+        return cast(list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), **asked)["documents"])
+
+    def document(self, collection: str, document: Id) -> DocumentInfo:
+        """Look a document up: where it lies, and in which queries it stands.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        document
+            Its id.
+
+        Returns
+        -------
+        DocumentInfo
+            The document with its categories, and queries whose next ranking has it or whose visitors looked at it.
+
+        Examples
+        --------
+        >>> client.document("birds", "barn")["queries"][0]["slot"]  # doctest: +SKIP
+        0
+        """
+        return cast(DocumentInfo, self._get(_path(wire.DOCUMENT, collection, document)))
 
     # Documents come and go.
 
@@ -505,6 +531,7 @@ class Client:
         *,
         unknown: str = "refuse",
         fewer: bool = False,
+        order: Iterable[Id] | None = None,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -526,6 +553,9 @@ class Client:
             What is done with ids that the collection lacks: "refuse", or "skip".
         fewer
             Whether it will do to get fewer documents than slots, where no more may be shown; else that is refused.
+        order
+            Ids from the best, in an order that you have: what the first visitors of a query are shown, as far as clicks
+            do not overrule it. Later it changes nothing. Ids that the collection lacks are skipped.
 
         Returns
         -------
@@ -549,6 +579,8 @@ class Client:
             body["eligible"] = list(eligible)
         if excluded is not None:
             body["excluded"] = list(excluded)
+        if order is not None:
+            body["order"] = list(order)
         if about is not None:
             body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
         if unknown != "refuse":
@@ -844,7 +876,9 @@ class Client:
 
     # What was learned.
 
-    def queries(self, collection: str, offset: int = 0, limit: int = 50) -> list[QueryRow]:
+    def queries(
+        self, collection: str, offset: int = 0, limit: int = 50, *, search: str = "", sort: str = "asked"
+    ) -> list[ListedQuery]:
         """List the queries of a collection, those with most impressions first.
 
         Parameters
@@ -855,10 +889,14 @@ class Client:
             How many to leave out at the beginning.
         limit
             How many to return at most.
+        search
+            Letters that they have in them.
+        sort
+            Another order: "worst" (least satisfied first), "newest", or "trend" (falling most first).
 
         Returns
         -------
-        list of QueryRow
+        list of ListedQuery
             Each with its counts.
 
         Examples
@@ -866,7 +904,8 @@ class Client:
         >>> client.queries("birds")[0]["query"]  # doctest: +SKIP
         'owls'
         """
-        return cast(list[QueryRow], self._get(_path(wire.QUERIES, collection), offset=offset, limit=limit)["queries"])
+        asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search, "sort": sort}
+        return cast(list[ListedQuery], self._get(_path(wire.QUERIES, collection), **asked)["queries"])
 
     def query(self, collection: str, query: str) -> QueryInfo:
         """Look a query up: what became of its impressions, what the next visitor will see, and why. Changes nothing.
@@ -1003,8 +1042,7 @@ class Client:
 
 
 def _path(path: str, collection: str, document: Id | None = None) -> str:
-    path = path.replace("{document:path}", quote(str(document), safe=""))
-    return path.format(name=quote(collection, safe=""))
+    return path.format(name=quote(collection, safe=""), document=quote(str(document), safe=""))
 
 
 def _added_up(one: Changed, other: Changed) -> Changed:

@@ -14,7 +14,7 @@ COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"
 RANK = "/v1/collections/{name}/rank"
 DOCUMENTS = "/v1/collections/{name}/documents"
-DOCUMENT = "/v1/collections/{name}/documents/{document:path}"
+DOCUMENT = "/v1/collections/{name}/documents/{document}"
 CHANGES = "/v1/collections/{name}/changes"
 REMAKE = "/v1/collections/{name}/remake"
 QUERIES = "/v1/collections/{name}/queries"
@@ -204,6 +204,24 @@ class DocumentsResponse(TypedDict):
     total: int
 
 
+class Standing(TypedDict):
+    """What a query thinks of a document: its slot in the next ranking, or null, and visitors who looked and clicked."""
+
+    query: str
+    impressions: int
+    slot: int | None
+    visits: int
+    clicks: int
+
+
+class DocumentInfo(PlacedDocument):
+    """A document, and the queries in which it stands, or was looked at; so many were looked through, of so many."""
+
+    queries: list[Standing]
+    queries_looked_at: int
+    queries_total: int
+
+
 class ExplainedDocument(PlacedDocument):
     """A document, and why it is where it is."""
 
@@ -220,7 +238,9 @@ class ExplainedDocument(PlacedDocument):
 
 
 class QueryRow(TypedDict):
-    """A query in a list; `learned` counts the impressions that it has learned from."""
+    """What became of a query's impressions; `learned` counts those that it has learned from, `recent` is the satisfied
+    share of about the last fifty of them, and null before there are a hundred.
+    """
 
     query: str
     impressions: int
@@ -228,12 +248,19 @@ class QueryRow(TypedDict):
     satisfied: int
     abandoned: int
     last: float
+    recent: float | None
+
+
+class ListedQuery(QueryRow):
+    """A query in a list, and when it was first asked."""
+
+    created: float
 
 
 class QueriesResponse(TypedDict):
-    """Queries, those with most impressions first."""
+    """Queries, and how many there are in all."""
 
-    queries: list[QueryRow]
+    queries: list[ListedQuery]
     total: int
 
 

@@ -10,6 +10,7 @@ import copy
 import os
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
 from zoomrank.rankers.forecast import VISITS, Forecast, dry_run
+from zoomrank.rankers.leading import BELIEVED, is_led, led, places_of
 from zoomrank.rankers.logged_visits import VisitReader, in_batches
 from zoomrank.rankers.ranking import Ranking, Rankings
 from zoomrank.rankers.ranking_arrays import RankingArrays
@@ -69,13 +71,23 @@ class Ranked(SlotBandits):
         self.answered = Answered()
         self.moves: list[Array] = []  # where the documents of each earlier edition of the collection stand now
 
-    def rank(self, eligible: Eligible | Iterable[DocumentId] | None = None) -> Ranking:
+    def rank(
+        self,
+        eligible: Eligible | Iterable[DocumentId] | None = None,
+        order: Iterable[DocumentId] | None = None,
+        believed: float = BELIEVED,
+    ) -> Ranking:
         """Choose a ranking to show to one visitor.
 
         Parameters
         ----------
         eligible : Eligible, iterable of DocumentId or None
             The documents that may be shown to this visitor; None: all. Rankers that cannot be restricted refuse it.
+        order : iterable of DocumentId or None
+            An order that you have, from the best: what the first visitors are shown, as far as clicks do not overrule
+            it. Documents that are not here are skipped. Bandits that do not count visits refuse it.
+        believed : float
+            The order leads until so many more visitors have left than clicked, and ten times as many have come at most.
 
         Returns
         -------
@@ -88,8 +100,14 @@ class Ranked(SlotBandits):
         >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
         >>> sorted(ranker.rank(eligible=[3, 9]).documents)
         [3, 9]
+        >>> ranker.rank(order=[7, 2, 5]).documents
+        [7, 2]
         """
-        return self.rank_many(1, eligible)[0]
+        rankings = self.rank_many(1, eligible)
+        if order is not None and is_led(self, believed):
+            places, allowed = places_of(self.tree.documents, order), self._allowed(eligible, self.slots)
+            rankings = replace(rankings, arrays=led(self, rankings.arrays, places, allowed))
+        return rankings[0]
 
     def rank_many(self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None) -> Rankings:
         """Choose rankings for many visitors at once, without learning in between.

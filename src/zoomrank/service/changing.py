@@ -130,8 +130,10 @@ class Changing:
     async def _elsewhere(self, work: Callable[[], Any]) -> Any:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._collections.makers, copy_context().run, work)
-        except (RuntimeError, asyncio.CancelledError):  # no more is made
-            raise StoppingError() from None
+        except (RuntimeError, asyncio.CancelledError):
+            if self._collections.stopped:  # before it was begun
+                raise StoppingError() from None
+            raise
 
     # In another thread.
 

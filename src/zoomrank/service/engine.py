@@ -64,6 +64,7 @@ class Among(NamedTuple):
     excluded: Sequence[DocumentId] | None
     unknown: str  # "skip": ids that nobody knows are left out
     fewer: bool  # whether fewer will do
+    order: Sequence[DocumentId] | None  # of the caller, from the best
 
     def found_in(self, edition: ServedEdition) -> tuple[Eligible | None, int]:
         """What may be shown in an edition (None: all), and how many slots that fills."""
@@ -161,13 +162,14 @@ class Engine:
         asker: Asker = Asker(),  # noqa: B008  (a tuple)
         unknown: str = "refuse",
         fewer: bool = False,
+        order: Sequence[DocumentId] | None = None,
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
-        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new. Ids that
-        the collection lacks are refused, or skipped if they are `unknown` and may be. Where fewer documents may be
-        shown than there are slots, that is refused unless `fewer` will do; if none may be, there is no impression, and
-        its name is empty.
+        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new, and `order`
+        what it begins with. Ids that the collection lacks are refused, or skipped if they are `unknown` and may be.
+        Where fewer documents may be shown than there are slots, that is refused unless `fewer` will do; if none may be,
+        there is no impression, and its name is empty.
         """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
@@ -175,12 +177,12 @@ class Engine:
         described: list[dict[str, Any]] | None = None
         request = None
         if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about, unknown, fewer)).encode()
+            body = repr((query, slots, eligible, excluded, about, unknown, fewer, order)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
             nonlocal described
-            among = Among(wanted, eligible, excluded, unknown, fewer)
+            among = Among(wanted, eligible, excluded, unknown, fewer, order)
             new = Wanted(served.about(about), asker.digest or b"")
             event, described = await self._show(served, query, among, new, Marks(request, asker.digest))
             return event
@@ -198,18 +200,19 @@ class Engine:
         self, served: ServedCollection, query: str, among: Among, new: Wanted, marks: Marks
     ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
-        if not among.found_in(served.edition)[1]:  # here already, so that no learner is made in vain
+        served.edition.order(among.order)  # here already, so that no learner is made in vain
+        if not among.found_in(served.edition)[1]:
             raise _NothingToShow
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
-        _check_there(served)
         edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
         allowed, slots = among.found_in(edition)
         if not slots:
             raise _NothingToShow
         self.ledger.move_on(served, learner, time)
+        loan, order = self.next_loan(served, learner), edition.order(among.order)
         try:
-            event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks)
+            event, ranking = learner.show(time, slots, allowed, loan, marks, order)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)
@@ -318,12 +321,6 @@ class Engine:
     async def sweep(self) -> None:
         """Do at once what is done every second."""
         await self.sweeper.sweep()
-
-
-def _check_there(served: ServedCollection) -> None:
-    """Refuse to go on with a collection that was removed meanwhile."""
-    if served.removed:
-        raise NotFoundError(f"There is no collection “{served.name}” any more.")
 
 
 def _check_open(outcome: Outcome) -> None:

@@ -21,6 +21,7 @@ from zoomrank.service.storage.outcomes import (
     is_note,
     is_satisfied,
     note_of,
+    word_of,
 )
 
 _FEW = 5  # numbers that a finding names
@@ -57,6 +58,14 @@ class LearnerLog:
     def shown(self) -> int:
         """How many impressions there are that count."""
         return sum(count for (_, outcome), count in self.counted.items() if outcome == WAITING)
+
+    @property
+    def answers(self) -> tuple[int, int]:
+        """How many impressions ended with a click, and how many with one or with leaving."""
+        counts: Counter[str] = Counter()
+        for (_, outcome), count in self.counted.items():
+            counts[word_of(outcome)] += count
+        return counts["satisfied"], counts["satisfied"] + counts["abandoned"]
 
 
 def _wrong(event: Event, outcomes: dict[int, Outcome], slots: dict[int, int]) -> str | None:

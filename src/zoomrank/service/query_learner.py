@@ -24,6 +24,7 @@ from typing import Any, cast
 from zoomrank.bandits import Loan, LoanZooming
 from zoomrank.queries.lending import Granted, granted_bytes, granted_from, next_meeting
 from zoomrank.rankers import Ranked
+from zoomrank.rankers.leading import is_led, led
 from zoomrank.rankers.lessons import Acts, lesson_of, teach
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
@@ -32,6 +33,7 @@ from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
+from zoomrank.service.storage.batch import Listed
 from zoomrank.service.storage.events import (
     LONG_AGO,
     Event,
@@ -46,6 +48,7 @@ from zoomrank.service.storage.outcomes import MOVED, SEEN, UNSEEN, VOIDED, WAITI
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64
+_LATE = 50  # answers
 _LENGTHS = struct.Struct("<QQ")
 _OVERHEAD = 20_000  # bytes of a learner that are not in its arrays, roughly
 
@@ -59,9 +62,28 @@ class QueryCounts:
     abandoned: int = 0
     unseen: int = 0
     voided: int = 0  # which are in none of the others
+    late: float = 0.0  # the satisfied share of the last answers, which counts older ones less and less
     last: float = 0.0  # when something was last shown
     clicks: list[int] = field(default_factory=list)  # by slot
     examined: list[int] = field(default_factory=list)
+
+    def count_answer(self, satisfied: bool) -> None:
+        """Count somebody who clicked, or who left without a click."""
+        if satisfied:
+            self.satisfied += 1
+        else:
+            self.abandoned += 1
+        self.late += (satisfied - self.late) / min(_LATE, self.satisfied + self.abandoned)
+
+    @property
+    def recent(self) -> float | None:
+        """The satisfied share of about the last fifty answers; None while that is most of them."""
+        return self.late if self.satisfied + self.abandoned >= 2 * _LATE else None
+
+    @property
+    def listed(self) -> Listed:
+        """What lists of queries are sorted by."""
+        return Listed(self.impressions, self.satisfied, self.satisfied + self.abandoned, self.recent)
 
     @property
     def waiting(self) -> int:
@@ -91,7 +113,7 @@ class QueryLearner:
         self.lenders: tuple[int, ...] = ()  # the learners who made its loan, the nearest first
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
-        self.listed = -1  # impressions, as lists of queries have it
+        self.listed: Listed | None = None  # as lists of queries have it
 
     def show(
         self,
@@ -100,10 +122,14 @@ class QueryLearner:
         eligible: Eligible | None,
         granted: Granted | None = None,
         marks: Marks = Marks(),  # noqa: B008  (a tuple)
+        order: list[int] | None = None,
     ) -> tuple[Event, RankingArrays]:
-        """Choose a ranking for the next visitor, with what is lent for it."""
+        """Choose a ranking for the next visitor, with what is lent for it, and an order that leads if it is new."""
         loan = None if granted is None else granted_bytes(granted)
-        ranking = self.chooser(loan).rank_arrays(1, eligible, slots)
+        chooser = self.chooser(loan)
+        ranking = chooser.rank_arrays(1, eligible, slots)
+        if order is not None and is_led(chooser, self.settings.prior):
+            ranking = led(chooser, ranking, order, eligible)
         event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
         self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking
@@ -280,10 +306,8 @@ class QueryLearner:
         counts = self.counts  # nothing is counted before all that can fail is done
         for slot in lesson.skipped:
             counts.examined[slot] += 1
-        if lesson.satisfied is None:
-            counts.abandoned += 1
-        else:
-            counts.satisfied += 1
+        counts.count_answer(lesson.satisfied is not None)
+        if lesson.satisfied is not None:
             counts.examined[lesson.satisfied] += 1
             counts.clicks[lesson.satisfied] += 1
 

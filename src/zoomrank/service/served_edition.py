@@ -17,6 +17,7 @@ from zoomrank.documents.editions import Edition
 from zoomrank.errors import SlotsError, UnknownDocumentError, ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.reports import Report, below_their_parents, with_nodes
+from zoomrank.rankers.leading import places_of
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import check_eligible
 from zoomrank.service.refusals import UnusableError
@@ -104,6 +105,12 @@ class ServedEdition:
         return [crowd.says for crowd in self.edition.crowded()[:_MOST_CROWDS]]
 
     # What may be shown.
+
+    def order(self, ids: Sequence[DocumentId] | None) -> list[int] | None:
+        """Where the documents of an order stand that the caller has, if she has one; those not here are skipped."""
+        if ids is not None and not self.bandit.counts_visits:
+            raise UnusableError("The algorithm of this collection cannot begin with an `order`: leave it out.")
+        return None if ids is None else places_of(self.tree.documents, ids)
 
     def eligible(
         self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, skip: bool = False

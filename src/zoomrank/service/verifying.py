@@ -175,9 +175,7 @@ def _check_learners(
         if served is not None and not wrong:
             begin = view.begun_in(number)
             wrong += _check_learner(number, served, begin, log, snapshot, reports.get(number), verdict)
-        [(listed,)] = view.rows(f"SELECT impressions FROM learners WHERE id = {number:d}")  # noqa: S608
-        if listed > log.shown:
-            wrong.append(f"{listed:,} impressions are listed, and the log has {log.shown:,}")
+        wrong += _check_listed(view, number, log)
         verdict.findings += [f"Query “{query}” of “{stored.name}” (learner {number}): {said}." for said in wrong]
         tell(verdict.checked["events"], int(total))
     return counted
@@ -228,6 +226,13 @@ def _check_snapshot(learner: QueryLearner, snapshot: Snapshot) -> list[str]:
     if snapshot.first != next(iter(learner.waiting), learner.ranker.made):
         wrong.append(f"its snapshot says that impression {snapshot.first} is the first that may still end")
     return wrong
+
+
+def _check_listed(view: StoreView, number: int, log: LearnerLog) -> list[str]:
+    """Look at what lists of queries are sorted by: it can be old, and not more than the log has."""
+    [listed] = view.rows(f"SELECT impressions, satisfied, answered FROM learners WHERE id = {number:d}")  # noqa: S608
+    there = zip(("impressions", "satisfied", "answers"), listed, (log.shown, *log.answers), strict=True)
+    return [f"{some:,} {what} are listed, and the log has {known:,}" for what, some, known in there if some > known]
 
 
 def _check_report(learner: QueryLearner, report: StoredReport) -> list[str]:

@@ -72,8 +72,8 @@ def _through_http(options: argparse.Namespace) -> Any:
         def watch() -> None:
             while not done.wait(1.0):
                 with contextlib.suppress(ClientError):  # what is wrong is said by what is sent
-                    come = client.import_progress(options.collection)
-                    progress.tell(come["learned"], come["of"])
+                    at = client.import_progress(options.collection)
+                    progress.tell(at["learned"], at["of"])
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()

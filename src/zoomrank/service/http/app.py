@@ -23,6 +23,7 @@ from zoomrank.service.http.origins import Origins
 from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
+from zoomrank.service.http.routes.document_routes import add_documents
 from zoomrank.service.http.routes.export import add_export
 from zoomrank.service.http.routes.imports import add_imports
 from zoomrank.service.http.routes.learned import add_learned
@@ -55,6 +56,7 @@ def make_app(
     engine.collections.when_stopped.append(maker.stop)
     add_collections(api, engine, maker)
     add_changes(api, engine, maker)
+    add_documents(api, engine)
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)

@@ -62,7 +62,8 @@ class Strict(BaseModel):
 
 
 class RankRequest(Strict):
-    """Who asks for what; `about` says where a new query belongs, by its path or its vector.
+    """Who asks for what; `about` says where a new query belongs, by its path or its vector, and `order` is one that the
+    caller has, from the best, with which a new query begins.
 
     `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
     slots, where no more may be shown; with none it is empty, and its impression null.
@@ -75,6 +76,7 @@ class RankRequest(Strict):
     excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
     unknown: Literal["refuse", "skip"] = "refuse"
     fewer: bool = False
+    order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
 
 
 class FeedbackRequest(Strict):

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from zoomrank.service.logs import Seldom
 from zoomrank.service.refusals import StoppingError, StorageError
-from zoomrank.service.storage.batch import Batch, Snapshot, StoredLearner, StoredReport
+from zoomrank.service.storage.batch import Batch, Listed, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.store import Store
 
@@ -91,9 +91,9 @@ class Journal:
         """Keep what a learner tells its neighbours, instead of what it told before."""
         self._batch.reports[report.learner] = report
 
-    def list_impressions(self, learner: int, impressions: int) -> None:
-        """Say how often a query was asked, for the order of lists."""
-        self._batch.impressions[learner] = impressions
+    def list_query(self, learner: int, listed: Listed) -> None:
+        """Say how often a query was asked, and with what success, for the order of lists."""
+        self._batch.listed[learner] = listed
 
     def say(self, name: str, value: str) -> None:
         """Keep a fact about the store, together with the events that it goes with."""

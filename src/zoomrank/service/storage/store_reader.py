@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,10 +16,18 @@ from zoomrank.service.storage.events import LONG_AGO, Event
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
-_SHOWN_IN = (
+_SHOWN_IN = (  # the plus keeps SQLite from going through all that the collection's learners have, for each page
     "JOIN learners l ON l.id = e.learner "
-    "WHERE l.collection = ? AND e.outcome = ? AND e.time >= ? AND e.time < ? AND e.id > ? AND e.id <= ?"
+    "WHERE +l.collection = ? AND e.outcome = ? AND e.time >= ? AND e.time < ? AND e.id > ? AND e.id <= ?"
 )
+SORTS = {
+    "asked": "impressions DESC",  # there is an index of these
+    # One visitor who left says little.
+    "worst": "CASE WHEN answered > 0 THEN 0 ELSE 1 END, (satisfied + 1.0) / (answered + 2.0)",
+    "newest": "created DESC",
+    # Those that fall first.
+    "trend": "CASE WHEN recent IS NULL THEN 1 ELSE 0 END, recent - satisfied / (answered + 0.0001)",
+}
 
 
 class StoredCollection(NamedTuple):
@@ -281,15 +290,30 @@ class StoreReader(Database):
         )
         return [_event(row) for row in rows]
 
-    def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
-        """The queries of a collection, those with most impressions first, and how many there are."""
+    def queries(
+        self, collection: int, offset: int, limit: int, search: str = "", sort: str = "asked"
+    ) -> tuple[list[QueryRow], int]:
+        """The queries of a collection that have some letters in them, in one of the orders of `SORTS`, and how many."""
+        where, parameters = "collection = ?", list[Any]([collection])
+        if search:
+            where, pattern = f"{where} AND LOWER(query) LIKE ? ESCAPE '!'", re.sub("([!%_])", r"!\1", search.lower())
+            parameters.append(f"%{pattern}%")
         rows = self._read(
-            "SELECT l.id, l.query, l.created, s.counts FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
-            "WHERE l.collection = ? ORDER BY l.impressions DESC, l.id DESC LIMIT ? OFFSET ?",
-            (collection, limit, offset),
+            f"SELECT id, query, created FROM learners WHERE {where} "  # noqa: S608  (not from outside)
+            f"ORDER BY {SORTS[sort]}, id DESC LIMIT ? OFFSET ?",
+            (*parameters, limit, offset),
         )
-        total = self._read("SELECT COUNT(*) FROM learners WHERE collection = ?", (collection,))[0][0]
-        return [QueryRow(row[0], row[1], row[2], json.loads(row[3]) if row[3] else None) for row in rows], int(total)
+        total = self._read(f"SELECT COUNT(*) FROM learners WHERE {where}", parameters)[0][0]  # noqa: S608
+        counts = self._counts([row[0] for row in rows])
+        return [QueryRow(row[0], row[1], row[2], counts.get(row[0])) for row in rows], int(total)
+
+    def _counts(self, learners: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Of some learners the counts of their snapshots."""
+        if not learners:
+            return {}
+        among = ", ".join("?" * len(learners))
+        rows = self._read(f"SELECT learner, counts FROM snapshots WHERE learner IN ({among})", learners)  # noqa: S608
+        return {int(learner): json.loads(counts) for learner, counts in rows}
 
     def since_snapshots(self, learners: Sequence[int]) -> dict[int, tuple[int, int, int, float]]:
         """Of each learner that the log has more of than its snapshot: (shown, satisfied, abandoned, last shown)."""
@@ -320,13 +344,15 @@ class StoreReader(Database):
             found[collection][outcome] = count
         return found
 
-    def activity(self, collection: int | None, start: int) -> list[tuple[int, Outcome, int]]:
-        """Steps since one of them: (step, outcome, count)."""
+    def activity(self, collection: int | None, start: int, every: int = 1) -> list[tuple[int, Outcome, int]]:
+        """Steps since one of them: (step, outcome, count); several steps may be added up and told as the first."""
         where = "" if collection is None else "AND collection = ?"
+        whose = () if collection is None else (collection,)
+        first = f"{start:d} + (step - {start:d}) / {every:d} * {every:d}"
         rows = self._read(
-            f"SELECT step, outcome, SUM(count) FROM activity WHERE step >= ? {where} "  # noqa: S608
-            "GROUP BY step, outcome",
-            (start,) if collection is None else (start, collection),
+            f"SELECT {first} AS first, outcome, SUM(count) FROM activity "  # noqa: S608  (not from outside)
+            f"WHERE step >= ? {where} GROUP BY 1, 2",
+            (start, *whose),
         )
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
 

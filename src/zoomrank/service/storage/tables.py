@@ -6,7 +6,7 @@
 | collections | name and settings |
 | editions | what a collection became by each change of its documents; the digest of its file, where that is kept |
 | contents | files of editions, in pieces; where the edition has no digest, it never was complete |
-| learners | the query of each learner, what it said of itself, how often it was asked (as of late) |
+| learners | the query of each learner, what it said of itself, how often it was asked with what success (as of late) |
 | snapshots | the newest of each learner |
 | reports | what each learner has told its neighbours, newest only |
 | events | the log: append-only, in the order in which learners noted it |
@@ -39,7 +39,8 @@ CREATE TABLE IF NOT EXISTS contents (
     PRIMARY KEY (collection, edition, part));
 CREATE TABLE IF NOT EXISTS learners (
     id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, query TEXT NOT NULL, created {{real}} NOT NULL,
-    about TEXT, edition {{whole}} NOT NULL, impressions {{whole}} NOT NULL DEFAULT 0);
+    about TEXT, edition {{whole}} NOT NULL, impressions {{whole}} NOT NULL DEFAULT 0,
+    satisfied {{whole}} NOT NULL DEFAULT 0, answered {{whole}} NOT NULL DEFAULT 0, recent {{real}});
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE INDEX IF NOT EXISTS learners_once ON learners (collection, created) WHERE impressions <= 1;

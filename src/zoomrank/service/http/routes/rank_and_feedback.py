@@ -38,6 +38,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
             asker,
             asked.unknown,
             asked.fewer,
+            asked.order,
         )
         return {"impression": impression or None, "query": query, "documents": documents}
 
