@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -59,6 +60,10 @@ class Kept:
     def shop(self) -> ServedCollection:
         """The collection."""
         return self.engine.collections.find(COLLECTION)
+
+    async def tidy(self) -> None:
+        """Put the files of the store in order, as a service does every second."""
+        await asyncio.to_thread(self.engine.store.tidy)
 
     async def stop(self) -> None:
         """End as one should."""

@@ -139,6 +139,7 @@ class Year:
 
     async def _day(self, kept: Kept, traffic: Traffic, day: int, asked: Array) -> None:
         """The visits of a day; on that of an outage, of its hours before and after."""
+        await kept.tidy()
         season, nonsense = self.plan.season(day), self.plan.nonsense(day)
         if not any("outage" in name for name in self.plan.on(day)):
             await traffic.day(kept.engine, kept.shop, asked, season, nonsense)
@@ -167,6 +168,7 @@ class Year:
         traffic = Traffic(plan, self.tastes, self.shop, clock, np.random.default_rng(self._control))
         await self._open(kept)
         for day, asked in enumerate(lived.asked):
+            await kept.tidy()
             await traffic.day(kept.engine, kept.shop, asked, season)
             _note_week(traffic, control, day, plan.days)
             tell(day + 1, plan.days)
