@@ -224,7 +224,7 @@ class StoreReader(Database):
         """
         rows = self._read(
             "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown FROM events e "
-            "JOIN learners l ON l.id = e.learner WHERE e.id > ? AND l.collection = ? AND (? OR l.query = ?) "
+            "JOIN learners l ON l.id = e.learner WHERE e.id > ? AND +l.collection = ? AND (? OR l.query = ?) "
             "AND e.outcome = ? AND e.time >= ? AND e.time < ? AND NOT EXISTS (SELECT 1 FROM events v "
             "WHERE v.learner = e.learner AND v.number = e.number AND v.outcome = ?) ORDER BY e.id LIMIT ?",
             (after, collection, query is None, query or "", WAITING, start, end, VOIDED, _AT_ONCE),
