@@ -23,7 +23,6 @@ PATHS = [
     ("POST", "/v1/collections/{name}/copies"),
     ("POST", "/v1/copies/{copy}/rank"),
     ("POST", "/v1/copies/{copy}/feedback"),
-    ("GET", "/v1/collections/{name}/clicks"),
     ("POST", "/v1/collections"),
     ("PUT", "/v1/collections/{name}"),
     ("DELETE", "/v1/collections/{name}"),
@@ -45,10 +44,12 @@ PATHS = [
 WITHOUT_PARAMETERS = [
     ("GET", "/v1/collections"),
     ("GET", "/v1/collections/{name}"),
+    ("GET", "/v1/collections/{name}/clicks"),
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/metrics"),
 ]
+TRIED_ELSEWHERE = [("POST", "/v1/collections/{name}/clicks")]  # test_imports.py: logs are no JSON that can be made up
 MORE_JSON = ("/v1/seen", *(f"/v1/collections/shop/{what}" for what in ("void", "documents", "changes")))
 OF_ITS_OWN = (("PUT", "/v1/collections/{name}"), ("DELETE", "/v1/collections/{name}"))  # others need the shop
 TRIALS = [(*one, GenerationMode.POSITIVE) for one in PATHS + WITHOUT_PARAMETERS]
@@ -72,7 +73,7 @@ def document(address: str) -> Any:
 
 def test_every_path_is_tried(document: Any) -> None:
     known = {(one.ok().method.upper(), one.ok().path) for one in document.get_all_operations()}
-    assert known == set(PATHS + WITHOUT_PARAMETERS)
+    assert known == set(PATHS + WITHOUT_PARAMETERS + TRIED_ELSEWHERE)
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), TRIALS)
