@@ -31,7 +31,7 @@ REQUESTS = {  # what needs which role
     ("GET", "/nothing"): "read",
     ("POST", "/v1/collections"): "admin",
     ("PUT", "/v1/collections/new"): "admin",
-    ("DELETE", "/v1/collections/shop"): "admin",
+    ("DELETE", "/v1/collections/nothing"): "admin",
     ("PATCH", "/nothing"): "admin",
     ("GET", "/v1/health"): None,
     ("GET", "/v1/ready"): None,

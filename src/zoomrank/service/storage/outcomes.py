@@ -39,6 +39,11 @@ def is_satisfied(outcome: Outcome) -> bool:
     return outcome < MOVED
 
 
+def is_end(outcome: Outcome) -> bool:
+    """Whether an impression ends by it, or is taken back."""
+    return is_satisfied(outcome) or outcome in (VOIDED, ABANDONED, TIMED_OUT, UNSEEN)
+
+
 def word_of(outcome: Outcome) -> str:
     """What pages and metrics call it.
 
