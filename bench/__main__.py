@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import answers, catalogue, ground, learners, others, queries, service
+from bench import answers, catalogue, ground, learners, others, queries, retention, service
 from bench.measure import Row
 from zoomrank.lab.reports.machine import machine
 
@@ -32,14 +32,18 @@ SECTIONS = {
     "others": others.others,
     "service": service.service,
 }
-ON_REQUEST = {"steady": service.steady, "catalogue": catalogue.catalogue}  # take too long to be run with the rest
+ON_REQUEST = {  # take too long to be run with the rest
+    "steady": service.steady,
+    "catalogue": catalogue.catalogue,
+    "retention": retention.retention,
+}
 
 
 def main() -> None:
     known = {**SECTIONS, **ON_REQUEST}
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument(
-        "sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(known)} (default: all but the last two)"
+        "sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(known)} (default: all but the last three)"
     )
     chosen = parser.parse_args().sections or list(SECTIONS)
     unknown = set(chosen) - set(known)

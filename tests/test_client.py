@@ -149,7 +149,12 @@ def test_what_was_shown_is_seen_and_taken_back(client: Client) -> None:
     client.create_collection("undone", OWLS, {"slots": 2, "no_feedback": "unseen"})
     shown = client.rank("undone", "owl")
     assert [client.seen(shown), client.seen(shown.impression)] == ["noted", "repeated"]
-    assert client.void("undone", query="owl", dry_run=True) == {"impressions": 1, "queries": 1, "dry_run": True}
+    assert client.void("undone", query="owl", dry_run=True) == {
+        "impressions": 1,
+        "queries": 1,
+        "retired": 0,
+        "dry_run": True,
+    }
     assert client.void("undone", until=time.time() - 60)["impressions"] == 0
     assert client.void("undone", key="a" * 16, since=0)["impressions"] == 1
     client.remove_query("undone", "owl")

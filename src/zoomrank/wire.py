@@ -80,10 +80,13 @@ class SeenResponse(TypedDict):
 
 
 class Voided(TypedDict):
-    """How many impressions are void, or would be, and of how many queries."""
+    """How many impressions are void, or would be, and of how many queries; how many of that time, at most, the log has
+    no more, so that they stay.
+    """
 
     impressions: int
     queries: int
+    retired: int
     dry_run: bool
 
 

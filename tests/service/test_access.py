@@ -32,7 +32,7 @@ REQUESTS = {  # what needs which role
     ("POST", "/v1/collections"): "admin",
     ("GET", "/v1/collections/shop/export"): "admin",
     ("PUT", "/v1/collections/new"): "admin",
-    ("DELETE", "/v1/collections/shop"): "admin",
+    ("DELETE", "/v1/collections/nothing"): "admin",
     ("PATCH", "/nothing"): "admin",
     ("GET", "/v1/health"): None,
     ("GET", "/v1/ready"): None,

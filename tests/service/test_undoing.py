@@ -400,7 +400,7 @@ def test_over_http(sqlite: Place) -> None:
             assert (await send("s", "POST", void, json={"query": "owl"})).status_code == 403
             assert "Say which" in as_json(await send("a", "POST", void, json={}))["message"]
             found = as_json(await send("a", "POST", void, json={"key": "b" * 16, "dry_run": True}))
-            assert found == {"impressions": 2, "queries": 1, "dry_run": True}
+            assert found == {"impressions": 2, "queries": 1, "retired": 0, "dry_run": True}
             await send("a", "POST", void, json={"key": "b" * 16})
             gone = await send("b", "POST", "/v1/feedback", json={"impression": shown[1]["impression"], "clicked": None})
             assert (gone.status_code, as_json(gone)["error"]) == (410, "voided")

@@ -13,13 +13,12 @@ import httpx
 
 from zoomrank.documents import Collection
 from zoomrank.documents.editions import Edition
+from zoomrank.service.bases import begun, log_from
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import make_app
-from zoomrank.service.learner_log import LearnerLog
-from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
@@ -167,12 +166,12 @@ async def audit(engine: Engine) -> Audit:
     activity: dict[int, Counter[Outcome]] = {}
     for number, collection, query in engine.store._read("SELECT id, collection, query FROM learners ORDER BY id"):
         where = engine.collections.by_id[collection]
-        log = LearnerLog.read(engine.store.events(number))
+        replayed = begun(engine.store, where, number)
+        log = log_from(replayed, engine.store.events(number))
         found.outcomes |= {(number, impression): outcome for impression, outcome in log.outcomes.items()}
         found.loans += sum(bool(event.shown and parted(event.shown).loan) for _, event in log.events)
         for (_, outcome), count in log.counted.items():
             activity.setdefault(collection, Counter())[outcome] += count
-        replayed = QueryLearner.restored(number, where.editions, where.settings, engine.store.begun_in(number))
         replayed.replay(event for _, event in log.events)
         live = await engine.learners.find(where, query)
         assert live is not None

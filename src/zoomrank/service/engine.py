@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -291,7 +292,12 @@ class Engine:
 
     async def _shown(self, learner: int, number: int) -> Array:
         """The documents of an impression that is in the log, by their numbers."""
-        return _shown_in(await asyncio.to_thread(self.store.impression, learner, number))
+        lines = await asyncio.to_thread(self.store.impression, learner, number)
+        if not lines and await asyncio.to_thread(
+            self.store.has_base, learner
+        ):  # it was long ago, and so was its answer
+            raise ExpiredError("This impression has expired.")
+        return _shown_in(lines)
 
     async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
         """Take impressions back, as if they had never been; says how many, and of how many queries."""
@@ -300,6 +306,16 @@ class Engine:
             for learner, numbers in found.items():
                 await self.undoing.void(served, learner, numbers)
         return sum(map(len, found.values())), len(found)
+
+    async def retired(self, served: ServedCollection, span: Span) -> int:
+        """How many impressions of the time of a span, at most, the log has no more, so that they cannot be void."""
+        end = float("inf") if span.until is None else span.until
+        count = await asyncio.to_thread(self.store.folded_shown, served.id, span.since or 0.0, end)
+        if count and span.query is not None:
+            learner = await self.learners.find(served, span.query)
+            base = None if learner is None else await asyncio.to_thread(self.store.base, learner.number)
+            return min(count, 0 if base is None else int(json.loads(base.counts or "{}")["impressions"]))
+        return count
 
     async def remove_query(self, served: ServedCollection, query: str) -> None:
         """Remove a query with all that it has learned."""

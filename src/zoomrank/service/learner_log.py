@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from zoomrank.service.storage.events import Event, counted, unpack
@@ -36,14 +36,27 @@ class LearnerLog:
     counted: Counter[tuple[int, Outcome]] = field(default_factory=Counter)  # of a step of time
     findings: list[str] = field(default_factory=list)
 
+    early: int = 0  # impressions that were shown before it begins
+    following: int = 0  # the number that the next impression has to have
+
     @classmethod
-    def read(cls, rows: Iterable[tuple[int, Event]]) -> LearnerLog:
-        """Read the events of a learner, in the order of their places."""
-        log = cls()
-        slots: dict[int, int] = {}  # of each ranking
+    def read(
+        cls,
+        rows: Iterable[tuple[int, Event]],
+        early: int = 0,
+        outcomes: Mapping[int, Outcome] | None = None,
+        slots: Mapping[int, int] | None = None,
+    ) -> LearnerLog:
+        """Read the events of a learner, in the order of their places.
+
+        `early` impressions were shown before. Of those that there may still be lines of, `outcomes` has what had become
+        of them, and `slots` how many slots those have that waited.
+        """
+        slots = dict(slots or {})  # of each ranking
+        log = cls(dict(outcomes or {}), early=early, following=early)
         wrong: dict[str, list[int]] = {}
         for place, event in rows:
-            said = _wrong(event, log.outcomes, slots)
+            said = _wrong(event, log, slots)
             if said is not None:
                 wrong.setdefault(said, []).append(event.number)
             if event.outcome not in (SEEN, MOVED) and not is_note(event.outcome):
@@ -68,16 +81,19 @@ class LearnerLog:
         return counts["satisfied"], counts["satisfied"] + counts["abandoned"]
 
 
-def _wrong(event: Event, outcomes: dict[int, Outcome], slots: dict[int, int]) -> str | None:
+def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
     """What is wrong with an event after those before it, if anything is; notes how long its ranking is."""
+    outcomes, following = log.outcomes, log.following
     if event.outcome == MOVED:
-        return "moves to another edition that are not where they were made" if event.number != len(slots) else None
+        return "moves to another edition that are not where they were made" if event.number != following else None
     if event.outcome == WAITING:
-        following = next(reversed(slots), -1) + 1
         slots[event.number] = _slots(event)
+        log.following = event.number + 1
         if event.number != following:
             return "impressions that are not numbered one after the other"
         return None if slots[event.number] else "impressions whose ranking cannot be read"
+    if event.outcome == VOIDED and event.number < log.early and event.number not in outcomes:
+        return None  # said later than what it is about, which the log does not have any more
     if event.number not in outcomes:
         return "impressions that have an end and were not shown before it"
     if event.outcome == VOIDED:

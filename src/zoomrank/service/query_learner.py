@@ -17,7 +17,7 @@ import hashlib
 import json
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
@@ -387,10 +387,12 @@ class QueryLearner:
             learner.ranker.forecast(visits=1)
         return learner
 
-    def replay(self, events: Iterable[Event]) -> None:
-        """Note events of the log, in their order, without the impressions that any of them says are void."""
+    def replay(self, events: Iterable[Event], known: Collection[int] = ()) -> None:
+        """Note events of the log, in their order, without the impressions that any of them says are void, or that are
+        known to be.
+        """
         events = list(events)
-        void = {event.number for event in events if event.outcome == VOIDED}
+        void = {event.number for event in events if event.outcome == VOIDED}.union(known)
         for event in events:
             if event.number not in void or event.outcome == MOVED:
                 self.note(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zoomrank.bandits import Bandit, LoanZooming
 from zoomrank.errors import ParameterError
@@ -41,6 +41,13 @@ class Settings(BaseModel):
     most_queries: int = Field(default=250_000, ge=1)
     new_queries: int = Field(default=10_000, ge=1)  # in an hour, of one key
     asked_again_within: float = Field(default=90 * 86_400.0, gt=0)  # seconds, or the query is removed
+    keep_events: float | None = Field(default=400 * 86_400.0, ge=3600)  # seconds that the log goes back; None: for ever
+
+    @model_validator(mode="after")
+    def _keep_what_waits(self) -> Settings:
+        if self.keep_events is not None and self.keep_events < 2 * self.feedback_within:
+            raise ValueError("keep_events has to be twice feedback_within or more, or null for ever")
+        return self
 
     def bandit(self, tree: DocumentTree) -> Bandit:
         """The learner of each slot, of which all queries share one."""

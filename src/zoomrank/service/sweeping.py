@@ -16,6 +16,7 @@ from zoomrank.service.learner_cache import Key
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.patience import Patience
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.retiring import Retiring
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN
 from zoomrank.service.storage.store import Store
@@ -50,6 +51,7 @@ class Sweeper:
         self._collections = collections
         self._patience = patience
         self._undoing = undoing
+        self._retiring = Retiring(store, collections, undoing.busy, now, steady)
         self._now = now
         self._steady = steady
         self._writes = 0  # when it was last looked whether the store can write, and when that was
@@ -85,6 +87,7 @@ class Sweeper:
         self._ledger.learners.list_all()
         await self._ledger.journal.flush()
         await self._remove_single()
+        await self._retiring.turn()
         await self._ledger.learners.make_room()
 
     async def _find_store(self) -> None:

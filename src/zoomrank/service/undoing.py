@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from zoomrank.service.bases import begun
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
@@ -39,6 +40,7 @@ class Undoing:
         self._store = store
         self._ledger = ledger
         self._now = now
+        self.busy = asyncio.Lock()  # held while it is found out what is void, until that is durable
 
     async def find(self, served: ServedCollection, span: Span) -> dict[int, list[int]]:
         """The impressions of a span that are not void, by their learners."""
@@ -62,8 +64,7 @@ class Undoing:
         async def make_anew() -> bool:
             log = [event for _, event in await asyncio.to_thread(self._store.events, learner)]
             void = self._lines(learner, log, numbers)
-            begin = await asyncio.to_thread(self._store.begun_in, learner)
-            anew = await asyncio.to_thread(_made_of, served, learner, begin, [*log, *void])
+            anew = await asyncio.to_thread(self._made_of, served, learner, [*log, *void])
             self._ledger.learners.keep(key, anew)
             for event in void:
                 self._ledger.write(served, event)
@@ -75,14 +76,21 @@ class Undoing:
             self._ledger.tell(served, anew)
             return True
 
-        await self._ledger.learners.alone(key, make_anew)
-        await self._ledger.journal.written()
+        async with self.busy:
+            await self._ledger.learners.alone(key, make_anew)
+            await self._ledger.journal.written()
+
+    def _made_of(self, served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
+        made = begun(self._store, served, learner)
+        made.replay(log)
+        return made
 
     def _lines(self, learner: int, log: list[Event], numbers: Collection[int]) -> list[Event]:
-        """What the log has to say more, for some impressions to be void."""
+        """What the log has to say more, for some impressions to be void, if it has them still."""
         known = {event.number for event in log if event.outcome == VOIDED}
+        there = {event.number for event in log if event.outcome == WAITING}
         now = round(self._now(), 3)
-        return [Event(learner, number, now, VOIDED, None) for number in sorted(set(numbers) - known)]
+        return [Event(learner, number, now, VOIDED, None) for number in sorted((set(numbers) & there) - known)]
 
     async def remove(self, served: ServedCollection, query: str, most: int | None = None) -> bool:
         """Remove a query with all that it has learned, and its log, if there is one with so many impressions at most;
@@ -105,9 +113,3 @@ class Undoing:
     async def _shown(self, learner: int) -> int:
         log = await asyncio.to_thread(self._store.events, learner)
         return sum(event.outcome == WAITING for _, event in log)
-
-
-def _made_of(served: ServedCollection, learner: int, begin: int, log: list[Event]) -> QueryLearner:
-    made = QueryLearner.restored(learner, served.editions, served.settings, begin)
-    made.replay(log)
-    return made

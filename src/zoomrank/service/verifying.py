@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,14 +22,16 @@ from zoomrank.documents.edition_file import load_edition
 from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.queries.lending import report_from
+from zoomrank.service.bases import begun, log_from
 from zoomrank.service.edition_history import EditionHistory, unpacked_changes
 from zoomrank.service.learner_log import LearnerLog, few
 from zoomrank.service.nameless_files import filled, nameless_file
-from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.refusals import DamagedError, StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.batch import Snapshot, StoredReport
+from zoomrank.service.storage.events import DAY
 from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.service.storage.store_view import StoreView
@@ -41,6 +43,7 @@ _ORPHANS = {
     "learners": "queries of collections that are not there",
     "events": "events of learners that are not there",
     "snapshots": "snapshots of learners that are not there",
+    "bases": "bases of learners that are not there",
     "reports": "reports of learners that are not there",
 }
 
@@ -137,9 +140,14 @@ def _same(one: Edition, other: Edition) -> bool:
 
 
 def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
-    """Compare what was counted with what the log says, or said of queries that were removed."""
-    counted = counted + Counter({(step, outcome): count for step, outcome, count in view.folded(stored.id)})
-    kept: Counts = Counter({(step, outcome): count for step, outcome, count in view.activity(stored.id, 0)})
+    """Compare what was counted with what the log says, or said of what it has no more."""
+    coarse = view.coarse_before
+    counted = _by_day(counted, coarse)
+    for step, outcome, count in view.folded(stored.id):
+        counted[_day(step, coarse), outcome] += count
+    kept: Counts = Counter()
+    for step, outcome, count in view.activity(stored.id, 0):
+        kept[_day(step, coarse), outcome] += count
     verdict.checked["counts"] += len(kept)
     wrong = [
         f"{word_of(key[1])} ({key[1]}) in step {key[0]}: {kept[key]:,} counted, {counted[key]:,} in the log"
@@ -148,6 +156,18 @@ def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, 
     ]
     if wrong:
         verdict.findings.append(f"Collection “{stored.name}”: activity is not what the log says: {few(wrong)}.")
+
+
+def _by_day(counts: Counts, coarse: int) -> Counts:
+    found: Counts = Counter()
+    for (step, outcome), count in counts.items():
+        found[_day(step, coarse), outcome] += count
+    return found
+
+
+def _day(step: int, coarse: int) -> int:
+    """The step that an event counts in, where those before one are by the day."""
+    return step // DAY * DAY if step < coarse else step
 
 
 # Learners.
@@ -162,9 +182,12 @@ def _check_learners(
     reports = {report.learner: report for report in view.reports(stored.id)}
     counted: Counts = Counter()
     for number, query, _ in view.learners(stored.id):
-        log = LearnerLog.read(view.events(number))
+        begins, wrong = _begun(view, served, number, verdict)
+        log = LearnerLog.read(view.events(number)) if begins is None else log_from(begins, view.events(number))
+        early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed any further
         counted.update(log.counted)
-        snapshot, wrong = None, [*log.findings]
+        snapshot = None
+        wrong += log.findings if begins is not None or not view.has_base(number) else []
         try:
             snapshot = view.find(stored.id, query)
         except DamagedError:
@@ -172,26 +195,42 @@ def _check_learners(
         verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
         if snapshot is not None and snapshot.event > last:
             wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
-        if served is not None and not wrong:
-            begin = view.begun_in(number)
-            wrong += _check_learner(number, served, begin, log, snapshot, reports.get(number), verdict)
-        wrong += _check_listed(view, number, log)
+        if begins is not None and not wrong:
+            wrong += _check_learner(begins, log, snapshot, reports.get(number), verdict)
+        wrong += _check_listed(view, number, log, early)
         verdict.findings += [f"Query “{query}” of “{stored.name}” (learner {number}): {said}." for said in wrong]
         tell(verdict.checked["events"], int(total))
     return counted
 
 
+def _begun(
+    view: StoreView, served: ServedCollection | None, number: int, verdict: Verdict
+) -> tuple[QueryLearner | None, list[str]]:
+    """A learner where its log begins, if that can be known; and what is wrong with it."""
+    if served is None:
+        return None, []
+    try:
+        base = view.base(number)
+        begins = begun(view, served, number)
+    except Exception as error:  # noqa: BLE001  (whatever the bytes are)
+        return None, [f"where its log begins cannot be read: {error!r}"]
+    if base is None:
+        return begins, []
+    verdict.checked["bases"] += 1
+    return begins, [*_check_snapshot(begins, base, "base"), *_check_place(view, base)]
+
+
+def _check_place(view: StoreView, base: Snapshot) -> list[str]:
+    """Look whether the log of a learner goes on behind its base."""
+    early = view.rows(f"SELECT COUNT(*) FROM events WHERE learner = {base.learner:d} AND id <= {base.event:d}")  # noqa: S608
+    [(count,)] = early
+    return [f"the log has {count:,} events that are in its base already"] if count else []
+
+
 def _check_learner(
-    number: int,
-    served: ServedCollection,
-    begin: int,
-    log: LearnerLog,
-    snapshot: Snapshot | None,
-    report: StoredReport | None,
-    verdict: Verdict,
+    learner: QueryLearner, log: LearnerLog, snapshot: Snapshot | None, report: StoredReport | None, verdict: Verdict
 ) -> list[str]:
-    """Make a learner of its log; says where what is kept of it is something else."""
-    learner = QueryLearner.restored(number, served.editions, served.settings, begin)
+    """Let a learner note its log from where that begins; says where what is kept of it is something else."""
     wrong: list[str] = []
     known = 0 if snapshot is None else snapshot.event
     try:
@@ -211,27 +250,30 @@ def _check_learner(
     return wrong
 
 
-def _check_snapshot(learner: QueryLearner, snapshot: Snapshot) -> list[str]:
+def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snapshot") -> list[str]:
     """Compare a snapshot with what the log made of the learner at that place."""
     wrong = []
     if snapshot.edition != learner.edition.number:
-        return [f"its snapshot is of edition {snapshot.edition}, and the log left it in {learner.edition.number}"]
+        return [f"its {kind} is of edition {snapshot.edition}, and the log left it in {learner.edition.number}"]
     if snapshot.content != learner.snapshot():
-        wrong.append("its snapshot is not what its log makes of it")
+        wrong.append(f"its {kind} is not what its log makes of it")
     counts = None
     with suppress(ValueError):
         counts = json.loads(snapshot.counts or "")
     if counts != asdict(learner.counts):
-        wrong.append("the counts beside its snapshot are not those of its log")
+        wrong.append(f"the counts beside its {kind} are not those of its log")
     if snapshot.first != next(iter(learner.waiting), learner.ranker.made):
-        wrong.append(f"its snapshot says that impression {snapshot.first} is the first that may still end")
+        wrong.append(f"its {kind} says that impression {snapshot.first} is the first that may still end")
     return wrong
 
 
-def _check_listed(view: StoreView, number: int, log: LearnerLog) -> list[str]:
+def _check_listed(view: StoreView, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
     """Look at what lists of queries are sorted by: it can be old, and not more than the log has."""
     [listed] = view.rows(f"SELECT impressions, satisfied, answered FROM learners WHERE id = {number:d}")  # noqa: S608
-    there = zip(("impressions", "satisfied", "answers"), listed, (log.shown, *log.answers), strict=True)
+    satisfied, answered = log.answers
+    before = early.impressions, early.satisfied, early.satisfied + early.abandoned
+    known = [one + more for one, more in zip(before, (log.shown, satisfied, answered), strict=True)]
+    there = zip(("impressions", "satisfied", "answers"), listed, known, strict=True)
     return [f"{some:,} {what} are listed, and the log has {known:,}" for what, some, known in there if some > known]
 
 

@@ -33,6 +33,16 @@ class Snapshot(NamedTuple):
     content: bytes | None  # None: it never was
 
 
+class Retired(NamedTuple):
+    """The beginning of a learner's log, which is to be taken away."""
+
+    last: int  # the last impression that it is about
+    until: float  # what is later stays, in seconds since 1970
+    void: int  # how many impressions up to the last one the log says are void
+    impressions: int  # that counted, up to there
+    counted: Counter[tuple[int, Outcome]]  # of a step of time
+
+
 class StoredReport(NamedTuple):
     """What a learner has told its neighbours last."""
 

@@ -7,7 +7,7 @@ stand which request it answered, who asked, and the loan that was taken for it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from zoomrank.service.storage.outcomes import MOVED, VOIDED, Outcome
 
 STEP = 10  # seconds of one row of `activity`
 LONG_AGO = 0.0  # the time of what another ranker showed, before there was this log
+DAY = 86_400 // STEP  # steps; those of days that are long gone are one
 _HEAD = struct.Struct("<BB")
 _PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER = 1, 2, 4, 8, 16
 REQUEST_SIZE, ASKER_SIZE = 24, 8  # bytes
@@ -52,10 +53,13 @@ class Parts(NamedTuple):
     loan: bytes | None
 
 
-def counted(log: Iterable[Event]) -> list[Event]:
-    """The lines of a learner's log that count in what became of impressions: of those that are void, that they are."""
+def counted(log: Iterable[Event], known: Collection[int] = ()) -> list[Event]:
+    """The lines of a learner's log that count in what became of impressions: of those that are void, that they are.
+
+    `known` are impressions of which a later line says that they are void.
+    """
     log = [event for event in log if event.outcome != MOVED]
-    void = {event.number for event in log if event.outcome == VOIDED}
+    void = {event.number for event in log if event.outcome == VOIDED}.union(known)
     return [event for event in log if event.number not in void or event.outcome == VOIDED]
 
 

@@ -64,6 +64,11 @@ def note_of(outcome: Outcome) -> tuple[Outcome, int]:
     return outcome - outcome % _HUNDRED, outcome % _HUNDRED
 
 
+def is_end(outcome: Outcome) -> bool:
+    """Whether an impression ends by it, or is taken back."""
+    return is_satisfied(outcome) or outcome in (VOIDED, ABANDONED, TIMED_OUT, UNSEEN)
+
+
 def word_of(outcome: Outcome) -> str:
     """What pages and metrics call it.
 

@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.events import counted
-from zoomrank.service.storage.outcomes import Outcome
+from zoomrank.service.storage.batch import Batch, Retired, Snapshot
+from zoomrank.service.storage.events import DAY, counted
+from zoomrank.service.storage.outcomes import VOIDED, Outcome
 from zoomrank.service.storage.store_reader import StoredCollection, StoredEdition, StoreReader
 from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
@@ -200,11 +200,62 @@ class Store(StoreReader):
         for table, column in (
             ("events", "learner"),
             ("snapshots", "learner"),
+            ("bases", "learner"),
             ("reports", "learner"),
             ("learners", "id"),
         ):
             delete = self._sql(f"DELETE FROM {table} WHERE {column} = ?")  # noqa: S608  (not from outside)
             cursor.executemany(delete, [(learner,) for learner in learners])
+
+    # What gets old.
+
+    def retire(self, collection: int, base: Snapshot, log: Retired) -> bool:
+        """Take the beginning of a learner's log away, and keep the learner as it was at the end of that; says whether
+        that was done: not if there is more that is void than was known.
+        """
+        packed = base._replace(content=zlib.compress(base.content or b"", 1))
+        with self._transaction() as cursor:
+            if self._retirable(cursor, base.learner, log) is False:
+                return False
+            self._keep_last(cursor, "events")
+            self._insert(cursor, "bases", [packed], _NEWER_SNAPSHOT)
+            self._insert(cursor, "snapshots", [packed], f"{_NEWER_SNAPSHOT} WHERE snapshots.event < excluded.event")
+            self._add_counts(cursor, "folded", {(collection, *key): count for key, count in log.counted.items()})
+            delete = "DELETE FROM events WHERE learner = ? AND number <= ? AND id <= ?"
+            cursor.execute(self._sql(delete), (base.learner, log.last, base.event))
+            shown = (log.impressions, base.learner, log.impressions)
+            cursor.execute(self._sql("UPDATE learners SET impressions = ? WHERE id = ? AND impressions < ?"), shown)
+            since = max(log.until, self.whole_since(collection))
+            cursor.execute(self._sql(_SAY), (f"whole since, of {collection}", repr(since)))
+        return True
+
+    def _retirable(self, cursor: Any, learner: int, log: Retired) -> bool:
+        """Whether a learner is there still, and what is void is what was known to be."""
+        cursor.execute(
+            self._sql(
+                "SELECT COUNT(e.id) FROM learners l LEFT JOIN events e ON e.learner = l.id AND e.number <= ? "
+                "AND e.outcome = ? WHERE l.id = ? GROUP BY l.id"
+            ),
+            (log.last, VOIDED, learner),
+        )
+        found = cursor.fetchone()
+        return found is not None and int(found[0]) == log.void
+
+    def coarsen(self, before: int) -> None:
+        """Keep counts of what was before a step by the day."""
+        before = before // DAY * DAY
+        with self._transaction() as cursor:
+            for table in ("activity", "folded"):
+                fine = f"FROM {table} WHERE step < ? AND step <> step / {DAY} * {DAY}"
+                cursor.execute(
+                    self._sql(
+                        f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count) {fine} "
+                        f"GROUP BY 1, 2, 3 {_ADD_COUNTS.format(table)}"
+                    ),
+                    (before,),
+                )
+                cursor.execute(self._sql(f"DELETE {fine}"), (before,))
+            cursor.execute(self._sql(_SAY), ("coarse before", str(before)))
 
     def _keep_last(self, cursor: Any, table: str) -> None:
         """Remember the largest id in use before some are removed: none is given twice."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from zoomrank.service.refusals import DamagedError
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import LONG_AGO, Event
+from zoomrank.service.storage.events import LONG_AGO, STEP, Event
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
@@ -144,6 +144,54 @@ class StoreReader(Database):
                 f"What “{query}” has learned is damaged: see zoomrank verify, restore a backup."
             ) from error
 
+    def base(self, learner: int) -> Snapshot | None:
+        """A learner as it was where its log begins, if that is not where it began itself."""
+        rows = self._read(
+            "SELECT learner, edition, event, first, waiting, counts, content FROM bases WHERE learner = ?", (learner,)
+        )
+        try:
+            return Snapshot(*rows[0])._replace(content=zlib.decompress(rows[0][6])) if rows else None
+        except zlib.error as error:
+            raise DamagedError(f"The base of learner {learner} is damaged: restore a backup.") from error
+
+    def has_base(self, learner: int) -> bool:
+        """Whether the log of a learner has lost its beginning."""
+        return bool(self._read("SELECT 1 FROM bases WHERE learner = ?", (learner,)))
+
+    def early_events(self, learner: int, last: int) -> list[tuple[int, Event]]:
+        """What the log has of a learner's impressions up to one of them, in its order, with places."""
+        rows = self._read(
+            "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number <= ? "
+            "ORDER BY id",
+            (learner, last),
+        )
+        return [(int(row[0]), _event(row)) for row in rows]
+
+    def oldest(self, after: int, limit: int) -> list[tuple[int, int, int, float]]:
+        """Some lines of the log after a place, the oldest first: (place, collection, learner, time); what another ranker
+        showed is as old as the learner.
+        """
+        rows = self._read(
+            "SELECT e.id, l.collection, e.learner, CASE WHEN e.time > ? THEN e.time ELSE l.created END "
+            "FROM events e JOIN learners l ON l.id = e.learner WHERE e.id > ? ORDER BY e.id LIMIT ?",
+            (LONG_AGO, after, limit),
+        )
+        return [(int(place), int(collection), int(learner), float(time)) for place, collection, learner, time in rows]
+
+    def fact(self, name: str, otherwise: str) -> str:
+        """A fact about the store that need not be there."""
+        said = self.said(name)
+        return otherwise if said is None else said
+
+    def whole_since(self, collection: int) -> float:
+        """The time from which on the log has everything of a collection (in seconds since 1970), 0 if it always had."""
+        return float(self.fact(f"whole since, of {collection}", "0"))
+
+    @property
+    def coarse_before(self) -> int:
+        """The step before which counts are by the day."""
+        return int(self.fact("coarse before", "0"))
+
     def settle(self) -> None:
         """Wait until what was about to be committed is or is not: it may come true until there is another writer."""
         if self.is_lost(self.writer):
@@ -159,6 +207,11 @@ class StoreReader(Database):
         """The edition of its collection in which a learner began."""
         rows = self._read("SELECT edition FROM learners WHERE id = ?", (learner,))
         return int(rows[0][0]) if rows else 0
+
+    def created(self, learner: int) -> float:
+        """When a learner was made."""
+        rows = self._read("SELECT created FROM learners WHERE id = ?", (learner,))
+        return float(rows[0][0]) if rows else LONG_AGO
 
     def learners(self, collection: int) -> Iterator[tuple[int, str, str | None]]:
         """All learners of a collection in the order of their ids: the id, the query, what it said of itself."""
@@ -357,6 +410,15 @@ class StoreReader(Database):
             (start, end, *whose),
         )
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
+
+    def folded_shown(self, collection: int, start: float, end: float) -> int:
+        """How many impressions of a collection were shown in a time of which the log has no lines any more."""
+        rows = self._read(
+            "SELECT COALESCE(SUM(count), 0) FROM folded WHERE collection = ? AND outcome = ? "
+            "AND step >= ? AND step * ? < ?",
+            (collection, WAITING, int(start) // STEP, STEP, min(end, 1e12)),
+        )
+        return int(rows[0][0])
 
     def folded(self, collection: int) -> list[tuple[int, Outcome, int]]:
         """What was counted of a collection that the log has no lines of any more: (step, outcome, count)."""

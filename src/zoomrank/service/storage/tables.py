@@ -8,14 +8,18 @@
 | contents | files of editions, in pieces; where the edition has no digest, it never was complete |
 | learners | the query of each learner, what it said of itself, how often it was asked with what success (as of late) |
 | snapshots | the newest of each learner |
+| bases | each learner whose log has lost its beginning, as it was there |
 | reports | what each learner has told its neighbours, newest only |
 | events | the log: append-only, in the order in which learners noted it |
 | activity | what became of impressions, per collection and ten seconds |
-| folded | what of that the log has no lines of any more, since their queries were removed |
+| folded | what of that the log has no lines of any more, since their queries were removed, or they were too old |
 
 The log has room for one showing and one end of each impression, and for one line each that it was seen and that it is
 void, and of each note: what would apply a click twice is refused, whatever brought it about. That a learner moves on to
 another edition stands before an impression, too, and may do so again and again.
+
+What is older than its collection keeps leaves the log; then the learner as it was there is kept as its base, and the
+log goes on from that. Counts of days that are long gone (`DAY` steps) are kept by the day.
 """
 
 from __future__ import annotations
@@ -45,6 +49,9 @@ CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query)
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE INDEX IF NOT EXISTS learners_once ON learners (collection, created) WHERE impressions <= 1;
 CREATE TABLE IF NOT EXISTS snapshots (
+    learner {{whole}} PRIMARY KEY, edition {{whole}} NOT NULL, event {{whole}} NOT NULL, first {{whole}} NOT NULL,
+    waiting {{whole}} NOT NULL, counts TEXT NOT NULL, content {{bytes}} NOT NULL);
+CREATE TABLE IF NOT EXISTS bases (
     learner {{whole}} PRIMARY KEY, edition {{whole}} NOT NULL, event {{whole}} NOT NULL, first {{whole}} NOT NULL,
     waiting {{whole}} NOT NULL, counts TEXT NOT NULL, content {{bytes}} NOT NULL);
 CREATE TABLE IF NOT EXISTS reports (

@@ -1,0 +1,85 @@
+"""A year of a service in minutes: how large its store becomes with all of its log, and with that of 30 days."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from bench.measure import Row
+from zoomrank.documents import Collection
+from zoomrank.service.engine import Engine
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.settings import Settings
+from zoomrank.service.storage.sqlite_store import NAME, SQLiteStore
+from zoomrank.service.storage.store_view import SQLiteView
+from zoomrank.service.verifying import verify
+
+DAYS, A_DAY, AT_ONCE = 365, 300, 25  # visitors
+DOCUMENTS, QUERIES = 1_000, 100
+KEPT = 30  # days
+_START = 1_700_000_000.0
+
+
+class _Clock:
+    """Time that passes when it is told to."""
+
+    time = _START
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def retention() -> Iterator[Row]:
+    """Two years, side by side."""
+    for kept in (None, KEPT):
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            sizes, events = asyncio.run(_year(Path(folder), kept))
+            took = time.perf_counter() - began
+            with closing(SQLiteView(Path(folder) / NAME)) as view:
+                found = len(verify(view).findings)
+            words = "all of the log" if kept is None else f"the log of {kept} days"
+            quarters = ", ".join(f"{size / 2**20:.1f}" for size in sizes)
+            yield Row(f"MB after each quarter of a year with {words} (SQLite, {took:.0f} s)", quarters, "bounded")
+            yield Row("its events at the end; what `verify` finds", f"{events:,}; {found}", "0")
+
+
+async def _year(folder: Path, kept: int | None) -> tuple[list[int], int]:
+    """Bytes of the store after each quarter, and how many events it has at the end."""
+    clock, chance = _Clock(), np.random.default_rng(1)
+    store = SQLiteStore(folder)
+    engine = Engine(store, folder, now=clock)
+    await engine.start()
+    engine._sweeping.cancel()
+    paths = {f"d{number}": ("All", f"{number % 10}", f"{number % 100}") for number in range(DOCUMENTS)}
+    settings = Settings(keep_events=None if kept is None else kept * 86_400.0)
+    shop = await engine.collections.add("shop", lambda: Collection.from_taxonomy(paths), settings)
+    sizes = []
+    for day in range(1, DAYS + 1):
+        for _ in range(A_DAY // AT_ONCE):
+            clock.time += 86_400 / (A_DAY // AT_ONCE)
+            await asyncio.gather(*(_visit(engine, shop, chance) for _ in range(AT_ONCE)))
+            await engine.sweep()
+            store.tidy()
+        if day % (DAYS // 4) == 0:
+            sizes.append(sum(file.stat().st_size for file in folder.glob(f"{NAME}*")))
+    events = int(store._read("SELECT COUNT(*) FROM events")[0][0])
+    with contextlib.suppress(asyncio.CancelledError):
+        await engine.stop()
+    return sizes, events
+
+
+async def _visit(engine: Engine, shop: ServedCollection, chance: np.random.Generator) -> None:
+    """Most ask what most ask; half of them click."""
+    query = f"query {int(chance.zipf(1.3)) % QUERIES}"
+    name, documents = await engine.rank(shop, query)
+    if chance.random() < 0.9:
+        clicked = documents[int(chance.integers(len(documents)))]["id"] if chance.random() < 0.5 else None
+        await engine.feedback(name, clicked)

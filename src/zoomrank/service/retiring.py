@@ -1,0 +1,151 @@
+"""`Retiring`: events that are older than their collection keeps leave the log; what they taught stays.
+
+The beginning of a learner's log is replayed onto its base, which makes a newer base; that is kept, and the events are
+dropped, in one write. The learner itself is none the wiser: whatever is made of the log is made from the base on, bit
+for bit. What is void is left out of a base for ever, so it must not become void while that is made: whatever is
+found to have changed meanwhile is left for another time.
+
+Events wait until a day of them, or an eighth of what is kept if that is less, can go together. Counts by ten seconds
+become counts by the day when nobody can look at them more closely any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time as clock
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import NamedTuple
+
+from zoomrank.service.bases import begun
+from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.batch import Retired, Snapshot
+from zoomrank.service.storage.events import STEP, Event, counted
+from zoomrank.service.storage.outcomes import VOIDED, WAITING, is_end
+from zoomrank.service.storage.store import Store
+
+LOOK_EVERY = 3600.0  # seconds, from the end of one look at the old end of the log to the next
+FINE_FOR = 92 * 86_400  # seconds for which counts are by ten seconds: longer than anybody can ask for
+_TOGETHER, _A_PART = 86_400.0, 8  # seconds of events that go together, or a part of what is kept
+_A_TURN = 0.1  # seconds
+_IMPRESSIONS_AT_ONCE = 2048
+_LINES_AT_ONCE = 4096
+
+_log = logging.getLogger(__name__)
+
+
+class _Due(NamedTuple):
+    """A learner whose log goes back too far."""
+
+    place: int  # of its oldest event
+    served: ServedCollection
+    learner: int
+    until: float  # what is older goes
+
+
+class Retiring:
+    """Looks at the old end of the log, some of it at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        collections: Mapping[int, ServedCollection],
+        busy: asyncio.Lock,
+        now: Callable[[], float],
+        steady: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._collections = collections
+        self._busy = busy  # while somebody makes something void
+        self._now = now
+        self._steady = steady
+        self._after = 0  # the place up to which it has looked
+        self._next = steady()  # when it looks again from the beginning
+
+    async def turn(self) -> None:
+        """Go on for a moment."""
+        until = clock.monotonic() + _A_TURN
+        while self._steady() >= self._next and clock.monotonic() < until:
+            if self._after == 0:
+                await asyncio.to_thread(self._coarsen)
+            due = await asyncio.to_thread(self._find)
+            if due is None:
+                continue
+            try:
+                is_done = await self._retire(due)
+            except StorageError:
+                raise
+            except Exception:  # noqa: BLE001  (a log that cannot be replayed: `verify` says so, others go on)
+                _log.exception("The log of learner %d cannot be replayed, so all of it stays.", due.learner)
+                is_done = False
+            self._after = due.place - 1 if is_done else due.place  # there may be more of it
+
+    def _coarsen(self) -> None:
+        before = int(self._now() - FINE_FOR) // STEP
+        if before > 0:
+            self._store.coarsen(before)
+
+    def _find(self) -> _Due | None:
+        """The next learner whose log goes back too far; at the young end of the log the look ends."""
+        youngest = max((due for one in self._collections.values() if (due := self._due(one)) is not None), default=None)
+        rows = [] if youngest is None else self._store.oldest(self._after, _LINES_AT_ONCE)
+        for place, collection, learner, time in rows:
+            served = self._collections.get(collection)
+            due = None if served is None else self._due(served)
+            self._after = place
+            if served is not None and due is not None and time < due:
+                return _Due(place, served, learner, self._now() - (served.settings.keep_events or 0.0))
+            if youngest is not None and time >= youngest:
+                rows = []
+                break
+        if len(rows) < _LINES_AT_ONCE:
+            self._after, self._next = 0, self._steady() + LOOK_EVERY
+        return None
+
+    def _due(self, served: ServedCollection) -> float | None:
+        """The time before which an event has to be for its learner's log to be seen to."""
+        keep = served.settings.keep_events
+        return None if keep is None else self._now() - keep - min(_TOGETHER, keep / _A_PART)
+
+    async def _retire(self, due: _Due) -> bool:
+        made = await asyncio.to_thread(self._made, due)
+        if made is None:
+            return False
+        async with self._busy:
+            return await asyncio.to_thread(self._store.retire, due.served.id, *made)
+
+    def _made(self, due: _Due) -> tuple[Snapshot, Retired] | None:
+        """The base that a learner is to have, and what it is made of."""
+        learner = begun(self._store, due.served, due.learner)
+        last = learner.ranker.made + _IMPRESSIONS_AT_ONCE
+        log = self._store.early_events(due.learner, last)
+        old = _beginning(log, last, due.until, self._store.created(due.learner))
+        if not old:
+            return None
+        void = {event.number for _, event in log if event.outcome == VOIDED}
+        learner.replay([event for _, event in old], void)
+        counts = Counter((event.step, event.outcome) for event in counted((event for _, event in old), void))
+        first = next(iter(learner.waiting), learner.ranker.made)
+        about = json.dumps(asdict(learner.counts))
+        content = learner.snapshot()
+        base = Snapshot(due.learner, learner.edition.number, old[-1][0], first, len(learner.waiting), about, content)
+        return base, Retired(last, due.until, len(void), learner.counts.impressions, counts)
+
+
+def _beginning(log: list[tuple[int, Event]], last: int, until: float, created: float) -> list[tuple[int, Event]]:
+    """The lines of a log before the first that is to stay: a young one, or of an impression that was open till late.
+    What another ranker showed is as old as the learner.
+    """
+
+    def is_old(event: Event) -> bool:
+        return max(event.time, created) < until
+
+    ended = {event.number for _, event in log if is_end(event.outcome) and is_old(event) and event.number < last}
+    for index, (_, event) in enumerate(log):
+        if not is_old(event) or (event.outcome == WAITING and event.number not in ended):
+            return log[:index]
+    return log
