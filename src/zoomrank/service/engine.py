@@ -293,9 +293,7 @@ class Engine:
     async def _shown(self, learner: int, number: int) -> Array:
         """The documents of an impression that is in the log, by their numbers."""
         lines = await asyncio.to_thread(self.store.impression, learner, number)
-        if not lines and await asyncio.to_thread(
-            self.store.has_base, learner
-        ):  # it was long ago, and so was its answer
+        if not lines and await asyncio.to_thread(self.store.has_base, learner):  # it was long ago
             raise ExpiredError("This impression has expired.")
         return _shown_in(lines)
 
