@@ -382,6 +382,9 @@ class QueryLearner:
         learner = cls(0, editions, settings)
         learner.show(0.0, settings.slots, None)
         learner.close(0, 0, 0.0)
+        if learner.edition.bandit.restrictable:
+            learner.show(0.0, settings.slots, Eligible.everything(learner.edition.tree.documents))
+            learner.close(1, 0, 0.0)
         learner.snapshot()
         if learner.edition.bandit.keeps_records:
             learner.ranker.forecast(visits=1)
