@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import catalogue, ground, learners, others, queries, retention, service
+from bench import answers, catalogue, ground, learners, others, queries, retention, service
 from bench.measure import Row
 from zoomrank.lab.reports.machine import machine
 
@@ -27,6 +27,7 @@ SECTIONS = {
     "eligible": learners.eligible,
     "documents": ground.documents,
     "queries": queries.queries,
+    "answers": answers.answers,
     "compilation": learners.compilation,
     "others": others.others,
     "service": service.service,

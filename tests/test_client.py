@@ -87,6 +87,25 @@ def test_documents_go_in_and_what_was_learned_comes_out(client: Client) -> None:
     assert client.health() == "ok"
 
 
+def test_more_than_a_click_is_told_at_once_or_bit_by_bit(client: Client) -> None:
+    client.create_collection("bought", OWLS, {"slots": 3, "satisfied_by": "purchase"})
+    shown = client.rank("bought", "owl", eligible=["barn", "snow", "new"], unknown="skip", fewer=True)
+    assert set(shown.ids) == {"barn", "snow"}
+    assert client.feedback(shown, looked_at=1) == "noted"
+    assert client.feedback(shown, iter(shown.ids)) == "noted"
+    assert client.feedback(shown, disliked=(shown.ids[0],), purchased=shown.ids[1]) == "learned"
+    assert client.feedback(shown, purchased=[shown.ids[1]]) == "repeated"
+    another = client.rank("bought", "owl")
+    results = client.feedback_batch([(another, another.ids[:2]), (another, None), (shown, None)])
+    assert [result["status"] for result in results] == ["noted", "learned", "repeated"]
+    about = client.query("bought", "owl")
+    assert (about["satisfied"], about["abandoned"], about["examined_by_slot"]) == (1, 1, [2, 2, 1])
+    nothing = client.rank("bought", "owl", eligible=["new"], unknown="skip", fewer=True)
+    assert (nothing.impression, nothing.ids) == ("", [])
+    with pytest.raises(ParameterError, match="Nothing was shown"):
+        client.feedback(nothing, None)
+
+
 def test_collections_are_sent_as_their_files(client: Client) -> None:
     collection = Collection.from_texts(
         ["barn owl", "snowy owl", "pike", "trout"], ids=[3, 1, 2, 0], titles=list("abcd")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import secrets
 import tempfile
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -24,22 +25,31 @@ except ModuleNotFoundError as error:
 
 from zoomrank import wire
 from zoomrank.documents import Collection, Document
+from zoomrank.files import whole_file
 from zoomrank.wire import (
     Activity,
     Changed,
     CollectionInfo,
     Curve,
+    DocumentInfo,
     FeedbackResult,
     Id,
+    ImportProgress,
+    ImportResponse,
+    ListedQuery,
     Node,
     PlacedDocument,
     QueryInfo,
-    QueryRow,
     Voided,
 )
 
 __all__ = ["Client", "ClientError", "ShownRanking"]
 
+_LOGS = {
+    ".jsonl": "application/x-ndjson",
+    ".ndjson": "application/x-ndjson",
+    ".parquet": "application/vnd.apache.parquet",
+}
 _LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
 _LINES_AT_ONCE = 20_000  # documents or changes of one request
 
@@ -267,7 +277,9 @@ class Client:
         """
         return cast(CollectionInfo, self._get(_path(wire.COLLECTION, name)))
 
-    def documents(self, collection: str, offset: int = 0, limit: int = 100) -> list[PlacedDocument]:
+    def documents(
+        self, collection: str, offset: int = 0, limit: int = 100, *, search: str = ""
+    ) -> list[PlacedDocument]:
         """List documents, in the order of the tree, so that neighbours are alike.
 
         Parameters
@@ -278,6 +290,8 @@ class Client:
             How many to leave out at the beginning.
         limit
             How many to return at most.
+        search
+            Letters that they have in their title, id or address, in whatever case.
 
         Returns
         -------
@@ -289,9 +303,30 @@ class Client:
         >>> client.documents("birds", limit=10)[0]["path"]  # doctest: +SKIP
         ['Owls']
         """
-        return cast(
-            list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), offset=offset, limit=limit)["documents"]
-        )
+        asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search}
+        return cast(list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), **asked)["documents"])
+
+    def document(self, collection: str, document: Id) -> DocumentInfo:
+        """Look a document up: where it lies, and in which queries it stands.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        document
+            Its id.
+
+        Returns
+        -------
+        DocumentInfo
+            The document with its categories, and queries whose next ranking has it or whose visitors looked at it.
+
+        Examples
+        --------
+        >>> client.document("birds", "barn")["queries"][0]["slot"]  # doctest: +SKIP
+        0
+        """
+        return cast(DocumentInfo, self._get(_path(wire.DOCUMENT, collection, document)))
 
     # Documents come and go.
 
@@ -496,6 +531,7 @@ class Client:
         *,
         unknown: str = "refuse",
         fewer: bool = False,
+        order: Iterable[Id] | None = None,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -517,6 +553,9 @@ class Client:
             What is done with ids that the collection lacks: "refuse", or "skip".
         fewer
             Whether it will do to get fewer documents than slots, where no more may be shown; else that is refused.
+        order
+            Ids from the best, in an order that you have: what the first visitors of a query are shown, as far as clicks
+            do not overrule it. Later it changes nothing. Ids that the collection lacks are skipped.
 
         Returns
         -------
@@ -540,6 +579,8 @@ class Client:
             body["eligible"] = list(eligible)
         if excluded is not None:
             body["excluded"] = list(excluded)
+        if order is not None:
+            body["order"] = list(order)
         if about is not None:
             body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
         if unknown != "refuse":
@@ -551,20 +592,36 @@ class Client:
         documents = [Document(**document) for document in shown["documents"]]
         return ShownRanking(shown["impression"] or "", shown["query"], documents)
 
-    def feedback(self, impression: ShownRanking | str, clicked: Id | None) -> str:
-        """Report what became of a ranking.
+    def feedback(
+        self,
+        impression: ShownRanking | str,
+        clicked: Id | Iterable[Id] | EllipsisType | None = ...,
+        *,
+        purchased: Id | Iterable[Id] | None = None,
+        disliked: Iterable[Id] = (),
+        looked_at: int | None = None,
+    ) -> str:
+        """Report what became of a ranking, all at once or bit by bit.
 
         Parameters
         ----------
         impression
             What `rank` returned, or its impression alone.
         clicked
-            The id of the document that was clicked first; None if none was.
+            The id of the document that was clicked, or those of several; None if she has left without a click (or,
+            where purchases count, without a purchase). Leave it out where that is not known yet.
+        purchased
+            The id of what she bought, or several.
+        disliked
+            Ids of what she looked at and did not want.
+        looked_at
+            How many documents, from the top, were on her screen.
 
         Returns
         -------
         str
-            "learned", or "repeated" if it was known.
+            "learned"; "noted" if it does not say yet what became of the ranking, or teaches nothing more; "repeated" if
+            it was known.
 
         Notes
         -----
@@ -575,16 +632,27 @@ class Client:
         --------
         >>> client.feedback(shown, clicked="barn")  # doctest: +SKIP
         'learned'
+        >>> client.feedback(shown, clicked=None, looked_at=3)  # doctest: +SKIP
+        'learned'
         """
-        return str(self._send("POST", wire.FEEDBACK, json=_report(impression, clicked))["status"])
+        report = _report(impression, clicked)
+        if purchased is not None:
+            report["purchased"] = _one_or_more(purchased)
+        if disliked := list(disliked):
+            report["disliked"] = disliked
+        if looked_at is not None:
+            report["looked_at"] = looked_at
+        return str(self._send("POST", wire.FEEDBACK, json=report)["status"])
 
-    def feedback_batch(self, reports: Iterable[tuple[ShownRanking | str, Id | None]]) -> list[FeedbackResult]:
+    def feedback_batch(
+        self, reports: Iterable[tuple[ShownRanking | str, Id | Iterable[Id] | None]]
+    ) -> list[FeedbackResult]:
         """Report what became of many rankings at once. Each is taken or refused by itself.
 
         Parameters
         ----------
         reports
-            Pairs of what `feedback` takes: an impression, and the id that was clicked first or None.
+            Pairs of what `feedback` takes: an impression, and the id that was clicked, several, or None.
 
         Returns
         -------
@@ -622,6 +690,82 @@ class Client:
         'noted'
         """
         return str(self._send("POST", wire.SEEN, json={"impression": _name(impression)})["status"])
+
+    # What another ranker has learned.
+
+    def import_clicks(
+        self,
+        collection: str,
+        log: str | os.PathLike[str],
+        unknown: str = "refuse",
+        *,
+        once: str | None = None,
+        timeout: float = 24 * 3600.0,
+    ) -> ImportResponse:
+        """Let queries learn from the click log of another ranker: a warm start.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        log
+            A JSONL or Parquet file, in one of the two forms of `zoomrank.documents.read_impressions`.
+        unknown
+            What to do with documents that the collection lacks: "refuse" or "skip".
+        once
+            A key of this log. It is learned once; without a key the same file is, however often it is sent.
+        timeout
+            Seconds that this may take.
+
+        Returns
+        -------
+        ImportResponse
+            How much was learned, and what that was worth, by the last visits of the log.
+
+        Notes
+        -----
+        Tried again if there was no response: what was learned is not learned twice, and what was interrupted goes on.
+
+        Examples
+        --------
+        >>> client.import_clicks("birds", "clicks.jsonl")["words"]  # doctest: +SKIP
+        """
+        file = Path(log)
+        kind = _LOGS.get(file.suffix.lower())
+        if kind is None:
+            raise ParameterError(f"{file} is not a click log that can be sent: give a {' or '.join(_LOGS)} file.")
+        headers = {"Content-Type": kind} | ({} if once is None else {"Idempotency-Key": once})
+        return cast(
+            ImportResponse,
+            self._send(
+                "POST",
+                _path(wire.CLICKS, collection),
+                params={"unknown": unknown},
+                content=file.read_bytes(),
+                headers=headers,
+                timeout=timeout,
+            ),
+        )
+
+    def import_progress(self, collection: str) -> ImportProgress:
+        """Say how far the import of a click log has come.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+
+        Returns
+        -------
+        ImportProgress
+            So many impressions of how many; 0 of 0 if none is going on.
+
+        Examples
+        --------
+        >>> client.import_progress("birds")["of"]  # doctest: +SKIP
+        0
+        """
+        return cast(ImportProgress, self._get(_path(wire.CLICKS, collection)))
 
     # What is taken back.
 
@@ -679,9 +823,62 @@ class Client:
         """
         self._send("DELETE", _path(wire.QUERY, collection), again=False, params={"query": query})
 
+    # What is taken out.
+
+    def export(
+        self,
+        collection: str,
+        path: str | os.PathLike[str],
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        form: str = "jsonl",
+        learned: bool = False,
+    ) -> int:
+        """Write impressions and what became of them to a file, which appears whole or not at all.
+
+        Parameters
+        ----------
+        collection
+            The name of the collection.
+        path
+            The file.
+        since, until
+            Those shown from this time on, and before that one: seconds since 1970.
+        form
+            "jsonl" or "parquet".
+        learned
+            Whether to take those alone that something was learned from: what `read_clicks` should read.
+
+        Returns
+        -------
+        int
+            How many bytes the file has.
+
+        Examples
+        --------
+        >>> client.export("birds", "impressions.jsonl")  # doctest: +SKIP
+        18204
+        """
+        wish = {"since": since, "until": until, "format": form, "learned": learned or None}
+        parameters = {name: value for name, value in wish.items() if value is not None}
+        try:
+            with self._http.stream("GET", _path(wire.EXPORT, collection), params=parameters) as response:
+                if not response.is_success:
+                    response.read()
+                    _checked(response)
+                with whole_file(path) as file:
+                    for piece in response.iter_bytes():
+                        file.write(piece)
+                    return file.tell()
+        except httpx.HTTPError as error:
+            raise ClientError(0, "unreachable", f"{self.url} did not send all of it: {error}.") from error
+
     # What was learned.
 
-    def queries(self, collection: str, offset: int = 0, limit: int = 50) -> list[QueryRow]:
+    def queries(
+        self, collection: str, offset: int = 0, limit: int = 50, *, search: str = "", sort: str = "asked"
+    ) -> list[ListedQuery]:
         """List the queries of a collection, those with most impressions first.
 
         Parameters
@@ -692,10 +889,14 @@ class Client:
             How many to leave out at the beginning.
         limit
             How many to return at most.
+        search
+            Letters that they have in them.
+        sort
+            Another order: "worst" (least satisfied first), "newest", or "trend" (falling most first).
 
         Returns
         -------
-        list of QueryRow
+        list of ListedQuery
             Each with its counts.
 
         Examples
@@ -703,7 +904,8 @@ class Client:
         >>> client.queries("birds")[0]["query"]  # doctest: +SKIP
         'owls'
         """
-        return cast(list[QueryRow], self._get(_path(wire.QUERIES, collection), offset=offset, limit=limit)["queries"])
+        asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search, "sort": sort}
+        return cast(list[ListedQuery], self._get(_path(wire.QUERIES, collection), **asked)["queries"])
 
     def query(self, collection: str, query: str) -> QueryInfo:
         """Look a query up: what became of its impressions, what the next visitor will see, and why. Changes nothing.
@@ -840,8 +1042,7 @@ class Client:
 
 
 def _path(path: str, collection: str, document: Id | None = None) -> str:
-    path = path.replace("{document:path}", quote(str(document), safe=""))
-    return path.format(name=quote(collection, safe=""))
+    return path.format(name=quote(collection, safe=""), document=quote(str(document), safe=""))
 
 
 def _added_up(one: Changed, other: Changed) -> Changed:
@@ -868,8 +1069,13 @@ def _document(document: Document | Mapping[str, Any]) -> dict[str, Any]:
     return dict(document)
 
 
-def _report(impression: ShownRanking | str, clicked: Id | None) -> dict[str, Any]:
-    return {"impression": _name(impression), "clicked": clicked}
+def _report(impression: ShownRanking | str, clicked: Id | Iterable[Id] | EllipsisType | None) -> dict[str, Any]:
+    said = {} if clicked is ... else {"clicked": _one_or_more(clicked)}
+    return {"impression": _name(impression), **said}
+
+
+def _one_or_more(named: Id | Iterable[Id] | None) -> Id | list[Id] | None:
+    return named if named is None or isinstance(named, int | str) else list(named)
 
 
 def _name(impression: ShownRanking | str) -> str:

@@ -14,7 +14,7 @@ COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"
 RANK = "/v1/collections/{name}/rank"
 DOCUMENTS = "/v1/collections/{name}/documents"
-DOCUMENT = "/v1/collections/{name}/documents/{document:path}"
+DOCUMENT = "/v1/collections/{name}/documents/{document}"
 CHANGES = "/v1/collections/{name}/changes"
 REMAKE = "/v1/collections/{name}/remake"
 QUERIES = "/v1/collections/{name}/queries"
@@ -29,7 +29,9 @@ COPY_FEEDBACK = "/v1/copies/{copy}/feedback"
 FEEDBACK = "/v1/feedback"
 FEEDBACK_BATCH = "/v1/feedback/batch"
 SEEN = "/v1/seen"
+EXPORT = "/v1/collections/{name}/export"
 VOID = "/v1/collections/{name}/void"
+CLICKS = "/v1/collections/{name}/clicks"
 HEALTH = "/v1/health"
 READY = "/v1/ready"
 
@@ -62,7 +64,9 @@ class RankResponse(TypedDict):
 
 
 class FeedbackResponse(TypedDict):
-    """`learned`, or `repeated` if the same feedback had come before."""
+    """`learned`, or `noted` if it does not say yet what became of the ranking, or teaches nothing more; `repeated` if
+    the same feedback had come before.
+    """
 
     impression: str
     status: str
@@ -134,6 +138,41 @@ class CopyResponse(TypedDict):
     impressions: int
 
 
+class HeldOut(TypedDict):
+    """What an import was worth, by the last visits of the log, before they were learned: the share of their clicks on
+    documents that stood in the learner's ranking, and the bits of surprise at a document that was looked at.
+    """
+
+    visits: int
+    clicks: int
+    found_before: float
+    found_after: float
+    surprise_usual: float
+    surprise_before: float
+    surprise_after: float
+
+
+class ImportResponse(TypedDict):
+    """A click log that was `learned`, or `repeated` if it had come before; so many times documents were left out that
+    the collection lacks.
+    """
+
+    status: str
+    impressions: int
+    clicks: int
+    queries: int
+    left_out: int
+    held_out: HeldOut
+    words: str
+
+
+class ImportProgress(TypedDict):
+    """How many impressions of a log were learned, of how many; 0 of 0 if none is being imported."""
+
+    learned: int
+    of: int
+
+
 class CollectionSummary(TypedDict):
     """A collection in few words, without its settings."""
 
@@ -168,6 +207,24 @@ class DocumentsResponse(TypedDict):
     total: int
 
 
+class Standing(TypedDict):
+    """What a query thinks of a document: its slot in the next ranking, or null, and visitors who looked and clicked."""
+
+    query: str
+    impressions: int
+    slot: int | None
+    visits: int
+    clicks: int
+
+
+class DocumentInfo(PlacedDocument):
+    """A document, and the queries in which it stands, or was looked at; so many were looked through, of so many."""
+
+    queries: list[Standing]
+    queries_looked_at: int
+    queries_total: int
+
+
 class ExplainedDocument(PlacedDocument):
     """A document, and why it is where it is."""
 
@@ -184,7 +241,9 @@ class ExplainedDocument(PlacedDocument):
 
 
 class QueryRow(TypedDict):
-    """A query in a list; `learned` counts the impressions that it has learned from."""
+    """What became of a query's impressions; `learned` counts those that it has learned from, `recent` is the satisfied
+    share of about the last fifty of them, and null before there are a hundred.
+    """
 
     query: str
     impressions: int
@@ -192,12 +251,19 @@ class QueryRow(TypedDict):
     satisfied: int
     abandoned: int
     last: float
+    recent: float | None
+
+
+class ListedQuery(QueryRow):
+    """A query in a list, and when it was first asked."""
+
+    created: float
 
 
 class QueriesResponse(TypedDict):
-    """Queries, those with most impressions first."""
+    """Queries, and how many there are in all."""
 
-    queries: list[QueryRow]
+    queries: list[ListedQuery]
     total: int
 
 

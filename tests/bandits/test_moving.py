@@ -1,4 +1,4 @@
-"""Learners that move to other trees as documents come, go and move: the same as their literal twins, before and after."""
+"""Learners that move to other trees as documents come, go and move: the same as their literal twins, all the way."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.bandits.test_twins import twin_tree
 from tests.reference import learners as reference
 from tests.reference.moving import move
 from zoomrank import Ranked
-from zoomrank.bandits import LoanZooming, PathZooming, TreeThompson
+from zoomrank.bandits import Bandit, Loan, LoanZooming, PathZooming, TreeThompson
 from zoomrank.documents import Collection
 from zoomrank.documents.editions import Edition
 from zoomrank.queries.reports import report_of
@@ -34,11 +34,9 @@ def pair(kind: str, edition: Edition, patience: int, seed: int) -> Pair:
     tree = edition.collection.tree
     plain = twin_tree(tree)
     learner = slow_learner(kind, plain, patience)
-    bandit = {
-        "thompson": TreeThompson,
-        "paths": lambda tree: PathZooming(tree, patience=patience),
-        "loan": lambda tree: LoanZooming(tree, patience=patience),
-    }[kind](tree)
+    bandit: Bandit = TreeThompson(tree)
+    if kind != "thompson":
+        bandit = (PathZooming if kind == "paths" else LoanZooming)(tree, patience=patience)
     return reference.Ranked(plain, each(learner), False, seed), learner, Ranked(bandit, SLOTS, seed=seed)
 
 
@@ -137,8 +135,6 @@ def test_same_as_the_literal_twin_after_every_move(kind: str, seed: int) -> None
 
 def lend(both: Pair, rng: np.random.Generator) -> None:
     """A loan of what another has seen on the same tree."""
-    from zoomrank.bandits import Loan
-
     _, learner, fast = both
     other = Ranked(LoanZooming(fast.tree, patience=1), SLOTS, seed=3)
     for _ in range(25):
@@ -178,7 +174,7 @@ def test_a_category_takes_along_what_was_learned_of_it() -> None:
 
 
 def test_rankings_that_showed_documents_that_are_gone() -> None:
-    edition = Edition.first(Collection.from_taxonomy({name: "A" for name in "abcdef"}))
+    edition = Edition.first(Collection.from_taxonomy(dict.fromkeys("abcdef", "A")))
     ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 3, seed=1)
     ranking = ranker.rank()
     top, _, low = ranking.documents
@@ -192,8 +188,8 @@ def test_rankings_that_showed_documents_that_are_gone() -> None:
     ranker.learn(ranking, click=2)
     assert int(ranker.state.total[0]) == 2
     assert int(ranker.state.gains[0]) == 1
+    few = later.changed(later.placed([{"remove": name} for name in later.collection.tree.documents[:4]]))
     with pytest.raises(ValueError, match="another tree"):
-        ranker.move(later.collection.tree, edition.movement_to(later))
-    few = later.changed(later.placed([{"remove": name} for name in later.collection.tree.documents[:3]]))
+        ranker.move(few.collection.tree, few.movement_to(few))
     with pytest.raises(ValueError, match="slots cannot be filled"):
         ranker.move(few.collection.tree, later.movement_to(few))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from zoomrank import DocumentTree, QueryRank, QueryTree, users
+from zoomrank.documents import Collection, Edition
 from zoomrank.errors import FeedbackError, FileFormatError, ParameterError, SlotsError
 from zoomrank.queries import lending
 
@@ -172,3 +173,27 @@ def test_refusals_say_why() -> None:
     one.learn(ranking, click=0)
     with pytest.raises(FeedbackError):
         one.learn(ranking, click=0)
+
+
+def test_queries_move_to_a_tree_in_which_documents_came_went_and_moved() -> None:
+    paths = {f"{c}{i}": f"{up} > {c}" for up, c in (("X", "a"), ("X", "b"), ("Y", "c")) for i in range(6)}
+    edition = Edition.first(Collection.from_taxonomy(paths))
+    ranker = QueryRank(edition.collection.tree, slots=2, seed=1)
+    for _ in range(150):
+        for query in ("red shoes", "red shoe"):
+            ranking = ranker.rank(query)
+            ranker.learn(ranking, ranking.documents.index("a1") if "a1" in ranking.documents else None)
+    changes = [{"remove": "b2"}, {"remove": "a3"}, {"category": "X > a", "to": "Y > d > a"}, {"add": "n", "near": "c1"}]
+    later = edition.changed(edition.placed(changes))
+    ranker.move(later.collection.tree, edition.movement_to(later))
+    tree = later.collection.tree
+    for report in ranker.lending.reports.values():
+        told = report.node.tolist()
+        assert told[0] == 0
+        assert told == sorted(told)
+        assert all(int(tree.shape.parent[node]) in told for node in told)
+    assert "a1" in ranker.rank("red shoes").documents
+    for _ in range(30):
+        ranking = ranker.rank("red shoes now")  # it takes a loan of what has moved
+        ranker.learn(ranking, None)
+    assert ranker.support("red shoes now").lenders

@@ -1,5 +1,9 @@
 """Learners that move to another tree, literally: what each subtree has of its own is counted again where it goes."""
 
+import math
+
+import numpy as np
+
 from tests.reference.learners import LoanZooming, PathZooming, Visits
 from zoomrank.spaces import Movement
 
@@ -51,20 +55,16 @@ def remember(old: Visits, new: Visits, movement: Movement, w: int, those: list[i
         new.last[w] = min(found, key=lambda one: one[0])[1]
 
 
-def same(old: Visits, new: Visits, origin: dict[int, int]) -> bool:
-    """Whether all that was visited is where it was."""
+def looked_at_anew(old: Visits, new: Visits, origin: dict[int, int]) -> list[int]:
+    """Where visits have come or gone; and what is new below that, parents first."""
+    found: list[int] = []
     for w in told(new):
-        u = origin.get(w)
-        if u is None:
-            if new.total(w):
-                return False
-        elif (
-            any((new.n[w, i], new.r[w, i]) != (old.n[u, i], old.r[u, i]) for i in range(old.slots))
-            or new.tree.width[w] != old.tree.width[u]
-            or (w != 0 and (u == 0 or origin.get(new.tree.parent[w]) != old.tree.parent[u]))
-        ):
-            return False
-    return True
+        if w not in origin:
+            if new.total(w) or new.tree.parent[w] in found:
+                found.append(w)
+        elif any((new.n[w, i], new.r[w, i]) != (old.n[origin[w], i], old.r[origin[w], i]) for i in range(old.slots)):
+            found.append(w)
+    return found
 
 
 def move_loan(old: LoanZooming, new: LoanZooming, origin: dict[int, int]) -> None:
@@ -75,21 +75,22 @@ def move_loan(old: LoanZooming, new: LoanZooming, origin: dict[int, int]) -> Non
             new.score[w], new.weight[w], new.faith[w] = old.score[u], old.weight[u], old.faith[u]
             for i in range(old.slots):
                 new.lent[w, i] = old.lent[u, i]
-    if not same(old, new, origin):
-        new.believe(0)
+    for w in looked_at_anew(old, new, origin):
+        if w not in origin:
+            new.weight[w] = float(np.float32(new.weigh(w)))
+            new.faith[w] = float(np.float32(1 / (1 + math.exp(-new.weigh(w)))))
 
 
 def move_bounds(old: PathZooming, new: PathZooming, origin: dict[int, int]) -> None:
-    if same(old, new, origin):
-        for w in told(new):
-            if w in origin:
-                new.due[w] = old.due[origin[w]]
-                for i in range(old.slots):
-                    for table in ("known", "mean", "want"):
-                        getattr(new, table)[w, i] = getattr(old, table)[origin[w], i]
-        return
+    anew = looked_at_anew(old, new, origin)
     for w in told(new):
+        if w in origin and w not in anew:
+            new.due[w] = old.due[origin[w]]
+            for i in range(old.slots):
+                for table in ("known", "mean", "want"):
+                    getattr(new, table)[w, i] = getattr(old, table)[origin[w], i]
+    for w in anew:
         new.due[w] = new.total(w) + new.total(w) // 8 + 1
-    for i in range(old.slots):
-        new.look_again(0, i)
-        new.pass_down(0, i)
+        for i in range(old.slots):
+            new.look_again(w, i)
+            new.want[w, i] = float(np.float32(new.in_want(w, i)))

@@ -30,6 +30,7 @@ REQUESTS = {  # what needs which role
     ("GET", "/v1/openapi.json"): "read",
     ("GET", "/nothing"): "read",
     ("POST", "/v1/collections"): "admin",
+    ("GET", "/v1/collections/shop/export"): "admin",
     ("PUT", "/v1/collections/new"): "admin",
     ("DELETE", "/v1/collections/nothing"): "admin",
     ("PATCH", "/nothing"): "admin",

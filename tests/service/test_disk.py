@@ -18,6 +18,7 @@ from zoomrank.service.refusals import StorageError
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage import postgres_store
 from zoomrank.service.storage.batch import Batch, StoredLearner
+from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import WAITING
 from zoomrank.service.storage.store import Store
 
@@ -189,16 +190,16 @@ def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
             moody = Moody(engine.store, monkeypatch)
             shop = await served(engine)
             impression, documents = await engine.rank(shop, "owl")
-            shown = engine.store.shown
+            lines = engine.store.impression
 
-            def slowly(learner: int, number: int) -> bytes | None:
-                found = shown(learner, number)
+            def slowly(learner: int, number: int) -> list[Event]:
+                found = lines(learner, number)
                 while not engine.journal.failures:
                     time.sleep(0.001)
                 moody.fail = ""  # the store has recovered before the second report is looked at
                 return found
 
-            monkeypatch.setattr(engine.store, "shown", slowly)
+            monkeypatch.setattr(engine.store, "impression", slowly)
             moody.fail = "before"
             told = await asyncio.gather(
                 *(engine.feedback(impression, documents[0]["id"]) for _ in range(2)), return_exceptions=True
@@ -324,7 +325,7 @@ def test_a_store_of_an_earlier_layout_is_refused_in_words(place: Place) -> None:
     store.writer.execute("ALTER TABLE events RENAME COLUMN outcome TO answer")
     store.writer.execute("UPDATE about SET value = '2' WHERE name = 'layout'")
     store.close()
-    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 5"):
+    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 6"):
         place.open()
 
 

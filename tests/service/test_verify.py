@@ -110,7 +110,7 @@ def _a_count_is_missing(do: Callable[..., None], read: Read) -> None:
 
 
 def _a_list_is_ahead(do: Callable[..., None], read: Read) -> None:
-    do("UPDATE learners SET impressions = 1000000 WHERE id = 1")
+    do("UPDATE learners SET impressions = 1000000, satisfied = 2000000, answered = 3000000 WHERE id = 1")
 
 
 def _a_report_is_ahead(do: Callable[..., None], read: Read) -> None:
@@ -144,7 +144,14 @@ DAMAGES: list[tuple[Damage, list[str]]] = [
     (_the_first_that_waits_is_off, ["is the first that may still end"]),
     (_a_count_is_off_by_one, ["“shop”: activity is not what the log says"]),
     (_a_count_is_missing, ["0 counted"]),
-    (_a_list_is_ahead, ["1,000,000 impressions are listed, and the log has"]),
+    (
+        _a_list_is_ahead,
+        [
+            "1,000,000 impressions are listed, and the log has",
+            "2,000,000 satisfied are",
+            "3,000,000 answers are listed",
+        ],
+    ),
     (_a_report_is_ahead, ["told its neighbours of 1,000,000 answers"]),
     (_a_report_is_unreadable, ["what it told its neighbours cannot be read"]),
     (_a_learner_is_missing, ["events of learners that are not there: 1", "snapshots of learners that", "reports of"]),

@@ -96,7 +96,7 @@ def kept_digest(store: Store, collection: int) -> str | None:
 
 def run(scenario: Coroutine[Any, Any, Any]) -> Any:
     """A scenario, from beginning to end; one that hangs is stopped."""
-    return asyncio.run(asyncio.wait_for(scenario, 120))
+    return asyncio.run(asyncio.wait_for(scenario, 300))  # what is compiled for the first time may take long
 
 
 @contextlib.asynccontextmanager

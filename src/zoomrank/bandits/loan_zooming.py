@@ -13,7 +13,7 @@ from zoomrank.bandits.path_zooming import PARTS, PathZooming, register_paths
 from zoomrank.bandits.registration import Feedback
 from zoomrank.bandits.state.lent_visits import (
     LentVisits,
-    believe_all,
+    believe_at,
     evidence_with_loan,
     judge,
     more_lent,
@@ -111,15 +111,14 @@ class LoanZooming(PathZooming):
         lent = more_lent(state, roomier(state))
         return super().larger(state)._replace(**lent)
 
-    def carry_over(self, state: Any, moved: Any, origin: Array, same: bool) -> None:
+    def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
         """The same loan, too, and how it has proved; what was lent of subtrees that are gone is gone with them."""
         known = np.flatnonzero(origin >= 0)
         for name in ("lent", "lent_clicks", "score", "weight", "faith"):
             getattr(moved, name)[known] = getattr(state, name)[origin[known]]
         moved.credit[:] = state.credit
-        if not same:
-            believe_all(moved)
-        super().carry_over(state, moved, origin, same)
+        believe_at(moved, anew & (origin < 0))
+        super().carry_over(state, moved, origin, anew)
 
     def with_loan(self, state: Any, loan: Loan) -> Any:
         """The state with another loan instead of the one that it has.

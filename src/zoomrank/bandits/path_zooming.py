@@ -42,7 +42,7 @@ from zoomrank.bandits.state.context_paths import ContextScratch, fresh_context_s
 from zoomrank.bandits.state.path_bounds import (
     PathBounds,
     fresh_bounds,
-    look_at_all,
+    look_at,
     more_bounds,
     on_evidence,
     own_evidence,
@@ -231,17 +231,15 @@ class PathZooming(VisitCounting):
             self._scratches[slots] = (*context._replace(**stack), *fresh_path_scratch(room))
         return self._scratches[slots]
 
-    def carry_over(self, state: Any, moved: Any, origin: Array, same: bool) -> None:
-        """The same records and bounds, or those that the counts lead to now. Of new documents anything may be hoped:
-        they are soon tried where they are.
+    def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
+        """The same records and bounds, or those that other counts lead to. Of new documents anything may be hoped: they
+        are soon tried where they are.
         """
-        if same:
-            known = np.flatnonzero(origin >= 0)
-            for name in ("worth", "record", "want", "due"):
-                getattr(moved, name)[known] = getattr(state, name)[origin[known]]
-            rebound_all(moved)
-        else:
-            look_at_all(moved)
+        known = np.flatnonzero((origin >= 0) & ~anew)
+        for name in ("worth", "record", "want", "due"):
+            getattr(moved, name)[known] = getattr(state, name)[origin[known]]
+        look_at(moved, anew)
+        rebound_all(moved)
 
     def larger(self, state: Any) -> Any:
         """Room for more entries, of which anything may be hoped."""

@@ -11,6 +11,8 @@ from zoomrank.cli.commands import (
     demo,
     demo_service,
     evaluate,
+    export,
+    import_clicks,
     inspect,
     report,
     reproduce,
@@ -19,15 +21,16 @@ from zoomrank.cli.commands import (
     simulate,
     study,
     verify,
+    year,
 )
 from zoomrank.cli.extras import require
 from zoomrank.errors import ZoomrankError
 
 _COMMANDS = {
     "to begin with": (demo, demo_service),
-    "your own documents": (inspect, evaluate, serve),
-    "what a service keeps": (backup, restore, verify),
-    "experiments": (simulate, reproduce, study, report),
+    "your own documents": (inspect, evaluate, serve, import_clicks),
+    "what a service keeps": (backup, restore, verify, export),
+    "experiments": (simulate, reproduce, study, report, year),
 }
 
 

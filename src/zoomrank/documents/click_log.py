@@ -1,48 +1,21 @@
-"""Click logs: what was shown for which query, in which order, and what was clicked first, if anything.
-
-Tables (see `source_files`) may have them in either of two forms; `query` can be left out if there is but one.
-
-| a row is | columns |
-|---|---|
-| an impression, in JSONL or Parquet | `query`, `shown`: a list of ids from the top, `clicked`: an id, or null |
-| a document of an impression, in any table | `query`, `impression`, `position`, `document`, `clicked`: 1 or 0 |
+"""`ClickLog`: how often each document was looked at and clicked, query by query; what is kept of a log of impressions.
 
 Visitors read from the top. Those who clicked have looked at everything down to their first click, those who did not at
-all that was shown; nobody knows about the rest, so it does not count. What is kept of a log is how often each document
-was looked at and clicked, query by query. Ids are compared as texts, since that is what they are in most files.
+all that was shown; nobody knows about the rest, so it does not count. `logged_impressions` reads them from files.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.documents.source_files import PathLike, Table, chosen_columns, read_columns
-from zoomrank.errors import (
-    EmptyCollectionError,
-    FeedbackError,
-    ParameterError,
-    SourceError,
-    UnknownDocumentError,
-    ZoomrankError,
-)
+from zoomrank.documents.logged_impressions import Impression, checked, impressions_of, positions_of
+from zoomrank.documents.source_files import PathLike
+from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError, UnknownDocumentError, ZoomrankError
 from zoomrank.numbers import Array
-from zoomrank.spaces.ids import DocumentId, DocumentIds
-
-USUAL_NAMES = {
-    "query": ("query", "queryid", "topic", "topicid"),
-    "shown": ("shown", "ranking", "documents"),
-    "impression": ("impression", "impressionid", "visit", "visitid"),
-    "position": ("position", "rank", "slot"),
-    "document": ("document", "documentid", "docid", "doc"),
-    "clicked": ("clicked", "click"),
-}
-_ANSWERS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
-
-Impression = tuple[str, Sequence[DocumentId], DocumentId | None]  # query, what was shown from the top, what was clicked
+from zoomrank.spaces.ids import DocumentIds
 
 
 class Counts(NamedTuple):
@@ -82,20 +55,13 @@ class ClickLog:
         self._seen: dict[str, dict[str, list[int]]] = {}  # by query and document: looks and clicks
         for query, shown, clicked in impressions:
             self.impressions += 1
-            names = _checked(self.impressions, shown)
-            last = len(names)
-            if clicked is not None:
-                self.clicks += 1
-                if str(clicked) not in names:
-                    raise FeedbackError(
-                        f"Impression {self.impressions} has a click on {clicked!r}, which was not shown in it."
-                    )
-                last = names.index(str(clicked)) + 1
+            names, click = checked(self.impressions, shown, clicked)
             seen = self._seen.setdefault(str(query), {})
-            for name in names[:last]:
+            for name in names if click is None else names[: click + 1]:
                 seen.setdefault(name, [0, 0])[0] += 1
-            if clicked is not None:
-                seen[str(clicked)][1] += 1
+            if click is not None:
+                self.clicks += 1
+                seen[names[click]][1] += 1
         if not self.impressions:
             raise EmptyCollectionError("The click log is empty: there are no impressions in it.")
         if not self.clicks:
@@ -154,7 +120,7 @@ class ClickLog:
         >>> ClickLog([("owls", ["a", "b"], "b")]).unknown(DocumentIds(2, ["b", "c"]))
         ['a']
         """
-        positions = _positions(documents)
+        positions = positions_of(documents)
         return [name for name in self.documents if name not in positions]
 
     def counted(self, documents: DocumentIds, unknown: str = "refuse") -> Counts:
@@ -180,7 +146,7 @@ class ClickLog:
         """
         if unknown not in ("refuse", "skip"):
             raise ParameterError(f"What to do with unknown documents is 'refuse' or 'skip', not {unknown!r}.")
-        positions = _positions(documents)
+        positions = positions_of(documents)
         missing = [name for name in self.documents if name not in positions]
         if missing and unknown == "refuse":
             few = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
@@ -225,72 +191,9 @@ def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> Cli
     ...     read_clicks(file, columns={"document": "sku"})
     ClickLog(1 impressions, 1 clicks, 1 queries)
     """
-    file, names, read = read_columns(path)
-    found = chosen_columns(file, names, columns or {}, USUAL_NAMES, needs=("clicked",))
-    nested = "shown" in found
-    if not nested:
-        chosen_columns(file, names, found, USUAL_NAMES, needs=("impression", "position", "document"))
-    table = {meaning: read[name] for meaning, name in found.items()}
-    table.setdefault("query", [""] * len(table["clicked"]))
     try:
-        return ClickLog(_rankings(table) if nested else _regrouped(table))
+        return ClickLog(impressions_of(path, columns))
+    except SourceError:
+        raise
     except ZoomrankError as error:
         raise SourceError(f"{path}: {error}") from error
-
-
-def _positions(documents: DocumentIds) -> dict[str, int]:
-    positions = {str(document): position for position, document in enumerate(documents)}
-    if len(positions) < len(documents):
-        raise ParameterError("Two documents have the same id once it is written down.")
-    return positions
-
-
-def _checked(number: int, shown: Sequence[DocumentId]) -> list[str]:
-    if isinstance(shown, str) or not isinstance(shown, Sequence | np.ndarray):
-        raise FeedbackError(f"Impression {number} shows {shown!r}, which is not a list of documents.")
-    names = [str(document) for document in shown]
-    if not names:
-        raise FeedbackError(f"Impression {number} shows nothing.")
-    if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise FeedbackError(f"Impression {number} shows {twice!r} twice.")
-    return names
-
-
-def _rankings(table: Table) -> Iterator[Impression]:
-    for number, (query, shown, clicked) in enumerate(
-        zip(table["query"], table["shown"], table["clicked"], strict=True), start=1
-    ):
-        if isinstance(clicked, list | bool):
-            raise FeedbackError(
-                f"Impression {number} has {clicked!r} as what was clicked; it should be an id, or null."
-            )
-        yield "" if query is None else query, shown, None if clicked == "" else clicked
-
-
-def _regrouped(table: Table) -> Iterator[Impression]:
-    """Impressions whose documents have a row each, in any order. Of several clicks the first is what counts."""
-    found: dict[tuple[str, str], dict[float, tuple[str, bool]]] = {}
-    columns = (table[name] for name in ("query", "impression", "position", "document", "clicked"))
-    for row, (query, impression, position, document, clicked) in enumerate(zip(*columns, strict=True), start=1):
-        if impression in (None, "") or document in (None, ""):
-            raise FeedbackError(f"Row {row} does not say which impression it is of, or which document.")
-        answer = _ANSWERS.get("" if clicked is None else str(clicked).strip().lower())
-        if answer is None:
-            raise FeedbackError(f"Row {row} has {clicked!r} for clicked; it should be 1 or 0.")
-        slot = _number(position)
-        if math.isnan(slot):
-            raise FeedbackError(f"Row {row} has the position {position!r}, which is no number.")
-        ranking = found.setdefault(("" if query is None else str(query), str(impression)), {})
-        if ranking.setdefault(slot, (str(document), answer)) != (str(document), answer):
-            raise FeedbackError(f"Row {row} is about a position of the impression {impression!r} that is taken.")
-    for (query, _), ranking in found.items():
-        order = [ranking[slot] for slot in sorted(ranking)]
-        yield query, [document for document, _ in order], next((document for document, click in order if click), None)
-
-
-def _number(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        return math.nan

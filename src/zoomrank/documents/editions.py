@@ -34,20 +34,52 @@ LATE, BORROWED = (
 
 
 class Gone(NamedTuple):
-    """The documents that are gone: their numbers, ascending, and the ids that they had."""
+    """The documents that are gone.
+
+    Attributes
+    ----------
+    numbers : ndarray of int
+        Their numbers, ascending.
+    ids : sequence of str or ndarray of int
+        The ids that they had.
+
+    Examples
+    --------
+    >>> Gone(np.array([3]), PackedStrings.packed(["owl"])).ids[0]
+    'owl'
+    """
 
     numbers: Array
     ids: PackedStrings | Array
 
 
 class Crowd(NamedTuple):
-    """A place where the tree no longer fits."""
+    """A place where the tree no longer fits.
 
-    node: int  # of the tree of this edition
+    Attributes
+    ----------
+    node : int
+        In the tree of its edition.
+    name : str
+        What the place is called.
+    documents : int
+        How many are there now.
+    added : int
+        How many of them were put there since the tree was made.
+    says : str
+        What is wrong, in words for people.
+
+    Examples
+    --------
+    >>> Crowd(3, "Animals", 50, 45, "Animals had 5 documents when the tree was made, and has 50 now.").added
+    45
+    """
+
+    node: int
     name: str
-    documents: int  # there now
-    added: int  # of them, since the tree was made
-    says: str  # in words for people
+    documents: int
+    added: int
+    says: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +103,8 @@ class Edition:
         What has become of the document at each position since the tree was made: `LATE`, `BORROWED`.
     ratio : float
         The usual ratio of the width of a category to that of its parent.
+    searches : dict
+        What was made to look for neighbours, and may serve again.
 
     Examples
     --------
@@ -87,7 +121,7 @@ class Edition:
     gone: Gone
     marks: Array
     ratio: float
-    searches: dict[str, Any] = field(default_factory=dict, repr=False)  # made to look for neighbours; may serve again
+    searches: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def first(cls, collection: Collection) -> Edition:

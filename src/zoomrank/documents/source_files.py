@@ -14,12 +14,14 @@ Columns are found by their usual names, or by those that `columns={"id": "sku"}`
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -92,6 +94,35 @@ def read_columns(path: PathLike) -> tuple[Path, list[str], Table]:
     if kind in (".jsonl", ".ndjson"):
         return file, *_objects(file)
     raise SourceError(f"{path} is not a table that can be read: give a .csv, .tsv, .jsonl or .parquet file.")
+
+
+class RowByRow(NamedTuple):
+    """A table whose rows are read one after the other, however many there are."""
+
+    names: list[str]  # of its columns
+    rows: Callable[[Sequence[str]], Iterator[Sequence[Any]]]  # what some of them have, row by row
+
+
+def read_rows(file: Path | IO[bytes], kind: str) -> RowByRow:
+    """Read a table of a kind (an ending, such as ".jsonl") row by row. Where it is CSV or TSV it has to have a name."""
+    if kind in (".jsonl", ".ndjson"):
+        found = dict.fromkeys(name for row in _each_object(file) for name in row)
+        return RowByRow(list(found), lambda chosen: (list(map(row.get, chosen)) for row in _each_object(file)))
+    if kind == ".parquet":
+        table = _opened_parquet(file)
+        return RowByRow(list(table.schema_arrow.names), lambda chosen: _each_parquet_row(table, chosen))
+    names, columns = read_columns(cast(Path, file))[1:]
+    return RowByRow(names, lambda chosen: zip(*(columns[name] for name in chosen), strict=True))
+
+
+def _each_parquet_row(table: Any, chosen: Sequence[str]) -> Iterator[Sequence[Any]]:
+    for batch in table.iter_batches(columns=list(chosen)):
+        yield from zip(*(batch.column(name).to_pylist() for name in chosen), strict=True)
+
+
+def named(file: Path | IO[bytes]) -> str:
+    """How errors call a file, which may have no name."""
+    return str(file) if isinstance(file, Path) else "What was sent"
 
 
 def read_taxonomy(path: PathLike, columns: Mapping[str, str] | None = None) -> Table:
@@ -197,7 +228,7 @@ def existing(path: PathLike) -> Path:
 
 
 def chosen_columns(
-    file: Path,
+    file: Path | str,
     names: list[str],
     columns: Mapping[str, str],
     meanings: Mapping[str, tuple[str, ...]],
@@ -239,15 +270,21 @@ def _ids(file: Path, given: list[Any]) -> list[Any]:
     return ids
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines that say something, with their numbers."""
+def _lines(file: Path | IO[bytes]) -> Iterator[tuple[int, str]]:
+    """The lines that say something, with their numbers; a file that is open stays so."""
     try:
-        with file.open(encoding="utf-8-sig") as text:
-            for number, line in enumerate(text, start=1):
-                if line.strip() and not line.lstrip().startswith("#"):
-                    yield number, line.rstrip("\n")
+        with file.open("rb") if isinstance(file, Path) else nullcontext(file) as content:
+            content.seek(0)
+            text = io.TextIOWrapper(content, encoding="utf-8-sig")
+            try:
+                for number, line in enumerate(text, start=1):
+                    if line.strip() and not line.lstrip().startswith("#"):
+                        yield number, line.rstrip("\n")
+            finally:
+                with suppress(ValueError):  # whoever broke off may have closed it
+                    text.detach()
     except UnicodeDecodeError as error:
-        raise SourceError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+        raise SourceError(f"{named(file)} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
 def _delimited(file: Path, delimiter: str) -> tuple[list[str], Table]:
@@ -271,18 +308,20 @@ def _delimited(file: Path, delimiter: str) -> tuple[list[str], Table]:
 
 
 def _objects(file: Path) -> tuple[list[str], Table]:
-    rows: list[dict[str, Any]] = []
-    names: dict[str, None] = {}
+    rows = list(_each_object(file))
+    names = dict.fromkeys(name for row in rows for name in row)
+    return list(names), {name: [row.get(name) for row in rows] for name in names}
+
+
+def _each_object(file: Path | IO[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in _lines(file):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise SourceError(f"{file} has no JSON object in line {number}: {error}.") from error
+            raise SourceError(f"{named(file)} has no JSON object in line {number}: {error}.") from error
         if not isinstance(row, dict):
-            raise SourceError(f"{file} has a {type(row).__name__} in line {number}, not a JSON object.")
-        rows.append(row)
-        names.update(dict.fromkeys(row))
-    return list(names), {name: [row.get(name) for row in rows] for name in names}
+            raise SourceError(f"{named(file)} has a {type(row).__name__} in line {number}, not a JSON object.")
+        yield row
 
 
 class _Lazily(dict[str, Any]):
@@ -297,13 +336,17 @@ class _Lazily(dict[str, Any]):
 
 
 def _parquet(file: Path) -> tuple[list[str], Table]:
+    table = _opened_parquet(file)
+    return list(table.schema_arrow.names), _Lazily(table)
+
+
+def _opened_parquet(file: Path | IO[bytes]) -> Any:
     try:
         from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise MissingExtraError("Parquet files need pyarrow: pip install 'zoomrank[documents]'.") from error
     try:
-        table = ParquetFile(file)
+        return ParquetFile(file)
     except ArrowInvalid as error:
-        raise SourceError(f"{file} is not a Parquet file that can be read: {error}") from error
-    return list(table.schema_arrow.names), _Lazily(table)
+        raise SourceError(f"{named(file)} is not a Parquet file that can be read: {error}") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ import numpy as np
 from zoomrank.bandits import Loan
 from zoomrank.queries.pooling import pool_tree, pooled
 from zoomrank.queries.query_tree import QueryTree
-from zoomrank.queries.reports import Report, report_with
-from zoomrank.spaces import DocumentTree
+from zoomrank.queries.reports import Report, below_their_parents, report_with
+from zoomrank.spaces import DocumentTree, Movement
 
 MOST_LENDERS = 32  # to one query; and of those in a group, as many are remembered
 _HEAD = struct.Struct("<IIId")
@@ -73,17 +73,23 @@ class Lending:
             asked.update(level)
             yield level
 
-    def move_to(self, tree: DocumentTree) -> None:
-        """Go on with another tree of documents, in which all reports are already."""
-        self._tree = pool_tree(tree)
-
-    def move(self, tree: DocumentTree, node: np.ndarray) -> None:
-        """Go on with a tree of documents that has grown; `node` says what number each node has now."""
-        self._tree = pool_tree(tree)
+    def move(self, tree: DocumentTree, movement: Movement) -> None:
+        """Go on with another tree of the documents."""
+        moved = {}
         for query, report in self.reports.items():
-            moved = node[report.node]
-            order = np.argsort(moved)
-            self.reports[query] = report_with(moved[order], report.visits[order], report.clicks[order], report.score)
+            node = np.where(movement.stays[report.node], movement.node[report.node], -1)
+            moved[query] = below_their_parents(report, node, tree.shape.parent)
+        self.move_to(tree, moved)
+
+    def move_to(self, tree: DocumentTree, moved: Mapping[int, Report]) -> None:
+        """Go on with another tree of the documents, in which the reports are these; those that tell nothing any more
+        are forgotten.
+        """
+        self._tree = pool_tree(tree)
+        self.reports = {query: report for query, report in moved.items() if len(report.node)}
+        for known in self.known.values():
+            for query in [query for query in known if query not in self.reports]:
+                del known[query]
 
 
 def report_bytes(report: Report) -> bytes:

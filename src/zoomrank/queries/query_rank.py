@@ -27,7 +27,7 @@ from zoomrank.rankers import Ranked, Ranking, SlotExplanation
 from zoomrank.rankers.ranked import check_grown
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.slot_bandits import SLOTS
-from zoomrank.spaces import DocumentId, DocumentTree, Eligible
+from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Movement
 from zoomrank.spaces.movement import growth_of
 
 LIVE = 2000  # learners that are not packed
@@ -284,14 +284,38 @@ class QueryRank:
         True
         """
         check_grown(tree, self.tree)
-        self.lending.move(tree, growth_of(tree).node)
-        grown = {}
+        self.move(tree, growth_of(tree))
+
+    def move(self, tree: DocumentTree, movement: Movement) -> None:
+        """Go on with another tree of the documents, in which some have come, gone and moved (see `Ranked.move`).
+
+        Parameters
+        ----------
+        tree : DocumentTree
+            The tree to go on with.
+        movement : Movement
+            Where everything of this ranker's tree is in it.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> from zoomrank.documents import Collection, Edition
+        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
+        >>> ranker = zr.QueryRank(edition.collection.tree, slots=2, seed=0)
+        >>> ranker.learn(ranker.rank("wings"), click=0)
+        >>> later = edition.changed(edition.placed([{"remove": "owl"}]))
+        >>> ranker.move(later.collection.tree, edition.movement_to(later))
+        >>> sorted(ranker.rank("wings").documents)
+        ['hen', 'pike']
+        """
+        moved = {}
         for number, packed in self.learners().items():  # one at a time, and all of them share one bandit again
             learner = _unpacked(packed, self.bandit)
-            learner.ranker.grow(tree)
-            grown[number] = _packed(learner)
+            learner.ranker.move(tree, movement)
+            moved[number] = _packed(learner)
+        self.lending.move(tree, movement)
         self.bandit = LoanZooming(tree, **self.bandit.settings)
-        self.restore(self.name, grown)
+        self.restore(self.name, moved)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a file that `QueryRank.load` reads.

@@ -10,16 +10,20 @@ import copy
 import os
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from zoomrank.bandits import Bandit
+from zoomrank.documents.logged_impressions import Impression
 from zoomrank.errors import FeedbackError, ParameterError, SlotsError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
 from zoomrank.rankers.forecast import VISITS, Forecast, dry_run
+from zoomrank.rankers.leading import BELIEVED, is_led, led, places_of
+from zoomrank.rankers.logged_visits import VisitReader, in_batches
 from zoomrank.rankers.ranking import Ranking, Rankings
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
@@ -67,13 +71,23 @@ class Ranked(SlotBandits):
         self.answered = Answered()
         self.moves: list[Array] = []  # where the documents of each earlier edition of the collection stand now
 
-    def rank(self, eligible: Eligible | Iterable[DocumentId] | None = None) -> Ranking:
+    def rank(
+        self,
+        eligible: Eligible | Iterable[DocumentId] | None = None,
+        order: Iterable[DocumentId] | None = None,
+        believed: float = BELIEVED,
+    ) -> Ranking:
         """Choose a ranking to show to one visitor.
 
         Parameters
         ----------
         eligible : Eligible, iterable of DocumentId or None
             The documents that may be shown to this visitor; None: all. Rankers that cannot be restricted refuse it.
+        order : iterable of DocumentId or None
+            An order that you have, from the best: what the first visitors are shown, as far as clicks do not overrule
+            it. Documents that are not here are skipped. Bandits that do not count visits refuse it.
+        believed : float
+            The order leads until so many more visitors have left than clicked, and ten times as many have come at most.
 
         Returns
         -------
@@ -86,8 +100,14 @@ class Ranked(SlotBandits):
         >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
         >>> sorted(ranker.rank(eligible=[3, 9]).documents)
         [3, 9]
+        >>> ranker.rank(order=[7, 2, 5]).documents
+        [7, 2]
         """
-        return self.rank_many(1, eligible)[0]
+        rankings = self.rank_many(1, eligible)
+        if order is not None and is_led(self, believed):
+            places, allowed = places_of(self.tree.documents, order), self._allowed(eligible, self.slots)
+            rankings = replace(rankings, arrays=led(self, rankings.arrays, places, allowed))
+        return rankings[0]
 
     def rank_many(self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None) -> Rankings:
         """Choose rankings for many visitors at once, without learning in between.
@@ -168,6 +188,43 @@ class Ranked(SlotBandits):
         self.answered.refuse_again(first, count)
         self.learn_arrays(self._up_to_date(rankings.arrays, rankings.edition), slots)
         self.answered.add(first, count)
+
+    def learn_log(self, impressions: Iterable[Impression], unknown: str = "refuse") -> int:
+        """Learn from the log of another ranker, impression by impression: a warm start.
+
+        Each document that a visitor has looked at counts in the slot in which it stood, as if this ranker had shown it.
+
+        Parameters
+        ----------
+        impressions : iterable of tuple
+            Of each impression its query, which is ignored here, the documents that were shown, from the top, and the
+            one that was clicked first, or None: what `zoomrank.documents.read_impressions` reads. Of longer rankings
+            the first slots count.
+        unknown : {"refuse", "skip"}
+            What to do with documents that the collection lacks.
+
+        Returns
+        -------
+        int
+            How many impressions there were.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
+        >>> ranker.learn_log([("", [3, 9], 9), ("", [9, 3], 9), ("", [9, 3], None)] * 10)
+        30
+        >>> ranker.rank().documents[0]
+        9
+        """
+        if not self.bandit.counts_visits:
+            raise ParameterError(cannot(self.bandit, "learn from what another ranker showed", "counts_visits"))
+        learned = 0
+        visits = VisitReader(self.tree.documents, self.slots, unknown).visits(impressions)
+        for rankings, clicks in in_batches(visits, self.slots):
+            self.learn_arrays(rankings, clicks)
+            learned += len(clicks)
+        return learned
 
     def explain(
         self, ranking: Ranking, eligible: Eligible | Iterable[DocumentId] | None = None

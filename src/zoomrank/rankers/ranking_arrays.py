@@ -1,7 +1,8 @@
 """Rankings as kernels see them, and the two things that kernels do with those: rank and learn.
 
 Slots choose from the top down. A click on slot i rewards slot i, the slots above get nothing, and the slots below
-stay as if the visit had not happened. Without a click every slot gets nothing.
+stay as if the visit had not happened. Without a click every slot gets nothing. A slot whose pick is below 0 is left
+out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class RankingArrays(NamedTuple):
     """Rankings, a row each, with a column per slot."""
 
     shown: Array  # documents; -1 for one that is gone
-    pick: Array  # the document that the slot's strategy picked: the one shown unless that was shown above already
+    pick: Array  # the document that the slot's strategy picked: the one shown unless that was shown above already; -1
+    # where the slot is to learn nothing
     strategy: Array
     chance: Array
 
@@ -62,7 +64,7 @@ def learn_row(state: Any, seen: RankingArrays, row: Scalar, click: Scalar) -> No
     shown = seen.shown[row]
     for slot in range(min(click + 1, seen.shown.shape[1])):
         pick = seen.pick[row, slot]
-        if pick < 0:  # the document is gone, and what was learned of it with it
+        if pick < 0:  # nothing is known of this slot, or its document is gone
             continue
         reward = 1 if slot == click and pick == shown[slot] else 0
         update_slot(state, slot, Feedback(seen.strategy[row, slot], pick, seen.chance[row, slot], reward), shown, slot)

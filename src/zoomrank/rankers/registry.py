@@ -54,7 +54,7 @@ _OF_EVERY_RANKER = {"tree", "slots", "seed", "duplicates", "anytime"}
 
 
 def those_who_are(able: str) -> str:
-    """The rankers whose bandits are `restrictable`, `growable` or `anytime`, in words.
+    """The rankers whose bandits are `restrictable`, `growable`, `counts_visits` or `anytime`, in words.
 
     >>> those_who_are("restrictable")
     'ZoomRank, RankThompson and RankRandom'

@@ -22,7 +22,7 @@ from zoomrank.service.edition_history import packed_changes
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.nameless_files import digest_of, nameless_file
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import ServiceError, StoppingError, StorageError, UnusableError
+from zoomrank.service.refusals import NotFoundError, ServiceError, StoppingError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.storage.store import Store
@@ -61,6 +61,7 @@ class Changing:
     ) -> ServedEdition:
         """Change a collection as told, all of it or nothing; returns the edition in which it has happened."""
         done: asyncio.Future[ServedEdition] = asyncio.get_running_loop().create_future()
+        done.add_done_callback(lambda future: future.cancelled() or future.exception())  # though nobody may wait
         self._waiting[served.id].append(_Waiting(changes, unknown, done))
         self._begin(self._change_all(served))
         return await asyncio.shield(done)  # once begun it is ended, whether or not somebody still waits
@@ -121,7 +122,11 @@ class Changing:
 
     async def _go_on(self, served: ServedCollection, make: Callable[[], ServedEdition]) -> ServedEdition:
         """Serve the edition that is made, and durable, in another thread."""
+        if served.removed:
+            raise NotFoundError(f"There is no collection “{served.name}” any more.")
         edition: ServedEdition = await self._elsewhere(partial(_in_words, make))
+        if edition is served.edition:  # there was nothing to change
+            return edition
         if served.neighbours is not None:
             await served.neighbours.move_on(edition)
         served.editions.go_on(edition)  # in the same turn of the loop in which the neighbours are there
@@ -130,8 +135,10 @@ class Changing:
     async def _elsewhere(self, work: Callable[[], Any]) -> Any:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._collections.makers, copy_context().run, work)
-        except (RuntimeError, asyncio.CancelledError):  # no more is made
-            raise StoppingError() from None
+        except (RuntimeError, asyncio.CancelledError):
+            if self._collections.stopped:  # before it was begun
+                raise StoppingError() from None
+            raise
 
     # In another thread.
 

@@ -53,7 +53,7 @@ class CollectionRegistry:
         self._coming: set[str] = set()  # names of collections that are being made
         self.makers = ThreadPoolExecutor(2, "zoomrank-maker")  # others need not wait for them
         self.when_stopped: list[Callable[[], None]] = []  # what else is being made, and is to be given up
-        self._stopped = False
+        self.stopped = False
 
     def find(self, name: str) -> ServedCollection:
         """The collection of a name."""
@@ -77,7 +77,7 @@ class CollectionRegistry:
 
     def stop(self) -> None:
         """Make no more; what is being made is given up before the next piece is kept."""
-        self._stopped = True
+        self.stopped = True
         for stop in self.when_stopped:
             stop()
         self.makers.shutdown(wait=False, cancel_futures=True)
@@ -97,7 +97,7 @@ class CollectionRegistry:
 
     async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         try:
-            if self._stopped:
+            if self.stopped:
                 raise StoppingError()
             loop = asyncio.get_running_loop()
             inside = copy_context()  # so that what it logs names the request
@@ -105,7 +105,7 @@ class CollectionRegistry:
                 self.makers, inside.run, self._make_and_keep, number, name, make, settings
             )
         except asyncio.CancelledError:
-            if self._stopped:  # before it was begun
+            if self.stopped:  # before it was begun
                 raise StoppingError() from None
             raise
         finally:
@@ -186,7 +186,7 @@ class CollectionRegistry:
     def pieces(self, file: IO[bytes]) -> Iterator[bytes]:
         """A file piece by piece, until the service stops."""
         for piece in pieces_of(file, PIECE):
-            if self._stopped:
+            if self.stopped:
                 raise StoppingError()
             yield piece
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoomrank.service.engine import NOBODY, Engine, outcome_of_click
+from zoomrank.service.answers import Answer
+from zoomrank.service.engine import NOBODY, Engine
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import ContradictionError, NotFoundError, ServiceError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import UNSEEN, WAITING
-from zoomrank.spaces import DocumentId
 
 MOST = 32  # copies
 IDLE = 15 * 60.0  # seconds without use after which one is dropped
@@ -92,18 +92,17 @@ class Copies:
             learner.close(next(iter(learner.waiting)), UNSEEN, event.time)
         return str(event.number), learner.edition.describe(ranking.shown[0])
 
-    def feedback(self, copy: Copy, told: Sequence[tuple[str, DocumentId | None]]) -> list[dict[str, Any]]:
+    def feedback(self, copy: Copy, told: Sequence[tuple[str, Answer]]) -> list[dict[str, Any]]:
         """Learn what became of impressions, each by itself."""
         results: list[dict[str, Any]] = []
-        for impression, clicked in told:
+        for impression, answer in told:
             try:
-                self._learn(copy, impression, clicked)
-                results.append({"impression": impression, "status": "learned"})
+                results.append({"impression": impression, "status": self._learn(copy, impression, answer)})
             except ServiceError as error:
                 results.append({"impression": impression, "error": error.code, "message": str(error)})
         return results
 
-    def _learn(self, copy: Copy, impression: str, clicked: DocumentId | None) -> None:
+    def _learn(self, copy: Copy, impression: str, answer: Answer) -> str:
         learner = copy.learner
         number = int(impression) if impression.isascii() and impression.isdecimal() else learner.ranker.made
         if number >= learner.ranker.made:
@@ -111,8 +110,9 @@ class Copies:
         if learner.outcome_of(number) != WAITING:
             raise ContradictionError("This impression has had its feedback already.")
         ranking = learner.shown_at(number)
-        outcome = outcome_of_click(copy.served.edition.ids(ranking.shown[0]), clicked)
-        learner.close(number, outcome, self._engine.now(), ranking)
+        acts = answer.acts(copy.served.ids(ranking.shown[0]))
+        learner.answer(number, acts, answer.left, self._engine.now(), ranking)
+        return "noted" if number in learner.waiting else "learned"
 
     def _drop_idle(self) -> None:
         until = self._engine.now() - IDLE

@@ -10,15 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from zoomrank.documents import Collection
 from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
+from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_notes
 from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.importing import Importing
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
 from zoomrank.service.ledger import Ledger
@@ -27,7 +30,6 @@ from zoomrank.service.newcomers import Newcomers
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
-    ContradictionError,
     ExpiredError,
     NotFoundError,
     StorageError,
@@ -39,7 +41,7 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, Marks, unpack
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome
+from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome, is_note
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
@@ -63,6 +65,7 @@ class Among(NamedTuple):
     excluded: Sequence[DocumentId] | None
     unknown: str  # "skip": ids that nobody knows are left out
     fewer: bool  # whether fewer will do
+    order: Sequence[DocumentId] | None  # of the caller, from the best
 
     def found_in(self, edition: ServedEdition) -> tuple[Eligible | None, int]:
         """What may be shown in an edition (None: all), and how many slots that fills."""
@@ -91,10 +94,13 @@ class Engine:
         self.collections = CollectionRegistry(store, folder, now)
         self.ready = False
         self._budget = budget  # bytes of learners in memory
-        self._signer = Signer(store.about("secret"))
+        self.signer = Signer(store.about("secret"))
+        self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
-    async def start(self) -> None:
-        """Read what there is. Learners come back when they are asked for."""
+    async def start(self, sweeping: bool = True) -> None:
+        """Read what there is. Learners come back when they are asked for. Without `sweeping` whoever starts it has to
+        `sweep` now and then.
+        """
         self._rehearse()
         self.collections.start()
         self.patience = Patience(self.now, self._steady)
@@ -103,12 +109,15 @@ class Engine:
         self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers)
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
         self.repeats = Repeats(self.store, self._steady)
+        self.importing = Importing(self.store, self.ledger)
         self.undoing = Undoing(self.store, self.ledger, self.now)
         self.changing = Changing(self.store, self.collections, self.ledger, self.now)
         self.sweeper = Sweeper(
             self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
         )
         self._sweeping = asyncio.create_task(self.sweeper.run())
+        if not sweeping:
+            self._sweeping.cancel()
         self.ready = True
 
     def _rehearse(self) -> None:
@@ -122,6 +131,7 @@ class Engine:
         self.ready = False
         self._sweeping.cancel()
         self.collections.stop()
+        await self.importing.stop()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping
         try:
@@ -131,6 +141,14 @@ class Engine:
                 await self.journal.close()
         finally:
             self.store.close()
+
+    async def abandon(self) -> None:
+        """End as a crash does: nothing more is written down. For those who try what becomes of that."""
+        self.ready = False
+        self._sweeping.cancel()
+        self.collections.stop()
+        await self.journal.abandon()
+        self.store.close()
 
     # Ranking and learning.
 
@@ -145,13 +163,14 @@ class Engine:
         asker: Asker = Asker(),  # noqa: B008  (a tuple)
         unknown: str = "refuse",
         fewer: bool = False,
+        order: Sequence[DocumentId] | None = None,
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
-        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new. Ids that
-        the collection lacks are refused, or skipped if they are `unknown` and may be. Where fewer documents may be
-        shown than there are slots, that is refused unless `fewer` will do; if none may be, there is no impression, and
-        its name is empty.
+        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new, and `order`
+        what it begins with. Ids that the collection lacks are refused, or skipped if they are `unknown` and may be.
+        Where fewer documents may be shown than there are slots, that is refused unless `fewer` will do; if none may be,
+        there is no impression, and its name is empty.
         """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
@@ -159,12 +178,12 @@ class Engine:
         described: list[dict[str, Any]] | None = None
         request = None
         if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about, unknown, fewer)).encode()
+            body = repr((query, slots, eligible, excluded, about, unknown, fewer, order)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
             nonlocal described
-            among = Among(wanted, eligible, excluded, unknown, fewer)
+            among = Among(wanted, eligible, excluded, unknown, fewer, order)
             new = Wanted(served.about(about), asker.digest or b"")
             event, described = await self._show(served, query, among, new, Marks(request, asker.digest))
             return event
@@ -173,7 +192,7 @@ class Engine:
             found = await (show() if request is None else self.repeats.once(request, show))
         except _NothingToShow:
             return "", []
-        name = self._signer.name(found.learner, found.number, found.time)
+        name = self.signer.name(found.learner, found.number, found.time)
         if described is None:
             described = served.edition.describe_numbered(await self._shown(found.learner, found.number))
         return name, described
@@ -182,18 +201,19 @@ class Engine:
         self, served: ServedCollection, query: str, among: Among, new: Wanted, marks: Marks
     ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
-        if not among.found_in(served.edition)[1]:  # here already, so that no learner is made in vain
+        served.edition.order(among.order)  # here already, so that no learner is made in vain
+        if not among.found_in(served.edition)[1]:
             raise _NothingToShow
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
-        _check_there(served)
         edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
         allowed, slots = among.found_in(edition)
         if not slots:
             raise _NothingToShow
         self.ledger.move_on(served, learner, time)
+        loan, order = self.next_loan(served, learner), edition.order(among.order)
         try:
-            event, ranking = learner.show(time, slots, allowed, self.next_loan(served, learner), marks)
+            event, ranking = learner.show(time, slots, allowed, loan, marks, order)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)
@@ -207,16 +227,26 @@ class Engine:
         return served.neighbours.grant(learner.number)
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
-        """Learn what became of an impression; says whether that was "learned" or "repeated"."""
+        """Learn that a document of an impression was clicked, or that none was: the simplest answer."""
+        return await self.answer(name, Answer.of_click(clicked))
+
+    async def answer(self, name: str, answer: Answer) -> str:
+        """Learn what became of an impression; says whether that was "learned", or "noted" until more is known, or
+        "repeated".
+        """
         served, learner, number = await self._impression(name)
         before = learner.outcome_of(number)
         if before != WAITING:
-            return await self._repeated(served, learner, number, before, clicked)
+            return await self._answer_later(name, answer, before)
         ranking = learner.shown_at(number)
-        outcome = outcome_of_click(served.edition.ids(ranking.shown[0]), clicked)
-        self.ledger.append(served, learner, learner.close(number, outcome, self.now(), ranking))
+        acts = answer.acts(served.ids(ranking.shown[0]))
+        events = learner.answer(number, acts, answer.left, self.now(), ranking)
+        for event in events:
+            self.ledger.append(served, learner, event)
         await self.journal.written()
-        return "learned"
+        if not events:
+            return "repeated"
+        return "noted" if is_note(events[-1].outcome) else "learned"
 
     async def seen(self, name: str) -> str:
         """Take in that an impression was on somebody's screen; says whether that was "noted" or "repeated"."""
@@ -232,7 +262,7 @@ class Engine:
 
     async def _impression(self, name: str) -> tuple[ServedCollection, QueryLearner, int]:
         """Whose impression this is, if something may still be said of it; its learner is in memory."""
-        impression = self._signer.read(name)
+        impression = self.signer.read(name)
         key = await self.learners.key_of(impression.learner)
         served = self.collections.by_id.get(key[0]) if key is not None else None
         learner = await self.learners.find(served, key[1]) if served is not None and key is not None else None
@@ -243,26 +273,31 @@ class Engine:
             raise ExpiredError(f"This impression has expired: feedback is taken for {within:g} seconds.")
         return served, learner, impression.number
 
-    async def _repeated(
-        self, served: ServedCollection, learner: QueryLearner, number: int, before: Outcome, clicked: DocumentId | None
-    ) -> str:
-        """Feedback on what has had some: the same may come again, another may not."""
+    async def _answer_later(self, name: str, answer: Answer, before: Outcome) -> str:
+        """An answer to what has had one: the same may come again, and more that changes nothing that was learned."""
         _check_open(before)
-        await self.journal.written()  # the first may still be on its way to the disk, and may not get there
-        shown = served.edition.ids(await self._shown(learner.number, number))
-        if outcome_of_click(shown, clicked) != before:
-            raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
-        return "repeated"
+        async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
+            await self.journal.written()  # the first may still be on its way to the disk, and may not get there
+            impression = self.signer.read(name)
+            lines = await asyncio.to_thread(self.store.impression, impression.learner, impression.number)
+            served, learner, number = await self._impression(name)
+            outcome = learner.outcome_of(number)
+            if outcome == before:  # else it is void by now, or its end got lost
+                notes = _later_notes(served, lines, answer, before)
+                for note in notes:
+                    self.ledger.append(served, learner, learner.remember(number, note, self.now()))
+                await self.journal.written()
+                return "noted" if notes else "repeated"
+        return await self.answer(name, answer)
 
     async def _shown(self, learner: int, number: int) -> Array:
         """The documents of an impression that is in the log, by their numbers."""
-        shown = await asyncio.to_thread(self.store.shown, learner, number)
-        if shown is None:
-            if await asyncio.to_thread(self.store.has_base, learner):  # it was long ago, and so was its answer
-                raise ExpiredError("This impression has expired.")
-            raise NotFoundError("This impression is not known here: it was never written down.")
-        documents: Array = unpack(shown).shown[0]
-        return documents
+        lines = await asyncio.to_thread(self.store.impression, learner, number)
+        if not lines and await asyncio.to_thread(
+            self.store.has_base, learner
+        ):  # it was long ago, and so was its answer
+            raise ExpiredError("This impression has expired.")
+        return _shown_in(lines)
 
     async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
         """Take impressions back, as if they had never been; says how many, and of how many queries."""
@@ -304,12 +339,6 @@ class Engine:
         await self.sweeper.sweep()
 
 
-def _check_there(served: ServedCollection) -> None:
-    """Refuse to go on with a collection that was removed meanwhile."""
-    if served.removed:
-        raise NotFoundError(f"There is no collection “{served.name}” any more.")
-
-
 def _check_open(outcome: Outcome) -> None:
     """Refuse whatever is said of an impression that has ended by itself or was taken back."""
     if outcome == VOIDED:
@@ -318,11 +347,18 @@ def _check_open(outcome: Outcome) -> None:
         raise ExpiredError("This impression has expired.")
 
 
-def outcome_of_click(shown: list[DocumentId], clicked: DocumentId | None) -> Outcome:
-    """What feedback says became of a ranking: the slot of the clicked document, or that there was no click."""
-    if clicked is None:
-        return ABANDONED
-    try:
-        return shown.index(clicked)
-    except ValueError:
-        raise UnusableError(f"Document {clicked!r} was not shown in this impression.") from None
+def _later_notes(served: ServedCollection, lines: Sequence[Event], answer: Answer, before: Outcome) -> list[Outcome]:
+    """What is to be noted of an answer to an impression that has had one, of which the log has some lines."""
+    shown, by = served.ids(_shown_in(lines)), served.settings.satisfied_by
+    known = acts_noted([line.outcome for line in lines if is_note(line.outcome)])
+    known = known.and_(acts_told_by(before, by))
+    return later_notes(known, answer.acts(shown), answer.left, before, len(shown), by)
+
+
+def _shown_in(lines: Sequence[Event]) -> Array:
+    """The documents that some lines of the log say were shown."""
+    shown = next((line.shown for line in lines if line.outcome == WAITING), None)
+    if shown is None:
+        raise NotFoundError("This impression is not known here: it was never written down.")
+    documents: Array = unpack(shown).shown[0]
+    return documents

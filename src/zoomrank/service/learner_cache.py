@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from zoomrank.service.newcomers import Newcomers
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.refusals import NotFoundError, StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch, StoredLearner
 from zoomrank.service.storage.journal import Journal
@@ -42,6 +42,7 @@ class Wanted(NamedTuple):
 
     about: str | None = None  # what it says of itself
     asker: bytes = b""
+    admitted: bool = False  # by the owner of the collection, however many there are in an hour
 
 
 class LearnerCache:
@@ -95,6 +96,8 @@ class LearnerCache:
         """
         key = (served.id, query)
         while True:
+            if served.removed:
+                raise NotFoundError(f"There is no collection “{served.name}” any more.")
             learner = self._here.get(key)
             if learner is not None:
                 self._here.move_to_end(key)
@@ -154,7 +157,8 @@ class LearnerCache:
         return learner
 
     def _made(self, served: ServedCollection, query: str, wanted: Wanted) -> QueryLearner:
-        self._newcomers.admit(served, self.queries.get(served.id, 0), wanted.asker)
+        asker = None if wanted.admitted else wanted.asker
+        self._newcomers.admit(served, self.queries.get(served.id, 0), asker)
         self._last += 1
         if served.neighbours is not None:
             served.neighbours.join(self._last, query, wanted.about)
@@ -202,13 +206,13 @@ class LearnerCache:
         learner.written = learner.noted
 
     def _list(self, learner: QueryLearner) -> None:
-        learner.listed = learner.counts.impressions
-        self._journal.list_impressions(learner.number, learner.listed)
+        learner.listed = learner.counts.listed
+        self._journal.list_query(learner.number, learner.listed)
 
     def list_all(self) -> None:
-        """Have it written down how often the queries in memory were asked: lists of queries are in that order."""
+        """Have it written down how often the queries in memory were asked, and so on: lists are in that order."""
         for learner in self._here.values():
-            if learner.listed != learner.counts.impressions:
+            if learner.listed != learner.counts.listed:
                 self._list(learner)
 
     def refused(self, batch: Batch) -> None:
@@ -223,8 +227,8 @@ class LearnerCache:
         noted = {event.learner for _, event in batch.events} | {row.learner for row in batch.snapshots}
         for learner in self._numbered(noted):
             self._drop(learner, waits_since=0.0)
-        for learner in self._numbered(batch.impressions):
-            learner.listed = -1
+        for learner in self._numbered(batch.listed):
+            learner.listed = None
 
     def _numbered(self, numbers: Iterable[int]) -> list[QueryLearner]:
         """Those of some learners that are here."""

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from zoomrank.service.storage.events import Event, counted, unpack
-from zoomrank.service.storage.outcomes import MOVED, SEEN, VOIDED, WAITING, Outcome, is_satisfied
+from zoomrank.service.storage.outcomes import (
+    LOOKED_AT,
+    MOVED,
+    SEEN,
+    VOIDED,
+    WAITING,
+    Outcome,
+    is_note,
+    is_satisfied,
+    note_of,
+    word_of,
+)
 
 _FEW = 5  # numbers that a finding names
 
@@ -48,7 +59,7 @@ class LearnerLog:
             said = _wrong(event, log, slots)
             if said is not None:
                 wrong.setdefault(said, []).append(event.number)
-            if event.outcome not in (SEEN, MOVED):
+            if event.outcome not in (SEEN, MOVED) and not is_note(event.outcome):
                 log.outcomes[event.number] = event.outcome
             log.events.append((place, event))
         for event in counted(event for _, event in log.events):
@@ -60,6 +71,14 @@ class LearnerLog:
     def shown(self) -> int:
         """How many impressions there are that count."""
         return sum(count for (_, outcome), count in self.counted.items() if outcome == WAITING)
+
+    @property
+    def answers(self) -> tuple[int, int]:
+        """How many impressions ended with a click, and how many with one or with leaving."""
+        counts: Counter[str] = Counter()
+        for (_, outcome), count in self.counted.items():
+            counts[word_of(outcome)] += count
+        return counts["satisfied"], counts["satisfied"] + counts["abandoned"]
 
 
 def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
@@ -79,11 +98,21 @@ def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
         return "impressions that have an end and were not shown before it"
     if event.outcome == VOIDED:
         return "impressions that are void twice" if outcomes[event.number] == VOIDED else None
+    if is_note(event.outcome):  # which may come after the end
+        return _wrong_note(event, outcomes[event.number], slots.get(event.number, 0))
     if outcomes[event.number] != WAITING:
         return "impressions that were seen or end after their end"
     if is_satisfied(event.outcome) and event.outcome >= slots.get(event.number, 0):
         return "impressions with a click in a slot that they do not have"
     return None
+
+
+def _wrong_note(event: Event, outcome: Outcome, slots: int) -> str | None:
+    """What is wrong with a note on an impression that has so many slots, and has become so."""
+    if outcome == VOIDED:
+        return "notes on impressions that are void"
+    what, slot = note_of(event.outcome)
+    return None if slot < slots + (what == LOOKED_AT) else "notes on slots that an impression does not have"
 
 
 def _slots(event: Event) -> int:

@@ -141,6 +141,8 @@ class Neighbours:
         self._told[report.learner] = report.answers
         if report.learner in self.queries:
             told = self._edition.placed_report(report_from(report.content))
+            if not len(told.node):  # all that it told of is gone
+                return
             self.lending.tell(self.queries.number(report.learner), told, report.answers)
 
     async def move_on(self, edition: ServedEdition) -> None:
@@ -151,13 +153,14 @@ class Neighbours:
             moved[query] = report, edition.placed_report(before.numbered_report(report))
             if count % _MOVE_AT_ONCE == _MOVE_AT_ONCE - 1:
                 await asyncio.sleep(0)
+        newest: dict[int, Report] = {}
         for query, report in self.lending.reports.items():
             known, there = moved.get(query, (None, None))
             if there is None or known is not report:
                 there = edition.placed_report(before.numbered_report(report))
-            self.lending.reports[query] = there
+            newest[query] = there
         self._edition, self._bandit = edition, edition.bandit
-        self.lending.move_to(edition.tree)
+        self.lending.move_to(edition.tree, newest)
 
     def grant(self, learner: int) -> Granted | None:
         """What a learner can be lent now, and the numbers of the learners who lend; None if nobody near it has told

@@ -22,14 +22,16 @@ class Newcomers:
         self._steady = steady
         self._left: dict[tuple[int, bytes], tuple[float, float]] = {}  # so many, and when that was so
 
-    def admit(self, served: ServedCollection, queries: int, asker: bytes) -> None:
-        """Let somebody ask something new in a collection that has so many queries, or say why not."""
+    def admit(self, served: ServedCollection, queries: int, asker: bytes | None) -> None:
+        """Let somebody ask something new in a collection that has so many queries, or say why not; None: its owner."""
         settings = served.settings
         if queries >= settings.most_queries:
             raise TooManyError(
                 f"“{served.name}” has {queries} queries, and takes no new ones beyond {settings.most_queries} "
                 "(its setting `most_queries`). Those that it has go on."
             )
+        if asker is None:
+            return
         now, most = self._steady(), float(settings.new_queries)
         left, since = self._left.get((served.id, asker), (most, now))
         left = min(most, left + (now - since) * most / _HOUR)

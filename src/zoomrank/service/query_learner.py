@@ -21,22 +21,34 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-import numpy as np
-
 from zoomrank.bandits import Loan, LoanZooming
 from zoomrank.queries.lending import Granted, granted_bytes, granted_from, next_meeting
 from zoomrank.rankers import Ranked
+from zoomrank.rankers.leading import is_led, led
+from zoomrank.rankers.lessons import Acts, lesson_of, teach
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
+from zoomrank.service.answers import acts_noted, acts_told_by, end_alone, end_of, new_notes
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, Marks, pack, packed_edition, parted, unpack, unpacked_edition
-from zoomrank.service.storage.outcomes import MOVED, SEEN, UNSEEN, VOIDED, WAITING, Outcome, is_satisfied
+from zoomrank.service.storage.batch import Listed
+from zoomrank.service.storage.events import (
+    LONG_AGO,
+    Event,
+    Marks,
+    pack,
+    packed_edition,
+    parted,
+    unpack,
+    unpacked_edition,
+)
+from zoomrank.service.storage.outcomes import MOVED, SEEN, UNSEEN, VOIDED, WAITING, Outcome, is_note, is_satisfied
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64
+_LATE = 50  # answers
 _LENGTHS = struct.Struct("<QQ")
 _OVERHEAD = 20_000  # bytes of a learner that are not in its arrays, roughly
 
@@ -50,9 +62,28 @@ class QueryCounts:
     abandoned: int = 0
     unseen: int = 0
     voided: int = 0  # which are in none of the others
+    late: float = 0.0  # the satisfied share of the last answers, which counts older ones less and less
     last: float = 0.0  # when something was last shown
     clicks: list[int] = field(default_factory=list)  # by slot
     examined: list[int] = field(default_factory=list)
+
+    def count_answer(self, satisfied: bool) -> None:
+        """Count somebody who clicked, or who left without a click."""
+        if satisfied:
+            self.satisfied += 1
+        else:
+            self.abandoned += 1
+        self.late += (satisfied - self.late) / min(_LATE, self.satisfied + self.abandoned)
+
+    @property
+    def recent(self) -> float | None:
+        """The satisfied share of about the last fifty answers; None while that is most of them."""
+        return self.late if self.satisfied + self.abandoned >= 2 * _LATE else None
+
+    @property
+    def listed(self) -> Listed:
+        """What lists of queries are sorted by."""
+        return Listed(self.impressions, self.satisfied, self.satisfied + self.abandoned, self.recent)
 
     @property
     def waiting(self) -> int:
@@ -74,6 +105,7 @@ class QueryLearner:
         self.counts = QueryCounts(clicks=[0] * slots, examined=[0] * slots)
         self.waiting: dict[int, tuple[float, bytes]] = {}
         self.seen: set[int] = set()  # of those that wait
+        self.notes: dict[int, list[Outcome]] = {}  # on those that wait
         self.outcomes = bytearray()  # of the impressions from `first` on
         self.first = 0
         self.marks: deque[tuple[int, float]] = deque()  # when every 64th impression was shown
@@ -81,7 +113,7 @@ class QueryLearner:
         self.lenders: tuple[int, ...] = ()  # the learners who made its loan, the nearest first
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
-        self.listed = -1  # impressions, as lists of queries have it
+        self.listed: Listed | None = None  # as lists of queries have it
 
     def show(
         self,
@@ -90,13 +122,29 @@ class QueryLearner:
         eligible: Eligible | None,
         granted: Granted | None = None,
         marks: Marks = Marks(),  # noqa: B008  (a tuple)
+        order: list[int] | None = None,
     ) -> tuple[Event, RankingArrays]:
-        """Choose a ranking for the next visitor, with what is lent for it."""
+        """Choose a ranking for the next visitor, with what is lent for it, and an order that leads if it is new."""
         loan = None if granted is None else granted_bytes(granted)
-        ranking = self.chooser(loan).rank_arrays(1, eligible, slots)
+        chooser = self.chooser(loan)
+        ranking = chooser.rank_arrays(1, eligible, slots)
+        if order is not None and is_led(chooser, self.settings.prior):
+            ranking = led(chooser, ranking, order, eligible)
         event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
         self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking
+
+    def take_in(
+        self,
+        ranking: RankingArrays,
+        outcome: Outcome,
+        time: float,
+        marks: Marks = Marks(),  # noqa: B008  (a tuple)
+    ) -> tuple[Event, Event]:
+        """Learn from a ranking that another ranker has shown, and what became of it."""
+        shown = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, None, marks))
+        self.note(shown)
+        return shown, self.close(shown.number, outcome, time, ranking)
 
     def chooser(self, loan: bytes | None = None) -> Ranked:
         """What chooses the next ranking: the ranker or, if it is to take a loan first, a copy that has taken it."""
@@ -158,6 +206,33 @@ class QueryLearner:
         self.note(event, ranking)
         return event
 
+    def answer(
+        self, number: int, acts: Acts, left: bool, time: float, ranking: RankingArrays | None = None
+    ) -> list[Event]:
+        """Take in what a visitor did with an impression that waits: what is new of it is noted, and if it says what
+        became of the impression, that is learned.
+        """
+        by = self.settings.satisfied_by
+        if number not in self.notes and (alone := end_alone(acts, left, by)) is not None:
+            return [self.close(number, alone, time, ranking)]
+        known = acts_noted(self.notes.get(number, ()))
+        outcome = end_of(known.and_(acts), left, by)
+        told = known if outcome is None else known.and_(acts_told_by(outcome, by))
+        events = [self.remember(number, note, time) for note in new_notes(told, acts)]
+        if outcome is not None:
+            events.append(self.close(number, outcome, time, ranking))
+        return events
+
+    def remember(self, number: int, note: Outcome, time: float) -> Event:
+        """Take in something more of an impression; if it has ended, that teaches nothing."""
+        event = Event(self.number, number, time, note, None)
+        self.note(event)
+        return event
+
+    def was_seen(self, number: int) -> bool:
+        """Whether an impression that waits was on somebody's screen, as far as it is known."""
+        return number in self.seen or number in self.notes
+
     def confirm(self, number: int, time: float) -> Event:
         """Take in that an impression that waits was on somebody's screen."""
         event = Event(self.number, number, time, SEEN, None)
@@ -184,6 +259,9 @@ class QueryLearner:
         elif event.outcome == MOVED:
             assert event.shown is not None  # noqa: S101
             self._move_to(self._editions.at(unpacked_edition(event.shown)))
+        elif is_note(event.outcome):
+            if event.number in self.waiting:  # what is noted after the end teaches nothing
+                self.notes.setdefault(event.number, []).append(event.outcome)
         else:
             self._note_closed(event.number, event.outcome, ranking)
         self.noted += 1
@@ -196,7 +274,7 @@ class QueryLearner:
             self.meets, self.lenders = next_meeting(self.answers), granted.lenders
         self.waiting[number] = (time, ranking)
         self.counts.impressions += 1
-        self.counts.last = time
+        self.counts.last = max(self.counts.last, time)
         self._go_on(number, time, WAITING)
 
     def _note_voided(self, number: int, time: float) -> None:
@@ -209,6 +287,8 @@ class QueryLearner:
         self.ranker.made = number + 1
         self.outcomes.append(outcome)
         if number % _MARK_EVERY == 0:
+            if time == LONG_AGO and self.marks:  # so that what was shown before it is not taken for older still
+                time = self.marks[-1][1]
             self.marks.append((number, time))
             self._forget(time - self.settings.feedback_within)
 
@@ -216,24 +296,23 @@ class QueryLearner:
         if outcome == UNSEEN:
             self.counts.unseen += 1
         else:
-            self._learn(outcome, self.shown_at(number) if ranking is None else ranking)
+            acts = acts_noted(self.notes.get(number, ()))
+            self._learn(outcome, self.shown_at(number) if ranking is None else ranking, acts)
         del self.waiting[number]
+        self.notes.pop(number, None)
         self.seen.discard(number)
         self.outcomes[number - self.first] = outcome
 
-    def _learn(self, outcome: Outcome, ranking: RankingArrays) -> None:
-        click = outcome if is_satisfied(outcome) else None
-        self.ranker.learn_arrays(
-            self.edition.placed(ranking), np.array([self.ranker.slots if click is None else click])
-        )
+    def _learn(self, outcome: Outcome, ranking: RankingArrays, acts: Acts) -> None:
+        lesson = lesson_of(acts, ranking.shown.shape[1], outcome if is_satisfied(outcome) else None)
+        teach(self.ranker, self.edition.placed(ranking), lesson)
         counts = self.counts  # nothing is counted before all that can fail is done
-        for slot in range(ranking.shown.shape[1] if click is None else click + 1):
+        for slot in lesson.skipped:
             counts.examined[slot] += 1
-        if click is None:
-            counts.abandoned += 1
-        else:
-            counts.satisfied += 1
-            counts.clicks[click] += 1
+        counts.count_answer(lesson.satisfied is not None)
+        if lesson.satisfied is not None:
+            counts.examined[lesson.satisfied] += 1
+            counts.clicks[lesson.satisfied] += 1
 
     def _forget(self, before: float) -> None:
         """Let go of outcomes of impressions that were shown before a time, so that no feedback on them is taken."""
@@ -267,6 +346,7 @@ class QueryLearner:
             "lenders": self.lenders,
             "outcomes": base64.b64encode(self.outcomes).decode(),
             "seen": sorted(self.seen),
+            "notes": list(self.notes.items()),
             "waiting": [
                 [number, time, base64.b64encode(shown).decode()] for number, (time, shown) in self.waiting.items()
             ],
@@ -290,6 +370,7 @@ class QueryLearner:
             learner.first = about["first"]
             learner.marks = deque((mark, time) for mark, time in about["marks"])
             learner.seen = set(about["seen"])
+            learner.notes = {number: list(notes) for number, notes in about["notes"]}
             learner.meets, learner.lenders = about["meets"], tuple(about["lenders"])
             learner.outcomes = bytearray(base64.b64decode(about["outcomes"]))
             learner.waiting = {key: (time, base64.b64decode(shown)) for key, time, shown in about["waiting"]}

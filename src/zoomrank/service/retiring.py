@@ -124,7 +124,7 @@ class Retiring:
         learner = begun(self._store, due.served, due.learner)
         last = learner.ranker.made + _IMPRESSIONS_AT_ONCE
         log = self._store.early_events(due.learner, last)
-        old = _beginning(log, last, due.until)
+        old = _beginning(log, last, due.until, self._store.created(due.learner))
         if not old:
             return None
         void = {event.number for _, event in log if event.outcome == VOIDED}
@@ -137,10 +137,16 @@ class Retiring:
         return base, Retired(last, due.until, len(void), learner.counts.impressions, counts)
 
 
-def _beginning(log: list[tuple[int, Event]], last: int, until: float) -> list[tuple[int, Event]]:
-    """The lines of a log before the first that is to stay: a young one, or of an impression that was open till late."""
-    ended = {event.number for _, event in log if is_end(event.outcome) and event.time < until and event.number < last}
+def _beginning(log: list[tuple[int, Event]], last: int, until: float, created: float) -> list[tuple[int, Event]]:
+    """The lines of a log before the first that is to stay: a young one, or of an impression that was open till late.
+    What another ranker showed is as old as the learner.
+    """
+
+    def is_old(event: Event) -> bool:
+        return max(event.time, created) < until
+
+    ended = {event.number for _, event in log if is_end(event.outcome) and is_old(event) and event.number < last}
     for index, (_, event) in enumerate(log):
-        if event.time >= until or (event.outcome == WAITING and event.number not in ended):
+        if not is_old(event) or (event.outcome == WAITING and event.number not in ended):
             return log[:index]
     return log

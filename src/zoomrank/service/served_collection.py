@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from zoomrank.bandits import Bandit
+from zoomrank.errors import UnknownDocumentError
 from zoomrank.numbers import Array
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.neighbours import About, Neighbours
-from zoomrank.service.refusals import UnusableError
+from zoomrank.service.refusals import NotFoundError, UnusableError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import LONGEST_QUERY, Settings
 from zoomrank.service.storage.store_reader import StoredCollection
-from zoomrank.spaces import DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree
+
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class ServedCollection:
@@ -67,9 +71,24 @@ class ServedCollection:
         """A document as a page shows it."""
         return self.edition.document(position)
 
+    def ids(self, shown: Array) -> list[DocumentId]:
+        """The ids of documents that the log has, by their numbers; also of those that are gone."""
+        return self.edition.ids(shown)
+
     def describe(self, positions: Array) -> list[dict[str, Any]]:
         """Documents as a page shows them; not to be changed, since others are shown the same."""
         return self.edition.describe(positions)
+
+    def position_of(self, named: str) -> int:
+        """The position of a document by its id, as an address has it; NotFoundError if there is none."""
+        ids = self.tree.documents
+        wanted: DocumentId = named
+        if not isinstance(ids[0], str):  # all ids of a collection are of one kind
+            wanted = int(named) if _NUMBER.fullmatch(named) else None
+        try:
+            return ids.position(wanted)
+        except UnknownDocumentError:
+            raise NotFoundError(f"There is no document “{named}” in “{self.name}”, or no more.") from None
 
     def title(self, position: int) -> str:
         """What a document is called: its title, or else its id."""

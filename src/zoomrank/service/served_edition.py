@@ -6,7 +6,7 @@ where they stand in the tree of this edition. Here the ones become the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from zoomrank.documents.editions import Edition
 from zoomrank.errors import SlotsError, UnknownDocumentError, ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.reports import Report, below_their_parents, with_nodes
+from zoomrank.rankers.leading import places_of
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import check_eligible
 from zoomrank.service.refusals import UnusableError
@@ -62,15 +63,23 @@ class ServedEdition:
         """
         if self._as_numbered and int(max(ranking.shown.max(), ranking.pick.max(), 0)) < len(self.tree):
             return ranking
-        find = self.edition.positions
-        return ranking._replace(
-            shown=find(ranking.shown[0]).reshape(1, -1).astype(np.int64),
-            pick=find(ranking.pick[0]).reshape(1, -1).astype(np.int64),
-        )
+        shown, pick = (self._positions(row) for row in (ranking.shown[0], ranking.pick[0]))
+        return ranking._replace(shown=shown.reshape(1, -1), pick=pick.reshape(1, -1))
+
+    def _positions(self, numbers: Array) -> Array:
+        known = numbers >= 0  # what another ranker showed may not have been known when it was learned
+        places = np.full(len(numbers), -1, np.int64)
+        places[known] = self.edition.positions(numbers[known])
+        return places
+
+    def numbers(self, positions: Iterable[int]) -> tuple[int, ...]:
+        """The numbers of documents, -1 for those that are not known here."""
+        documents = self.edition.documents
+        return tuple(int(documents[position]) if position >= 0 else -1 for position in positions)
 
     def ids(self, numbers: Array) -> list[DocumentId]:
-        """The ids of documents by their numbers, also of those that are gone."""
-        return [self.edition.id_of(number) for number in numbers.tolist()]
+        """The ids of documents by their numbers, also of those that are gone; None for what was never known here."""
+        return [self.edition.id_of(number) if number >= 0 else None for number in numbers.tolist()]
 
     # What queries tell each other.
 
@@ -96,6 +105,12 @@ class ServedEdition:
         return [crowd.says for crowd in self.edition.crowded()[:_MOST_CROWDS]]
 
     # What may be shown.
+
+    def order(self, ids: Sequence[DocumentId] | None) -> list[int] | None:
+        """Where the documents of an order stand that the caller has, if she has one; those not here are skipped."""
+        if ids is not None and not self.bandit.counts_visits:
+            raise UnusableError("The algorithm of this collection cannot begin with an `order`: leave it out.")
+        return None if ids is None else places_of(self.tree.documents, ids)
 
     def eligible(
         self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, skip: bool = False
@@ -164,8 +179,8 @@ def _find_eligible(
     ids: DocumentIds, only: tuple[DocumentId, ...] | None, excluded: tuple[DocumentId, ...], skip: bool
 ) -> Eligible:
     if skip:
-        only = None if only is None else tuple(one for one in only if one in ids)
-        excluded = tuple(one for one in excluded if one in ids)
+        only = None if only is None else tuple(ids.known(only))
+        excluded = tuple(ids.known(excluded))
     allowed = Eligible.everything(ids) if only is None else Eligible.only(ids, only)
     return allowed.without(excluded) if excluded else allowed
 

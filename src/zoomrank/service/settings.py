@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zoomrank.bandits import Bandit, LoanZooming
 from zoomrank.errors import ParameterError
+from zoomrank.rankers.leading import BELIEVED
 from zoomrank.rankers.registry import WITHOUT_HORIZON, endless_bandit
 from zoomrank.spaces import DocumentTree
 
@@ -33,6 +34,8 @@ class Settings(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**63)
     feedback_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
     no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
+    satisfied_by: Literal["click", "purchase"] = "click"
+    prior: float = Field(default=BELIEVED, ge=0, le=1000)  # visitors that an order of the caller is believed for
     similar: Literal["off", "words", "paths", "vectors"] = "off"  # by what queries are alike
     fold: bool = True  # whether spellings of a query are one query
     most_queries: int = Field(default=250_000, ge=1)

@@ -121,7 +121,7 @@ class Sweeper:
         left = served.settings.no_feedback == "abandoned"
         overdue = learner.overdue(self._patience.began(served.settings.feedback_within), now)[:_CLOSE_AT_ONCE]
         for number in overdue:
-            outcome = TIMED_OUT if left or number in learner.seen else UNSEEN
+            outcome = TIMED_OUT if left or learner.was_seen(number) else UNSEEN
             self._ledger.append(served, learner, learner.close(number, outcome, now))
         return len(overdue)
 

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +26,7 @@ from zoomrank.service.bases import begun, log_from
 from zoomrank.service.edition_history import EditionHistory, unpacked_changes
 from zoomrank.service.learner_log import LearnerLog, few
 from zoomrank.service.nameless_files import filled, nameless_file
-from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.refusals import DamagedError, StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
@@ -184,7 +184,7 @@ def _check_learners(
     for number, query, _ in view.learners(stored.id):
         begins, wrong = _begun(view, served, number, verdict)
         log = LearnerLog.read(view.events(number)) if begins is None else log_from(begins, view.events(number))
-        early = 0 if begins is None else begins.counts.impressions
+        early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed any further
         counted.update(log.counted)
         snapshot = None
         wrong += log.findings if begins is not None or not view.has_base(number) else []
@@ -197,9 +197,7 @@ def _check_learners(
             wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
         if begins is not None and not wrong:
             wrong += _check_learner(begins, log, snapshot, reports.get(number), verdict)
-        [(listed,)] = view.rows(f"SELECT impressions FROM learners WHERE id = {number:d}")  # noqa: S608
-        if listed > log.shown + early:
-            wrong.append(f"{listed:,} impressions are listed, and the log has {log.shown + early:,}")
+        wrong += _check_listed(view, number, log, early)
         verdict.findings += [f"Query “{query}” of “{stored.name}” (learner {number}): {said}." for said in wrong]
         tell(verdict.checked["events"], int(total))
     return counted
@@ -267,6 +265,16 @@ def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snap
     if snapshot.first != next(iter(learner.waiting), learner.ranker.made):
         wrong.append(f"its {kind} says that impression {snapshot.first} is the first that may still end")
     return wrong
+
+
+def _check_listed(view: StoreView, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
+    """Look at what lists of queries are sorted by: it can be old, and not more than the log has."""
+    [listed] = view.rows(f"SELECT impressions, satisfied, answered FROM learners WHERE id = {number:d}")  # noqa: S608
+    satisfied, answered = log.answers
+    before = early.impressions, early.satisfied, early.satisfied + early.abandoned
+    known = [one + more for one, more in zip(before, (log.shown, satisfied, answered), strict=True)]
+    there = zip(("impressions", "satisfied", "answers"), listed, known, strict=True)
+    return [f"{some:,} {what} are listed, and the log has {known:,}" for what, some, known in there if some > known]
 
 
 def _check_report(learner: QueryLearner, report: StoredReport) -> list[str]:

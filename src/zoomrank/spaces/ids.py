@@ -5,9 +5,9 @@ ids of their own and get the same ids back. Integers are looked up in a sorted a
 """
 
 import operator
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -89,6 +89,12 @@ class DocumentIds(Sequence[DocumentId]):
             return self._things[index]
         return index if self._numbers is None else int(self._numbers[index])
 
+    def __iter__(self) -> Iterator[DocumentId]:
+        """All at once: a million, asked for one by one, take most of a second."""
+        if self._things is not None:
+            return iter(self._things)
+        return iter(range(self._count)) if self._numbers is None else iter(self._numbers.tolist())
+
     def __contains__(self, document: object) -> bool:
         try:
             self.position(document)
@@ -152,11 +158,45 @@ class DocumentIds(Sequence[DocumentId]):
         >>> DocumentIds(3, ["cats", "dogs", "fish"]).positions(["fish", "cats"]).tolist()
         [2, 0]
         """
-        found = [self.position(document) for document in documents]
+        found = self._all_at_once(documents := list(documents))
+        if found is None:
+            found = [self.position(document) for document in documents]
         if len(set(found)) < len(found):
             twice = next(position for i, position in enumerate(found) if position in found[:i])
             raise DuplicateDocumentError(f"The document {self[twice]!r} is named twice.")
         return np.array(found, dtype=np.int64)
+
+    def _all_at_once(self, documents: list[DocumentId]) -> list[int] | None:
+        """Where documents stand, looked up without a call for each; None if it takes one to say."""
+        if self._things is not None:
+            with suppress(TypeError):  # something that is not hashable
+                found = list(map(self._position_of.get, documents))
+                return None if None in found else cast("list[int]", found)
+        return None
+
+    def known(self, documents: Iterable[DocumentId]) -> list[DocumentId]:
+        """Leave out whatever is no document's id.
+
+        Parameters
+        ----------
+        documents : iterable of DocumentId
+            Ids, some of which nobody may have.
+
+        Returns
+        -------
+        list of DocumentId
+            Those that documents have, in the same order.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).known(["fish", "owls", "cats"])
+        ['fish', 'cats']
+        """
+        documents = list(documents)
+        if self._things is not None:
+            with suppress(TypeError):  # something that is not hashable
+                return list(filter(self._position_of.__contains__, documents))
+        return [document for document in documents if document in self]
 
     def at(self, positions: Iterable[int]) -> list[DocumentId]:
         """List the ids of the documents at some positions.

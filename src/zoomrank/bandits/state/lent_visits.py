@@ -148,9 +148,11 @@ def _believe_below(state: Any, entry: Scalar) -> None:
 
 
 @compiled
-def believe_all(state: Any) -> None:
-    """Work out anew how far the loan is believed everywhere."""
-    _believe_below(state, 0)
+def believe_at(state: Any, anew: Array) -> None:
+    """Work out anew how far the loan is believed at some entries, parents before children."""
+    for entry in range(state.filled[0]):
+        if anew[entry]:
+            _believe(state, entry)
 
 
 @inlined

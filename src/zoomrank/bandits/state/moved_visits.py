@@ -1,10 +1,10 @@
 """Counts of visits that move to another tree: each goes along with the subtree that it was counted for.
 
 What a subtree has *of its own* are the visits that none of its children has: those from before they were told apart,
-and those of documents that are gone. These go to the subtree that it is in the other tree, or that inherits from it, and
-are added up from there to the root. So a category that moves takes along what was learned of it: those that it was in
-lose it, and those that it comes to gain it. What was learned of a document that is gone stays with the category that it
-was in.
+and those of documents that are gone. These go to the subtree that it is in the other tree, or that inherits from it,
+and are added up from there to the root. So a category that moves takes along what was learned of it: those that it was
+in lose it, and those that it comes to gain it. What was learned of a document that is gone stays with the category that
+it was in.
 
 Told apart is what was told apart before, and all that holds something that is, or that has visits of its own.
 """
@@ -41,9 +41,9 @@ def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movemen
 
 
 @compiled
-def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Array, bool]:
-    """Fill a state that is fresh and roomy; says which old entry each new one was (-1: none), and whether all visits
-    are where they were: then nothing but what nobody has visited has come or gone.
+def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Array, Array]:
+    """Fill a state that is fresh and roomy; says which old entry each new one was (-1: none), and which of them have to
+    be looked at anew, since their visits are others.
     """
     _tell_apart(new, apart)
     origin = _origins(old, new, moved)
@@ -56,7 +56,7 @@ def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Arra
             new.plays[above, slot] += new.plays[entry, slot]
             new.clicks[above, slot] += new.clicks[entry, slot]
     _remember(old, new, moved)
-    return origin, _are_where_they_were(old, new, origin)
+    return origin, _looked_at_anew(old, new, origin)
 
 
 @compiled
@@ -151,20 +151,18 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
 
 
 @compiled
-def _are_where_they_were(old: Any, new: Any, origin: Array) -> bool:
+def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
+    """Where visits have come or gone; and what is new below, unless all around it is what it was: anything may be hoped
+    of a document that was just added.
+    """
+    anew = np.zeros(len(origin), np.bool_)
     for entry in range(new.filled[0]):
         was = origin[entry]
         if was < 0:
-            if new.total[entry] > 0:
-                return False
+            anew[entry] = new.total[entry] > 0 or anew[new.up[entry]]
         else:
-            if entry > 0 and origin[new.up[entry]] != np.int64(old.up[was]):
-                return False
-            if new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]:
-                return False
-            if new.width[new.node[entry]] != old.width[old.node[was]]:
-                return False
+            anew[entry] = new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]
             for slot in range(new.plays.shape[1]):
                 if new.plays[entry, slot] != old.plays[was, slot] or new.clicks[entry, slot] != old.clicks[was, slot]:
-                    return False
-    return True
+                    anew[entry] = True
+    return anew

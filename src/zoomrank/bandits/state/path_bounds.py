@@ -283,8 +283,12 @@ def rebound_all(state: Any) -> None:
 
 
 @compiled
-def look_at_all(state: Any) -> None:
-    """Compute everything anew from the counts, as if all of them had just come in."""
+def look_at(state: Any, anew: Array) -> None:
+    """Look again at some entries, parents before children, as if their visits had just come in."""
     for entry in range(state.filled[0]):
-        state.due[entry] = state.total[entry] + (state.total[entry] >> np.uint32(3)) + np.uint32(1)
-    rebound_subtree(state, 0)
+        if anew[entry]:
+            above = np.uint64(state.up[entry])
+            for slot in range(state.bound.shape[1]):
+                evidence, around = _evidence(state, entry, slot), _evidence(state, above, slot)
+                state.want[entry, slot] = _look_again(state, entry, slot, evidence, around)
+            state.due[entry] = state.total[entry] + (state.total[entry] >> np.uint32(3)) + np.uint32(1)

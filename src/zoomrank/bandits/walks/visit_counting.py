@@ -36,6 +36,7 @@ class VisitCounting(Bandit):
     anytime = True
     restrictable = True
     growable = True
+    counts_visits = True
     not_saved = Bandit.not_saved | frozenset(ContextScratch._fields)
     correlated: bool
 
@@ -47,9 +48,9 @@ class VisitCounting(Bandit):
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
         """How uncertain the mean of an entry is, and its index."""
 
-    def carry_over(self, state: Any, moved: Any, origin: Array, same: bool) -> None:
-        """Take along what there is beside counts; `origin` says which entry each of the moved state was, and `same`
-        whether all that was visited is where it was.
+    def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
+        """Take along what there is beside counts; `origin` says which entry each of the moved state was, and `anew`
+        which have other visits now.
         """
 
     def adopted(self, state: Any, movement: Movement) -> Any:

@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
         extras=("lab",),
     )
     parser.add_argument(
-        "study", choices=list(STUDIES), metavar="STUDY", help="efficiency, tuning, queries or convergence"
+        "study", choices=list(STUDIES), metavar="STUDY", help="efficiency, tuning, queries, warm-start or convergence"
     )
     parser.add_argument(
         "--taxonomy",
@@ -145,7 +145,7 @@ def _own_files(options: argparse.Namespace) -> _OwnFiles:
         raise ParameterError("There is traffic in the study called queries only: leave --traffic out.")
     if (options.judged is None) != (options.relevance is None):
         raise ParameterError("Judged documents need both --judged, the documents, and --relevance, who likes them.")
-    if options.study == "convergence" and (options.taxonomy or options.judged):
+    if options.study in ("convergence", "warm-start") and (options.taxonomy or options.judged):
         raise ParameterError(
             "A taxonomy and judged documents are worlds of the studies called efficiency, tuning and queries only."
         )

@@ -3,6 +3,7 @@
 Efficiency: how many impressions a ranker needs, on every family of worlds, and which of ZoomRank's ingredients matter.
 Tuning: which constants suit each ranker best over all families, found on instances of another seed than those reported.
 Queries: what queries are worth to each other that are alike, and what is lost where they only seem so.
+Warm start: what is gained by the log of another ranker or by an order, and what a wrong order costs.
 Convergence: whether ZoomRank gets to greedy in the long run.
 """
 
@@ -17,6 +18,7 @@ from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.studies.families import FAMILIES, Family
+from zoomrank.lab.studies.known_before import OLD_RANKERS, ORDERS, Led, warm_started, worlds
 from zoomrank.lab.studies.query_worlds import RELATIONS, Lent, copied, one_for_all, oracle, query_users
 
 # ZoomRank without one of its ingredients; and without all of them: counting along paths, the bound, witnesses, records.
@@ -133,6 +135,7 @@ def _convergence(instances: int, visits: int | None, seed: int, families: Sequen
 
 SIBLINGS = (1, 5, 20, 100)
 _QUERY_TREE = recipe("exponential", depth=12)
+WRONG_ORDERS = 2  # times as many instances where the question is what a wrong order costs
 NEGATIVE_CONTROLS = 20  # times as many instances where the question is how little is lost
 
 
@@ -168,6 +171,31 @@ def _queries(instances: int, visits: int | None, seed: int, families: Sequence[F
     return runs
 
 
+KNOWN_BEFORE_SEED = 7171  # others were looked at while it was decided how to learn from logs and orders
+
+
+def known_before_experiments(family: Family) -> tuple[Experiment, Experiment]:
+    """Learners that begin with a log of another ranker, and learners that begin with an order."""
+    world: dict[str, Any] = {"title": family.title, "tree": family.tree, "users": family.users, "slots": family.slots}
+    alone = Curve("alone", recipe("ZoomRank"))
+    logs = (Curve(old, recipe(warm_started, family=family.name, old=old)) for old in OLD_RANKERS)
+    orders = (Curve(order, recipe(Led, family=family.name, order=order)) for order in ORDERS)
+    return (
+        Experiment(name=f"log-{family.name}", visits=30_000, curves=(alone, *logs, _GREEDILY), **world),
+        Experiment(name=f"order-{family.name}", visits=1_000, curves=(alone, *orders), **world),
+    )
+
+
+def _known_before(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    runs: list[Setting] = []
+    for family in worlds():
+        log, order = known_before_experiments(family)
+        runs += log.settings(instances=instances, visits=visits, seed=seed)
+        shorter = order.visits if visits is None else min(visits, order.visits)
+        runs += order.settings(instances=WRONG_ORDERS * instances, visits=shorter, seed=seed)
+    return runs
+
+
 @dataclass(frozen=True)
 class Study:
     """A sweep that answers one question."""
@@ -188,5 +216,6 @@ STUDIES: Mapping[str, Study] = {
     "efficiency": Study("how many impressions ZoomRank and its competitors need", 30, EFFICIENCY_SEED, _efficiency),
     "tuning": Study("which parameters are best over all families", 4, TUNING_SEED, _tuning),
     "queries": Study("what similar queries are worth to each other", 30, QUERIES_SEED, _queries),
+    "warm-start": Study("what an old log or an order is worth to begin with", 30, KNOWN_BEFORE_SEED, _known_before),
     "convergence": Study("whether ZoomRank gets to greedy in 3 million visits", 4, SEED, _convergence),
 }

@@ -1,4 +1,4 @@
-"""The report of a study, whichever it was: efficiency, tuning, queries or convergence."""
+"""The report of a study, whichever it was: efficiency, tuning, queries, a warm start or convergence."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from zoomrank.lab.reports.page_text import made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.studies.efficiency_report import efficiency_sections
 from zoomrank.lab.studies.families import Family, families_of
+from zoomrank.lab.studies.known_before_report import known_before_sections
 from zoomrank.lab.studies.queries_report import query_sections
 from zoomrank.lab.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
 
@@ -28,7 +29,12 @@ def write_study_report(folder: ResultsFolder) -> Path:
     if study == "queries":
         paragraphs = query_sections(folder.path, command, results, folder.manifest)
     else:
-        sections = {"efficiency": efficiency_sections, "tuning": _tuning, "convergence": _convergence}[study]
+        sections = {
+            "efficiency": efficiency_sections,
+            "tuning": _tuning,
+            "convergence": _convergence,
+            "warm-start": known_before_sections,
+        }[study]
         paragraphs = sections(folder.path, command, results, families_of(folder.manifest))
     made = (*_notes(folder), "## Made with", made_with(folder))
     return write_page(folder.path, f"zoomrank: {STUDIES[study].title}", (*paragraphs, *made))

@@ -153,6 +153,8 @@ def needed_role(method: str, known: KnownPath) -> str | None:
         return "feedback"
     if known.is_ranking:
         return "rank"
+    if known.is_private:
+        return "admin"
     return "read" if known.is_reading or method in ("GET", "HEAD", "OPTIONS") else "admin"
 
 

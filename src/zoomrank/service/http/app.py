@@ -23,6 +23,9 @@ from zoomrank.service.http.origins import Origins
 from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
+from zoomrank.service.http.routes.document_routes import add_documents
+from zoomrank.service.http.routes.export import add_export
+from zoomrank.service.http.routes.imports import add_imports
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
@@ -53,9 +56,12 @@ def make_app(
     engine.collections.when_stopped.append(maker.stop)
     add_collections(api, engine, maker)
     add_changes(api, engine, maker)
+    add_documents(api, engine)
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)
+    add_export(api, engine)
+    add_imports(api, engine)
     add_operations(api, engine, metrics)
     add_page_files(api)
     return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body, Origins(origins))

@@ -27,6 +27,7 @@ class KnownPath:
     is_ranking: bool = False  # or feedback on one
     is_feedback: bool = False
     is_reading: bool = False  # though something is posted: it changes nothing that is kept
+    is_private: bool = False  # what is read there is for those who own everything
     is_open: bool = False  # to everybody
     body: type[BaseModel] | None = None  # the JSON that is posted to it
     takes_lines: bool = False  # of JSON, too
@@ -55,6 +56,7 @@ COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
 NEW_DOCUMENTS = KnownPath(wire.DOCUMENTS, body=schema.DocumentsRequest, takes_lines=True)
 CHANGES = KnownPath(wire.CHANGES, body=schema.ChangesRequest, takes_lines=True)
 VOID = KnownPath(wire.VOID, body=schema.VoidRequest)
+EXPORT = KnownPath(wire.EXPORT, "export", is_private=True)
 HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
 READY = KnownPath(wire.READY, "ready", is_open=True)
 PAGE = KnownPath("/", "page", is_open=True)
@@ -62,7 +64,10 @@ PAGE_FILE = KnownPath("/page/{file}", "page", is_open=True)
 
 _CHANGES = (NEW_DOCUMENTS, CHANGES)
 _COPIES = (COPIES, COPY_RANK, COPY_FEEDBACK)
-_ALL = (RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, *_CHANGES, VOID, COLLECTIONS, HEALTH, READY, PAGE, PAGE_FILE)
+_ALL = (
+    *(RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, *_CHANGES, VOID, EXPORT, COLLECTIONS),
+    *(HEALTH, READY, PAGE, PAGE_FILE),
+)
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
 _OTHER = KnownPath("")
 

@@ -13,14 +13,18 @@ from zoomrank.queries.query_rank import support_of
 from zoomrank.rankers import Ranked, SlotExplanation
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
+from zoomrank.service.http.document_search import search_documents
 from zoomrank.service.http.reasons import Told, estimate_and_bound, why
+from zoomrank.service.http.standing import standing
 from zoomrank.service.http.tree_outline import zoom_tree
 from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.storage.events import STEP
 from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
 
 _DAY = 86_400  # seconds
+_LONG = 600  # seconds of a step
 
 
 def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
@@ -41,18 +45,34 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
     }
 
 
-def documents(served: ServedCollection, offset: int, limit: int) -> dict[str, Any]:
-    """Some documents, in the order of the tree."""
-    positions = np.arange(min(offset, len(served.tree)), min(offset + limit, len(served.tree)))
-    rows = [dict(row) for row in served.edition.describe(positions)]
-    for at, row in zip(positions.tolist(), rows, strict=True):
-        row["path"] = served.edition.path(at)
-    return {"documents": rows, "total": len(served.tree)}
+def documents(served: ServedCollection, offset: int, limit: int, search: str = "") -> dict[str, Any]:
+    """Some documents that have some letters in their title, id or address, in the order of the tree."""
+    text, edition = search.strip(), served.edition
+    total = len(edition.tree)
+    if text:
+        found = search_documents(edition.collection, text)
+        positions, total = found[offset : offset + limit], len(found)
+    else:
+        positions = np.arange(min(offset, total), min(offset + limit, total))
+    return {"documents": [_placed(edition, at) for at in positions.tolist()], "total": total}
 
 
-async def queries(engine: Engine, served: ServedCollection, offset: int, limit: int) -> dict[str, Any]:
+def _placed(edition: ServedEdition, position: int) -> dict[str, Any]:
+    return {**edition.document(position), "path": edition.path(position)}
+
+
+async def document(engine: Engine, served: ServedCollection, asked: str) -> dict[str, Any]:
+    """One document, and in which queries it stands."""
+    edition, position = served.edition, served.position_of(asked)
+    return {**_placed(edition, position), **await standing(engine, served, edition, position)}
+
+
+async def queries(
+    engine: Engine, served: ServedCollection, offset: int, limit: int, search: str = "", sort: str = "asked"
+) -> dict[str, Any]:
     """The queries of a collection with what became of their impressions."""
-    rows, total = await asyncio.to_thread(engine.store.queries, served.id, offset, limit)
+    text = served.settings.folded(search)
+    rows, total = await asyncio.to_thread(engine.store.queries, served.id, offset, limit, text, sort)
     here = {row.id: engine.learners.get((served.id, row.query)) for row in rows}  # though they may leave meanwhile
     away = [number for number, learner in here.items() if learner is None]
     since = await asyncio.to_thread(engine.store.since_snapshots, away)
@@ -66,8 +86,9 @@ async def queries(engine: Engine, served: ServedCollection, offset: int, limit: 
             counts.satisfied += satisfied
             counts.abandoned += abandoned
             counts.last = max(counts.last, last)
-        listed.append({"query": row.query, **_numbers(counts)})
-    listed.sort(key=lambda one: -one["impressions"])
+        listed.append({"query": row.query, "created": row.created, **_numbers(counts)})
+    if sort == "asked":  # what was asked since the store has heard of it counts
+        listed.sort(key=lambda one: -one["impressions"])
     return {"queries": listed, "total": total}
 
 
@@ -199,7 +220,12 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
     count = max(1, min(points, seconds // step))
     end = int(engine.now()) // step * step + step
     start = end - count * step
-    rows = await asyncio.to_thread(engine.store.activity, None if served is None else served.id, start // STEP)
+    whose = None if served is None else served.id
+    rows: list[tuple[int, Outcome, int]] = []
+    at_once = max(step, _DAY // step * step)
+    for first in range(start, end, at_once):  # a day at a time: others read from the store meanwhile
+        piece = (first // STEP, step // STEP, (first + at_once) // STEP)
+        rows += await asyncio.to_thread(engine.store.activity, whose, *piece)
     slots = max((each.settings.slots for each in engine.collections.by_name.values()), default=0)
     if served is not None:
         slots = served.settings.slots
@@ -212,6 +238,26 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
         "abandoned": series["abandoned"],
         "clicks_by_slot": [series[slot] for slot in range(slots)],
     }
+
+
+class Activities:
+    """Activity of long spans, remembered a while: pages ask again and again, and there are many steps to add up."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: dict[tuple[int | None, int, int], tuple[float, dict[str, Any]]] = {}
+
+    async def look(self, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:
+        """What became of impressions over time, as of a moment ago: a twentieth of a step, and a minute at most."""
+        key = (None if served is None else served.id, seconds, points)
+        until, found = self._known.get(key, (0.0, {}))
+        now = self._engine.now()
+        if not now < until <= now + 60:
+            found = await activity(self._engine, served, seconds, points)
+            self._known = {one: kept for one, kept in self._known.items() if kept[0] > now}
+            if found["step"] >= _LONG:
+                self._known[key] = (now + min(60, found["step"] / 20), found)
+        return found
 
 
 def _series(rows: list[tuple[int, Outcome, int]], times: range, slots: int) -> dict[str | int, list[int]]:
@@ -234,6 +280,7 @@ def _numbers(counts: QueryCounts) -> dict[str, Any]:
         "satisfied": counts.satisfied,
         "abandoned": counts.abandoned,
         "last": counts.last,
+        "recent": counts.recent,
     }
 
 

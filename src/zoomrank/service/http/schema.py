@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag, model_validator
 
 from zoomrank import wire
+from zoomrank.service.answers import Answer
 from zoomrank.service.settings import (
     LONGEST_NAME,
     LONGEST_QUERY,
@@ -24,6 +25,8 @@ CopyName = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,32}$")]
 QueryText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$")]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 DocumentName = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | Annotated[str, StringConstraints(max_length=1000)]
+
+Documents = Annotated[list[DocumentName], Field(max_length=MOST_SLOTS)]
 
 
 def _kind(about: Any) -> str | None:
@@ -46,6 +49,12 @@ Step = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Time = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]  # seconds since 1970
 
 
+def _named(one_or_more: int | str | list[int | str] | None) -> list[int | str]:
+    if one_or_more is None:
+        return []
+    return one_or_more if isinstance(one_or_more, list) else [one_or_more]
+
+
 class Strict(BaseModel):
     """Nothing that nobody knows is taken in silence."""
 
@@ -53,7 +62,8 @@ class Strict(BaseModel):
 
 
 class RankRequest(Strict):
-    """Who asks for what; `about` says where a new query belongs, by its path or its vector.
+    """Who asks for what; `about` says where a new query belongs, by its path or its vector, and `order` is one that the
+    caller has, from the best, with which a new query begins.
 
     `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
     slots, where no more may be shown; with none it is empty, and its impression null.
@@ -66,13 +76,25 @@ class RankRequest(Strict):
     excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
     unknown: Literal["refuse", "skip"] = "refuse"
     fewer: bool = False
+    order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
 
 
 class FeedbackRequest(Strict):
-    """The document that was clicked first, or null if none was."""
+    """What became of a ranking: the documents that were clicked (one, a list, or null if she has left without a click),
+    purchased and disliked, and how many from the top she looked at. What is not said is not known.
+    """
 
     impression: str = Field(max_length=100)
-    clicked: DocumentName | None
+    clicked: DocumentName | Documents | None = None
+    purchased: DocumentName | Documents | None = None
+    disliked: Documents = Field(default_factory=list)
+    looked_at: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
+
+    @property
+    def answer(self) -> Answer:
+        """The same, as the engine understands it."""
+        left = self.clicked in (None, []) and "clicked" in self.model_fields_set
+        return Answer(_named(self.clicked), left, self.looked_at or 0, self.disliked, _named(self.purchased))
 
 
 class BatchRequest(Strict):

@@ -6,7 +6,6 @@ of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
@@ -91,13 +90,3 @@ def _parts(body: IO[bytes], kind: TypeAdapter[Any], said: Any) -> Iterator[Part]
 def is_lines(content_type: str) -> bool:
     """Whether a body has a line for each change."""
     return content_type.partition(";")[0].strip().lower() in (LINES, "application/jsonl", "application/x-jsonlines")
-
-
-def named(text: str, sample: Any) -> Any:
-    """The id that an address names: a whole number where the documents of a collection have those."""
-    if isinstance(sample, int):
-        try:
-            return int(json.loads(text)) if text.lstrip("-").isdigit() else text
-        except ValueError:
-            return text
-    return text

@@ -51,6 +51,15 @@ class StoredReport(NamedTuple):
     content: bytes
 
 
+class Listed(NamedTuple):
+    """What lists of queries are sorted by, as of late."""
+
+    impressions: int
+    satisfied: int
+    answered: int
+    recent: float | None  # the satisfied share of the last answers, if there were many
+
+
 @dataclass
 class Batch:
     """One durable write."""
@@ -59,11 +68,12 @@ class Batch:
     events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
     snapshots: list[Snapshot] = field(default_factory=list)
     reports: dict[int, StoredReport] = field(default_factory=dict)  # of a learner, the newest
-    impressions: dict[int, int] = field(default_factory=dict)  # of a learner
+    listed: dict[int, Listed] = field(default_factory=dict)  # of a learner
+    said: dict[str, str] = field(default_factory=dict)  # facts about the store, by their names
     activity: Counter[tuple[int, int, Outcome]] = field(default_factory=Counter)  # of a collection and a step
 
     def __bool__(self) -> bool:
-        return bool(self.learners or self.events or self.snapshots or self.reports or self.impressions)
+        return bool(self.learners or self.events or self.snapshots or self.reports or self.listed or self.said)
 
     def count(self, collection: int, event: Event, times: int = 1) -> None:
         """Count an event, or (-1) count it no more, in what became of its collection's impressions."""

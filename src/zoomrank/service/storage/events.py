@@ -16,6 +16,7 @@ from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.storage.outcomes import MOVED, VOIDED, Outcome
 
 STEP = 10  # seconds of one row of `activity`
+LONG_AGO = 0.0  # the time of what another ranker showed, before there was this log
 DAY = 86_400 // STEP  # steps; those of days that are long gone are one
 _HEAD = struct.Struct("<BB")
 _PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER = 1, 2, 4, 8, 16
@@ -75,7 +76,7 @@ def unpacked_edition(content: bytes) -> int:
 
 def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)
     """One ranking in few bytes; what most rankings have in common is left out. A loan stands behind it as it is."""
-    shown, pick, strategy, chance = (array[0].tolist() for array in ranking)
+    shown, pick, strategy, chance = (array[0].tolist() for array in ranking)  # a document below 0 is unknown here
     flags, rows, behind = 0, shown + strategy, b""
     if pick != shown:
         flags |= _PICKS
@@ -87,14 +88,14 @@ def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks
         if part is not None:
             flags |= flag
             behind += part
-    return _HEAD.pack(flags, len(shown)) + struct.pack(f"<{len(rows)}I", *rows) + behind
+    return _HEAD.pack(flags, len(shown)) + struct.pack(f"<{len(rows)}i", *rows) + behind
 
 
 def unpack(content: bytes) -> RankingArrays:
     """The ranking that was packed, whatever stands behind it."""
     flags, slots = _HEAD.unpack_from(content)
     count = 3 if flags & _PICKS else 2
-    rows = np.frombuffer(content, "<u4", count * slots, _HEAD.size).astype(np.int64).reshape(count, 1, slots)
+    rows = np.frombuffer(content, "<i4", count * slots, _HEAD.size).astype(np.int64).reshape(count, 1, slots)
     shown, strategy, pick = rows[0], rows[1], rows[2] if flags & _PICKS else rows[0]
     chance = np.ones((1, slots))
     if flags & _CHANCES:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from zoomrank.service.logs import Seldom
 from zoomrank.service.refusals import StoppingError, StorageError
-from zoomrank.service.storage.batch import Batch, Snapshot, StoredLearner, StoredReport
+from zoomrank.service.storage.batch import Batch, Listed, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.store import Store
 
@@ -91,9 +91,13 @@ class Journal:
         """Keep what a learner tells its neighbours, instead of what it told before."""
         self._batch.reports[report.learner] = report
 
-    def list_impressions(self, learner: int, impressions: int) -> None:
-        """Say how often a query was asked, for the order of lists."""
-        self._batch.impressions[learner] = impressions
+    def list_query(self, learner: int, listed: Listed) -> None:
+        """Say how often a query was asked, and with what success, for the order of lists."""
+        self._batch.listed[learner] = listed
+
+    def say(self, name: str, value: str) -> None:
+        """Keep a fact about the store, together with the events that it goes with."""
+        self._batch.said[name] = value
 
     # When it is.
 
@@ -188,9 +192,17 @@ class Journal:
         try:
             await self.flush()
         finally:
-            self._closed = True
-            while self._writing is not None:
-                await asyncio.sleep(0.001)
-            self._handed = None
-            self._work.release()
-            self._thread.join()
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        """Stop, and write nothing more than what is being written: as a crash would have it."""
+        self._closed = True
+        self._batch, waiting, self._waiting = Batch(), self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_exception(StoppingError())
+        while self._writing is not None:
+            await asyncio.sleep(0.001)
+        self._handed = None
+        self._work.release()
+        self._thread.join()

@@ -30,6 +30,7 @@ _NEWER_SNAPSHOT = (
 )
 _ADD_COUNTS = "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = {0}.count + excluded.count"
 _SAY = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_LIST = "UPDATE learners SET impressions = ?, satisfied = ?, answered = ?, recent = ? WHERE id = ?"
 _ROOM = 65_536  # letters
 _AT_ONCE = 64  # learners that are removed at once
 _NOT_KEPT, _NOT_REMOVED = "The collection was not kept", "Not everything was removed"
@@ -77,10 +78,12 @@ class Store(StoreReader):
                 packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
                 self._insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
             self._insert(cursor, "reports", list(batch.reports.values()), _NEWER_REPORT)
-            if batch.impressions:
+            for fact in batch.said.items():
+                cursor.execute(self._sql(_SAY), fact)
+            if batch.listed:
                 cursor.executemany(
-                    self._sql("UPDATE learners SET impressions = ? WHERE id = ?"),
-                    [(count, learner) for learner, count in batch.impressions.items()],
+                    self._sql(_LIST),
+                    [(*listed, learner) for learner, listed in batch.listed.items()],
                 )
 
     def probe(self) -> None:

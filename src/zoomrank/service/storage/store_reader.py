@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,10 +12,22 @@ from typing import Any, NamedTuple
 from zoomrank.service.refusals import DamagedError
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import STEP, Event
+from zoomrank.service.storage.events import LONG_AGO, STEP, Event
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
+_SHOWN_IN = (  # the plus keeps SQLite from going through all that the collection's learners have, for each page
+    "JOIN learners l ON l.id = e.learner "
+    "WHERE +l.collection = ? AND e.outcome = ? AND e.time >= ? AND e.time < ? AND e.id > ? AND e.id <= ?"
+)
+SORTS = {
+    "asked": "impressions DESC",  # there is an index of these
+    # One visitor who left says little.
+    "worst": "CASE WHEN answered > 0 THEN 0 ELSE 1 END, (satisfied + 1.0) / (answered + 2.0)",
+    "newest": "created DESC",
+    # Those that fall first.
+    "trend": "CASE WHEN recent IS NULL THEN 1 ELSE 0 END, recent - satisfied / (answered + 0.0001)",
+}
 
 
 class StoredCollection(NamedTuple):
@@ -50,6 +63,11 @@ class StoreReader(Database):
     def about(self, name: str) -> str:
         """One of the facts about the store."""
         return str(self._read("SELECT value FROM about WHERE name = ?", (name,))[0][0])
+
+    def said(self, name: str) -> str | None:
+        """A fact about the store that may be there."""
+        rows = self._read("SELECT value FROM about WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
 
     def collections(self) -> list[StoredCollection]:
         """All collections."""
@@ -150,18 +168,20 @@ class StoreReader(Database):
         return [(int(row[0]), _event(row)) for row in rows]
 
     def oldest(self, after: int, limit: int) -> list[tuple[int, int, int, float]]:
-        """Some lines of the log after a place, the oldest first: (place, collection, learner, time)."""
+        """Some lines of the log after a place, the oldest first: (place, collection, learner, time); what another ranker
+        showed is as old as the learner.
+        """
         rows = self._read(
-            "SELECT e.id, l.collection, e.learner, e.time FROM events e JOIN learners l ON l.id = e.learner "
-            "WHERE e.id > ? ORDER BY e.id LIMIT ?",
-            (after, limit),
+            "SELECT e.id, l.collection, e.learner, CASE WHEN e.time > ? THEN e.time ELSE l.created END "
+            "FROM events e JOIN learners l ON l.id = e.learner WHERE e.id > ? ORDER BY e.id LIMIT ?",
+            (LONG_AGO, after, limit),
         )
         return [(int(place), int(collection), int(learner), float(time)) for place, collection, learner, time in rows]
 
     def fact(self, name: str, otherwise: str) -> str:
         """A fact about the store that need not be there."""
-        rows = self._read("SELECT value FROM about WHERE name = ?", (name,))
-        return str(rows[0][0]) if rows else otherwise
+        said = self.said(name)
+        return otherwise if said is None else said
 
     def whole_since(self, collection: int) -> float:
         """The time from which on the log has everything of a collection (in seconds since 1970), 0 if it always had."""
@@ -187,6 +207,11 @@ class StoreReader(Database):
         """The edition of its collection in which a learner began."""
         rows = self._read("SELECT edition FROM learners WHERE id = ?", (learner,))
         return int(rows[0][0]) if rows else 0
+
+    def created(self, learner: int) -> float:
+        """When a learner was made."""
+        rows = self._read("SELECT created FROM learners WHERE id = ?", (learner,))
+        return float(rows[0][0]) if rows else LONG_AGO
 
     def learners(self, collection: int) -> Iterator[tuple[int, str, str | None]]:
         """All learners of a collection in the order of their ids: the id, the query, what it said of itself."""
@@ -234,8 +259,8 @@ class StoreReader(Database):
         while end > 0:
             rows = self._read(
                 "SELECT id, learner, number, time, outcome, shown FROM events "
-                "WHERE id > ? AND id <= ? AND outcome = ? ORDER BY id DESC",
-                (end - _AT_ONCE, end, WAITING),
+                "WHERE id > ? AND id <= ? AND outcome = ? AND time > ? ORDER BY id DESC",
+                (end - _AT_ONCE, end, WAITING, LONG_AGO),
             )
             for event in map(_event, rows):
                 since = event.time - seconds if since is None else since
@@ -252,12 +277,37 @@ class StoreReader(Database):
         """
         rows = self._read(
             "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown FROM events e "
-            "JOIN learners l ON l.id = e.learner WHERE e.id > ? AND l.collection = ? AND (? OR l.query = ?) "
+            "JOIN learners l ON l.id = e.learner WHERE e.id > ? AND +l.collection = ? AND (? OR l.query = ?) "
             "AND e.outcome = ? AND e.time >= ? AND e.time < ? AND NOT EXISTS (SELECT 1 FROM events v "
             "WHERE v.learner = e.learner AND v.number = e.number AND v.outcome = ?) ORDER BY e.id LIMIT ?",
             (after, collection, query is None, query or "", WAITING, start, end, VOIDED, _AT_ONCE),
         )
         return [(int(row[0]), _event(row)) for row in rows]
+
+    def showings(
+        self, collection: int, start: float, end: float, after: int, last: int
+    ) -> list[tuple[int, str, Event]]:
+        """Some impressions of a collection that were shown in a time, with their places in the log (after one, up to
+        another) and their queries.
+        """
+        rows = self._read(
+            "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown, l.query FROM events e "  # noqa: S608  (nothing from outside)
+            + _SHOWN_IN
+            + " ORDER BY e.id LIMIT ?",
+            (collection, WAITING, start, end, after, last, _AT_ONCE),
+        )
+        return [(int(row[0]), str(row[6]), _event(row)) for row in rows]
+
+    def beside_showings(self, collection: int, start: float, end: float, after: int, last: int) -> list[Event]:
+        """All that the log has of the same impressions besides, in its order."""
+        rows = self._read(
+            "SELECT o.id, o.learner, o.number, o.time, o.outcome, o.shown FROM events e "  # noqa: S608
+            "JOIN events o ON o.learner = e.learner AND o.number = e.number AND o.outcome <> e.outcome "
+            + _SHOWN_IN
+            + " ORDER BY o.id",
+            (collection, WAITING, start, end, after, last),
+        )
+        return [_event(row) for row in rows]
 
     def asked_once(self, collection: int, before: float, limit: int) -> list[str]:
         """Some queries that were first asked before a time, and never again."""
@@ -285,22 +335,38 @@ class StoreReader(Database):
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
 
-    def shown(self, learner: int, number: int) -> bytes | None:
-        """The ranking of an impression, packed."""
+    def impression(self, learner: int, number: int) -> list[Event]:
+        """All that the log has of an impression."""
         rows = self._read(
-            "SELECT shown FROM events WHERE learner = ? AND number = ? AND shown IS NOT NULL", (learner, number)
+            "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number = ? ORDER BY id",
+            (learner, number),
         )
-        return bytes(rows[0][0]) if rows else None
+        return [_event(row) for row in rows]
 
-    def queries(self, collection: int, offset: int, limit: int) -> tuple[list[QueryRow], int]:
-        """The queries of a collection, those with most impressions first, and how many there are."""
+    def queries(
+        self, collection: int, offset: int, limit: int, search: str = "", sort: str = "asked"
+    ) -> tuple[list[QueryRow], int]:
+        """The queries of a collection that have some letters in them, in one of the orders of `SORTS`, and how many."""
+        where, parameters = "collection = ?", list[Any]([collection])
+        if search:
+            where, pattern = f"{where} AND LOWER(query) LIKE ? ESCAPE '!'", re.sub("([!%_])", r"!\1", search.lower())
+            parameters.append(f"%{pattern}%")
         rows = self._read(
-            "SELECT l.id, l.query, l.created, s.counts FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
-            "WHERE l.collection = ? ORDER BY l.impressions DESC, l.id DESC LIMIT ? OFFSET ?",
-            (collection, limit, offset),
+            f"SELECT id, query, created FROM learners WHERE {where} "  # noqa: S608  (not from outside)
+            f"ORDER BY {SORTS[sort]}, id DESC LIMIT ? OFFSET ?",
+            (*parameters, limit, offset),
         )
-        total = self._read("SELECT COUNT(*) FROM learners WHERE collection = ?", (collection,))[0][0]
-        return [QueryRow(row[0], row[1], row[2], json.loads(row[3]) if row[3] else None) for row in rows], int(total)
+        total = self._read(f"SELECT COUNT(*) FROM learners WHERE {where}", parameters)[0][0]  # noqa: S608
+        counts = self._counts([row[0] for row in rows])
+        return [QueryRow(row[0], row[1], row[2], counts.get(row[0])) for row in rows], int(total)
+
+    def _counts(self, learners: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Of some learners the counts of their snapshots."""
+        if not learners:
+            return {}
+        among = ", ".join("?" * len(learners))
+        rows = self._read(f"SELECT learner, counts FROM snapshots WHERE learner IN ({among})", learners)  # noqa: S608
+        return {int(learner): json.loads(counts) for learner, counts in rows}
 
     def since_snapshots(self, learners: Sequence[int]) -> dict[int, tuple[int, int, int, float]]:
         """Of each learner that the log has more of than its snapshot: (shown, satisfied, abandoned, last shown)."""
@@ -331,13 +397,17 @@ class StoreReader(Database):
             found[collection][outcome] = count
         return found
 
-    def activity(self, collection: int | None, start: int) -> list[tuple[int, Outcome, int]]:
-        """Steps since one of them: (step, outcome, count)."""
+    def activity(
+        self, collection: int | None, start: int, every: int = 1, end: int = 2**62
+    ) -> list[tuple[int, Outcome, int]]:
+        """Steps from one on, before another: (step, outcome, count); several may be added up and told as the first."""
         where = "" if collection is None else "AND collection = ?"
+        whose = () if collection is None else (collection,)
+        first = f"{start:d} + (step - {start:d}) / {every:d} * {every:d}"
         rows = self._read(
-            f"SELECT step, outcome, SUM(count) FROM activity WHERE step >= ? {where} "  # noqa: S608
-            "GROUP BY step, outcome",
-            (start,) if collection is None else (start, collection),
+            f"SELECT {first} AS first, outcome, SUM(count) FROM activity "  # noqa: S608  (not from outside)
+            f"WHERE step >= ? AND step < ? {where} GROUP BY 1, 2",
+            (start, end, *whose),
         )
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
 

@@ -6,7 +6,7 @@
 | collections | name and settings |
 | editions | what a collection became by each change of its documents; the digest of its file, where that is kept |
 | contents | files of editions, in pieces; where the edition has no digest, it never was complete |
-| learners | the query of each learner, what it said of itself, how often it was asked (as of late) |
+| learners | the query of each learner, what it said of itself, how often it was asked with what success (as of late) |
 | snapshots | the newest of each learner |
 | bases | each learner whose log has lost its beginning, as it was there |
 | reports | what each learner has told its neighbours, newest only |
@@ -15,8 +15,8 @@
 | folded | what of that the log has no lines of any more, since their queries were removed, or they were too old |
 
 The log has room for one showing and one end of each impression, and for one line each that it was seen and that it is
-void: what would apply a click twice is refused, whatever brought it about. That a learner moves on to another edition
-stands before an impression, too, and may do so again and again.
+void, and of each note: what would apply a click twice is refused, whatever brought it about. That a learner moves on to
+another edition stands before an impression, too, and may do so again and again.
 
 What is older than its collection keeps leaves the log; then the learner as it was there is kept as its base, and the
 log goes on from that. Counts of days that are long gone (`DAY` steps) are kept by the day.
@@ -43,7 +43,8 @@ CREATE TABLE IF NOT EXISTS contents (
     PRIMARY KEY (collection, edition, part));
 CREATE TABLE IF NOT EXISTS learners (
     id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, query TEXT NOT NULL, created {{real}} NOT NULL,
-    about TEXT, edition {{whole}} NOT NULL, impressions {{whole}} NOT NULL DEFAULT 0);
+    about TEXT, edition {{whole}} NOT NULL, impressions {{whole}} NOT NULL DEFAULT 0,
+    satisfied {{whole}} NOT NULL DEFAULT 0, answered {{whole}} NOT NULL DEFAULT 0, recent {{real}});
 CREATE UNIQUE INDEX IF NOT EXISTS learners_query ON learners (collection, query);
 CREATE INDEX IF NOT EXISTS learners_impressions ON learners (collection, impressions);
 CREATE INDEX IF NOT EXISTS learners_once ON learners (collection, created) WHERE impressions <= 1;
@@ -59,8 +60,8 @@ CREATE TABLE IF NOT EXISTS events (
     id {{whole}} PRIMARY KEY, learner {{whole}} NOT NULL, number {{whole}} NOT NULL, time {{real}} NOT NULL,
     outcome {{whole}} NOT NULL, shown {{bytes}});
 CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (
-    learner, number, (CASE outcome WHEN {WAITING} THEN 0 WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2
-    WHEN {MOVED} THEN 16 + id ELSE 3 END));
+    learner, number, (CASE WHEN outcome > {WAITING} THEN -outcome ELSE CASE outcome WHEN {WAITING} THEN 0
+    WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 WHEN {MOVED} THEN 16 + id ELSE 3 END END));
 CREATE TABLE IF NOT EXISTS activity (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
     PRIMARY KEY (collection, step, outcome));

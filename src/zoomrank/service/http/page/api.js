@@ -35,8 +35,9 @@ const copied = (copy) => (copy === undefined ? {} : { copy });
 const asking = (parameters) => `?${new URLSearchParams(parameters)}`;
 
 export const collections = (signal) => call("collections", signal);
-export const queries = (name, offset, limit, signal) => call(within(name, "queries") + asking({ offset, limit }), signal);
-export const documents = (name, offset, limit, signal) => call(within(name, "documents") + asking({ offset, limit }), signal);
+export const queries = (name, parameters, signal) => call(within(name, "queries") + asking(parameters), signal);
+export const documents = (name, parameters, signal) => call(within(name, "documents") + asking(parameters), signal);
+export const document = (name, id, signal) => call(within(name, `documents/${encodeURIComponent(id)}`), signal);
 export const query = (name, query, copy, signal) => call(within(name, "query") + asking({ query, ...copied(copy) }), signal);
 export const curve = (name, query, signal) => call(within(name, "query/curve") + asking({ query }), signal);
 export const tree = (name, query, limit, copy, signal) => call(within(name, "tree") + asking({ query, limit, ...copied(copy) }), signal);

@@ -1,15 +1,16 @@
 // The frame: which page is shown, where one is, and visitors that keep coming in the background.
 
 import { forgetCharts } from "./charts.js";
+import { documentPage, documentsPage } from "./documents.js";
 import { button, byId, link, make, refill } from "./dom.js";
 import { plural } from "./format.js";
 import { clearProblem, listenForKeys } from "./messages.js";
 import { overview } from "./overview.js";
 import { currentSimulation, playground } from "./playground.js";
 import { queryPage } from "./query.js";
-import { collectionRoute, playRoute, readRoute } from "./routes.js";
+import { collectionRoute, documentsRoute, playRoute, readRoute } from "./routes.js";
 
-const PAGES = { overview, query: queryPage, playground };
+const PAGES = { overview, query: queryPage, playground, documents: documentsPage, document: documentPage };
 let leave;
 
 function open() {
@@ -27,9 +28,10 @@ function open() {
   byId("page").querySelector("h1").focus({ preventScroll: true });
 }
 
-function showWhere({ page, collection, query }) {
-  const here = { overview: collection, query, playground: "Playground" }[page];
-  refill(byId("where"), here === collection || !collection ? null : link(collection, collectionRoute(collection)),
+function showWhere({ page, collection, query, document: id }) {
+  const here = { overview: collection, query, playground: "Playground", documents: "Documents", document: id }[page];
+  refill(byId("where"), page === "overview" ? null : link(collection, collectionRoute(collection)),
+    page === "document" ? link("Documents", documentsRoute(collection)) : null,
     here === undefined ? null : make("span", { "aria-current": "page" }, here));
   document.title = [...new Set([here, collection, "zoomrank"])].filter(Boolean).join(" · ");
 }

@@ -12,7 +12,7 @@ export async function catalogueOf(name, signal) {
   if (catalogues.has(name)) return catalogues.get(name);
   const paths = new Map();
   const read = async (offset, limit) => {
-    const { documents, total } = await api.documents(name, offset, limit, signal);
+    const { documents, total } = await api.documents(name, { offset, limit }, signal);
     for (const { id, path } of documents) paths.set(id, path ?? []);
     return total;
   };

@@ -82,7 +82,7 @@ export function learningChart(container, { points, first, unlearned }) {
     level("first 100", first, "dash", "quiet"), level("when nothing was known", unlearned, "dot", "taste-1")].filter(Boolean);
   const far = points.at(-1).end > 20 * points[0].end;
   draw(container, data, {
-    xaxis: axis(colour, { showgrid: false, type: far ? "log" : "linear", dtick: far ? 1 : undefined, nticks: 6, tickformat: "~s", title: { text: far ? "impressions, ten times as many at each mark" : "impressions", font: { size: 13 }, standoff: 4 } }),
+    xaxis: axis(colour, { showgrid: false, type: far ? "log" : "linear", dtick: far ? 1 : undefined, nticks: 6, tickformat: "~s", title: { text: far ? "impressions (tenfold steps)" : "impressions", font: { size: 13 }, standoff: 4 } }),
     yaxis: axis(colour, { range: [0, 1.03], tickformat: ".0%", dtick: 0.25 }), showlegend: true,
   });
 }

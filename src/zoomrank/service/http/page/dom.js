@@ -21,6 +21,7 @@ export const link = (text, href, more) => make("a", { href, ...more }, text);
 export const button = (text, onclick, more) => make("button", { type: "button", onclick, ...more }, text);
 export const quiet = (...text) => make("p", { class: "quiet" }, ...text);
 export const title = (text) => make("h1", { tabindex: -1 }, text);
+export const labelled = (text, field) => make("label", { class: "field" }, text, field);
 export const spread = (...children) => make("div", { class: "spread" }, ...children);
 export const panel = (name, ...children) => make("section", { class: "panel" }, make("h2", {}, name), ...children);
 

@@ -4,7 +4,7 @@ import { clearProblem, showProblem } from "./messages.js";
 
 const PAUSE = 2000;
 
-export async function keepFresh(task, signal) {
+export async function keepFresh(task, signal, pause = PAUSE) {
   while (!signal.aborted) {
     try {
       if (!document.hidden) {
@@ -16,6 +16,6 @@ export async function keepFresh(task, signal) {
       showProblem(error);
       if (error.wantsKey) return; // a new key opens the page again
     }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }

@@ -1,117 +1,106 @@
-// The overview: collections, what visitors do, where they click, and what they asked for.
+// The overview, of all collections or of one: what visitors do, where they click, and what they asked for.
 
 import * as api from "./api.js";
 import { activityChart } from "./charts.js";
-import { button, changes, choice, figure, link, make, meter, panel, quiet, refill, spread, table, title } from "./dom.js";
+import { changes, choice, figure, link, make, meter, panel, quiet, refill, spread, title } from "./dom.js";
 import { ago, count, percent, plural } from "./format.js";
 import { keepFresh } from "./live.js";
-import { collectionRoute, playRoute, queryRoute } from "./routes.js";
+import { queryList } from "./queries.js";
+import { collectionRoute, documentsRoute, playRoute } from "./routes.js";
+import { slotHint, slotTable } from "./slots.js";
 
-const POINTS = 60;
-const PERIODS = [[600, "10 minutes"], [3600, "hour"], [86400, "day"]];
-const MORE_QUERIES = 25;
-const MOST_QUERIES = 1000; // that the service gives at once
-let period = 600; // kept while the tab lives
+const DAY = 86400;
+const PERIODS = [[3600, "hour"], [DAY, "day"], [7 * DAY, "7 days"], [30 * DAY, "30 days"], [90 * DAY, "90 days"]];
+const POINTS = { 3600: 60, [DAY]: 48, [7 * DAY]: 84, [30 * DAY]: 60, [90 * DAY]: 90 };
+let period = 3600; // kept while the tab lives
 
 export function overview(page, { collection }, signal) {
   const parts = {
-    cards: make("ul", { class: "cards", test: "overview-collections" }),
+    about: make("div", { class: "stack", test: collection === undefined ? undefined : "collection-about" }),
     figures: make("dl", { class: "figures", test: "overview-figures" }),
     chart: make("div", { class: "chart", role: "img", says: "Satisfied visitors over time", test: "overview-activity" }),
+    nothing: quiet("Nobody came by in this time. Look further back, or wait: this page follows by itself."),
     slots: make("div", { test: "overview-slots" }),
-    queries: make("section", { class: "panel", test: "overview-queries" }),
+    queries: queryList((name) => (collection === undefined && name ? `Queries of ${name}` : "Queries"), signal),
     rest: make("div", { class: "stack" }),
   };
-  const state = { collection, limit: MORE_QUERIES, parts, signal, changed: { cards: changes(), activity: changes(), queries: changes() } };
+  parts.nothing.dataset.testid = "activity-empty";
+  const state = { collection, parts, signal, changed: { about: changes(), activity: changes() } };
   state.look = () => refresh(state).catch(() => {}); // the next poll tells
-  page.replaceChildren(heading(collection), parts.cards, parts.rest);
+  page.replaceChildren(heading(collection), parts.about, parts.rest);
   keepFresh(() => refresh(state), signal);
 }
 
 function heading(collection) {
   if (collection === undefined) return title("Overview");
-  return spread(title(collection), link("Open the playground", playRoute(collection), { class: "button primary", test: "open-playground" }));
+  return spread(title(collection), make("div", { class: "row" },
+    link("Documents", documentsRoute(collection), { class: "button", test: "open-documents" }),
+    link("Open the playground", playRoute(collection), { class: "button primary", test: "open-playground" })));
 }
 
 async function refresh(state) {
   const { collection, parts, signal, changed } = state;
   const { collections } = await api.collections(signal);
-  if (changed.cards(collections)) showCards(state, collections);
-  if (!collections.length) return;
-  const [busiest] = collections.sort((a, b) => b.impressions - a.impressions);
-  const listed = collection ?? busiest.name;
-  const [activity, queries] = await Promise.all([
-    api.activity(collection, period, POINTS, signal), api.queries(listed, 0, state.limit, signal)]);
+  const here = collections.find(({ name }) => name === collection);
+  if (changed.about(collection === undefined ? collections : [here, collections.length])) showAbout(state, collections, here);
+  if (!parts.rest.contains(parts.chart)) return;
+  const busiest = here ?? [...collections].sort((a, b) => b.impressions - a.impressions)[0];
+  const [activity] = await Promise.all([api.activity(collection, period, POINTS[period], signal), parts.queries.look(busiest.name, busiest.settings)]);
   // Bars that only moved on by a second are not drawn again.
   if (changed.activity({ ...activity, start: Math.floor(activity.start / activity.step) })) showActivity(parts, activity);
-  const { settings } = collections.find(({ name }) => name === listed) ?? busiest;
-  if (changed.queries([listed, queries])) showQueries(state, listed, queries, settings);
 }
 
-function showCards(state, collections) {
-  const { parts } = state;
-  refill(parts.cards, collections.map((item) => card(item, item.name === state.collection)));
+function showAbout(state, collections, here) {
+  const { parts, collection } = state;
   if (!collections.length) return refill(parts.rest, howToBegin());
+  if (collection !== undefined && !here) return refill(parts.rest, unknown(collection, collections));
+  refill(parts.about, here ? ofOne(here) : make("ul", { class: "cards", test: "overview-collections" }, collections.map(card)));
   if (parts.rest.contains(parts.chart)) return;
   const periods = choice("Period", PERIODS, period, (chosen) => {
     period = chosen;
     state.look();
-  });
-  refill(parts.rest, panel(state.collection === undefined ? "Visitors of all collections" : "Visitors", spread(parts.figures, periods), parts.chart),
-    make("div", { class: "columns" }, panel("Where they click", slotHint(), parts.slots), parts.queries));
+  }, "period");
+  refill(parts.rest, panel(here ? "Visitors" : "Visitors of all collections", spread(parts.figures, periods), parts.chart, parts.nothing),
+    make("div", { class: "columns" }, panel("Where they click", slotHint(), parts.slots), parts.queries.element));
 }
 
-function card({ name, documents, queries, impressions, satisfied, abandoned, settings }, chosen) {
+function ofOne({ documents, depth, queries, impressions, satisfied, abandoned, settings, created }) {
   const learned = satisfied + abandoned;
-  return make("li", { class: chosen ? "card chosen" : "card" },
-    link(name, collectionRoute(name), { class: "title", key: name, "aria-current": chosen ? "true" : undefined }),
+  return [
+    make("dl", { class: "figures" }, figure("documents", count(documents), "collection-documents"), figure("queries", count(queries), "collection-queries"),
+      figure("impressions", count(impressions), "collection-impressions"),
+      figure("satisfied", learned ? percent(satisfied, learned) : "unknown yet", "collection-satisfied", "Of the visitors of whom it is known whether they clicked")),
+    quiet(`${plural(settings.slots, "slot")}, ${settings.algorithm}, ${plural(depth, "level")} of categories; made ${ago(created)}.`)];
+}
+
+function card({ name, documents, queries, impressions, satisfied, abandoned, settings }) {
+  const learned = satisfied + abandoned;
+  return make("li", { class: "card" }, link(name, collectionRoute(name), { class: "title", key: name }),
     quiet(`${plural(documents, "document")}, ${plural(queries, "query", "queries")}, ${plural(settings.slots, "slot")}`),
     make("p", {}, plural(impressions, "impression")),
     learned ? meter(satisfied / learned, `${percent(satisfied, learned)} satisfied`) : quiet("no feedback yet"),
-    link("Playground", playRoute(name), { key: `${name} play` }));
+    make("div", { class: "row" }, link("Documents", documentsRoute(name), { key: `${name} documents` }), link("Playground", playRoute(name), { key: `${name} play` })));
 }
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 function showActivity(parts, activity) {
-  const [satisfied, left] = [sum(activity.satisfied), sum(activity.abandoned)];
+  const [shown, satisfied, left] = [activity.impressions, activity.satisfied, activity.abandoned].map(sum);
   refill(parts.figures,
-    figure("impressions", count(sum(activity.impressions)), "overview-impressions"),
+    figure("impressions", count(shown), "overview-impressions"),
     figure("satisfied", percent(satisfied, satisfied + left), "overview-satisfied"),
     figure("left without a click", percent(left, satisfied + left), "overview-abandoned"));
-  activityChart(parts.chart, activity);
+  parts.nothing.hidden = shown + satisfied + left > 0;
+  parts.chart.hidden = !parts.nothing.hidden;
+  if (!parts.chart.hidden) activityChart(parts.chart, activity);
   const clicks = activity.clicks_by_slot.map(sum);
   const examined = clicks.map((_, slot) => satisfied + left - sum(clicks.slice(0, slot)));
   refill(parts.slots, slotTable(clicks, examined));
 }
 
-export const slotHint = () => quiet("Of the visitors who clicked nothing above a slot, the share who clicked there.");
-
-export function slotTable(clicks, examined) {
-  return table(["slot", "clicks", "click rate"], clicks.map((number, slot) => [String(slot + 1), count(number),
-    meter(examined[slot] > 0 ? number / examined[slot] : 0, percent(number, examined[slot]))]), { class: "slots" });
-}
-
-function aboutQueries({ similar, fold }) {
-  return quiet(fold ? "Queries that differ only in case, spaces or Unicode form are one." : "Every spelling is a query of its own.", " ",
-    similar !== "off" ? `Those that are alike by their ${similar} lend each other what they have seen.` : "Each query learns alone.");
-}
-
-function showQueries(state, name, { queries, total }, settings) {
-  const rows = queries.map(({ query, impressions, satisfied, learned, last }) => [
-    link(query, queryRoute(name, query), { key: query, test: "query-link" }),
-    count(impressions), percent(satisfied, learned), ago(last)]);
-  const more = () => {
-    state.limit += MORE_QUERIES;
-    state.look();
-  };
-  refill(state.parts.queries, make("h2", {}, state.collection === undefined ? `Queries of ${name}` : "Queries"), aboutQueries(settings),
-    total ? table(["query", "impressions", "satisfied", "last"], rows, { class: "queries" }) : howToRank(name),
-    total > queries.length && state.limit < MOST_QUERIES ? button(`More of ${count(total)} queries`, more, { key: "more", test: "more-queries" }) : null);
-}
-
-function howToRank(name) {
-  return make("p", {}, "Nobody has asked yet. ", link("Try it in the playground", playRoute(name), { key: "first" }));
+function unknown(collection, collections) {
+  return panel("Unknown collection", make("p", { test: "collection-unknown" }, `There is no collection “${collection}” here, or no more. There is:`),
+    make("ul", {}, collections.map(({ name }) => make("li", {}, link(name, collectionRoute(name))))));
 }
 
 function howToBegin() {

@@ -5,8 +5,8 @@ import { learningCurve } from "./curve.js";
 import { bar, changes, documentTitle, figure, link, make, panel, quiet, refill, spread, table, title } from "./dom.js";
 import { amount, chance, count, percent, plural, trail } from "./format.js";
 import { keepFresh } from "./live.js";
-import { slotHint, slotTable } from "./overview.js";
-import { playRoute, queryRoute } from "./routes.js";
+import { documentRoute, playRoute, queryRoute } from "./routes.js";
+import { slotHint, slotTable } from "./slots.js";
 import { zoomTree } from "./zoomtree.js";
 
 const MOST_NODES = 400;
@@ -38,15 +38,15 @@ export function queryPage(page, { collection, query, copy }, signal) {
 
   const changed = changes();
   keepFresh(async () => {
-    const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal), api.tree(collection, query, MOST_NODES, copy, signal)]);
+    const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal),
+      api.tree(collection, query, MOST_NODES, copy, signal), curve?.look()]);
     body.hidden = false;
     tree.show(nodes);
-    curve?.look();
     if (!changed(found)) return;
     nothing.hidden = found.impressions > 0;
     heading.textContent = found.query; // as it is spelt once case and spaces are folded
     refill(figures, keyNumbers(found));
-    refill(ranking, found.ranking.map(rankedDocument));
+    refill(ranking, found.ranking.map((item) => rankedDocument(collection, item)));
     refill(slots, slotTable(found.clicks_by_slot, found.examined_by_slot));
     tried.hidden = found.forecast === null;
     if (found.forecast !== null) refill(trials, trialsOf(found.forecast));
@@ -65,13 +65,15 @@ function keyNumbers({ impressions, satisfied, learned, abandoned, waiting, unsee
   ];
 }
 
-function rankedDocument(item) {
+function rankedDocument(collection, item) {
   const { estimate, bound, cap, trial } = item;
   const capped = cap !== null && cap < 1 && cap <= bound ? ", for what it has in common with those above" : "";
   const hope = chance(bound) === chance(estimate) ? "" : `, may be as good as ${chance(bound)}`;
-  const numbers = `Estimate ${chance(estimate)}${hope}${capped}`;
+  const source = item.visits ? "Estimate" : "Estimate by what other slots and those like it have seen:";
+  const numbers = `${source} ${chance(estimate)}${hope}${capped}`;
   const mark = trial ? make("span", { class: "badge trial", test: "on-trial" }, "on trial") : null;
-  return make("li", { test: "query-document" }, make("div", { class: "row" }, documentTitle(item), mark), quiet(trail(item.path)),
+  return make("li", { test: "query-document" }, make("div", { class: "row" }, documentTitle(item), mark),
+    make("p", { class: "quiet" }, trail(item.path), item.path.length ? " · " : "", link("about it", documentRoute(collection, item.id), { key: `about ${item.id}`, says: `About ${item.title || item.id}` })),
     bar(estimate, numbers, bound), quiet(numbers), make("p", {}, item.why));
 }
 

@@ -6,11 +6,16 @@ export const collectionRoute = (name) => `#/c/${part(name)}`;
 export const queryRoute = (name, query, copy) => `#/c/${part(name)}/q/${part(query)}${copy === undefined ? "" : `/copy/${part(copy)}`}`;
 export const playRoute = (name, query) => `#/c/${part(name)}/play${query === undefined ? "" : `/${part(query)}`}`;
 
+export const documentsRoute = (name) => `#/c/${part(name)}/documents`;
+export const documentRoute = (name, id) => `#/c/${part(name)}/d/${part(id)}`;
+
 export function readRoute(hash) {
   try {
     const [, start, collection, page, query, , copy] = hash.split("/").map(decodeURIComponent);
     if (start !== "c" || !collection) return { page: "overview" };
     if (page === "q" && query) return { page: "query", collection, query, copy };
+    if (page === "documents") return { page, collection };
+    if (page === "d" && query !== undefined) return { page: "document", collection, document: query };
     return { page: page === "play" ? "playground" : "overview", collection, query };
   } catch {
     return { page: "overview" }; // a % that stands for nothing

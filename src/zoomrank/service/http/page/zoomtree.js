@@ -4,6 +4,12 @@ import { colours, draw } from "./charts.js";
 import { button, changes, make, meter, quiet, refill, table } from "./dom.js";
 import { chance, count, plural } from "./format.js";
 
+const COLUMNS = 5; // levels that are drawn at once
+const LETTER = 6.6; // pixels of one, about
+const ROW = 35; // pixels for each child of the part that is looked at
+const [EVEN, UNEVEN] = [0.42, 0.15]; // of its height is divided equally among them, so that each has room for its name; farther down, less
+const [LOWEST, HIGHEST] = [480, 900];
+const TWO_LINES = 38;
 const FEW = 10; // visits below which an estimate says too little to set the scale
 const sizeOf = (node) => Math.sqrt(node.visits) + 0.5; // by visits, but the favourite has to leave room for the rest
 
@@ -18,7 +24,7 @@ export function zoomTree() {
   };
   const legend = make("p", { class: "legend" }, make("span", {}, make("i", { class: "swatch" }), "not visited"),
     make("span", {}, "estimated relevance 0 ", make("i", { class: "ramp" }), tree.top));
-  const element = make("div", { class: "stack" }, tree.trail, tree.chart, legend,
+  const element = make("div", { class: "stack" }, tree.trail, make("div", { class: "sideways", tabindex: 0, role: "group", says: "Zoom tree, which can be scrolled sideways" }, tree.chart), legend,
     make("details", {}, make("summary", {}, "The same as a table"), tree.table));
   return { element, show: (nodes) => show(tree, nodes) };
 }
@@ -54,7 +60,9 @@ function render(tree) {
   const top = scaleTop(tree.nodes);
   tree.top.textContent = ` ${chance(top)}`;
   renderPlace(tree);
-  draw(tree.chart, [icicle(tree, top)], { margin: { l: 0, r: 0, t: 0, b: 0 }, uniformtext: { minsize: 11, mode: "hide" }, hovermode: "closest" })
+  const height = Math.min(HIGHEST, Math.max(LOWEST, ROW * tree.children.get(tree.level).length));
+  tree.chart.style.height = `${height}px`;
+  draw(tree.chart, [icicle(tree, top, height)], { height, margin: { l: 0, r: 0, t: 0, b: 0 }, uniformtext: { minsize: 10, mode: "hide" }, hovermode: "closest" })
     .then(() => listen(tree));
 }
 
@@ -72,17 +80,18 @@ function zoomTo(tree, level) {
   render(tree);
 }
 
-function icicle(tree, top) {
+function icicle(tree, top, height) {
   const { nodes, children, chart, level } = tree;
   const colour = colours();
   const sizes = shares(tree);
-  const narrow = chart.clientWidth < 560;
+  const letters = Math.floor((chart.clientWidth / Math.min(COLUMNS, levelsBelow(tree, level)) - 10) / LETTER);
+  const label = (node) => fitted(nameOf(node), letters, (height * sizes.get(node.id)) / sizes.get(level) >= TWO_LINES ? 2 : 1);
   const shades = nodes.map(shader(colour, top));
   return {
-    type: "icicle", sort: false, branchvalues: "remainder", maxdepth: narrow ? 4 : 5, level,
+    type: "icicle", sort: false, branchvalues: "remainder", maxdepth: COLUMNS, level,
     ids: nodes.map((node) => node.id),
     parents: nodes.map((node) => node.parent ?? ""),
-    labels: nodes.map((node) => plain(nameOf(node), narrow ? 16 : 30)),
+    labels: nodes.map(label),
     // Only what has no children gets a value: Plotly adds up, and sums of fractions never disagree.
     values: nodes.map((node) => (children.get(node.id).length ? 0 : sizes.get(node.id))),
     hovertext: nodes.map(describe), hoverinfo: "text", textinfo: "label", textposition: "middle left", textfont: { color: shades.map(readableOn) },
@@ -91,14 +100,28 @@ function icicle(tree, top) {
   };
 }
 
-/** Sizes from the root down: children divide their parent's; refining a part leaves all others as they are. */
-function shares({ root, children }) {
+/** Sizes from the root down: children divide their parent's, some of it equally and the rest by
+ * visits; refining a part leaves all others as they are. */
+function shares({ root, children, level }) {
   const share = new Map([[root.id, 1]]);
   for (const [id, whole] of share) { // grows while it is walked through
-    const total = children.get(id).reduce((sum, child) => sum + sizeOf(child), 0);
-    for (const child of children.get(id)) share.set(child.id, (whole * sizeOf(child)) / total);
+    const own = children.get(id);
+    const total = own.reduce((sum, child) => sum + sizeOf(child), 0);
+    const even = id === level ? EVEN : UNEVEN;
+    for (const child of own) share.set(child.id, whole * (even / own.length + ((1 - even) * sizeOf(child)) / total));
   }
   return share;
+}
+
+function levelsBelow({ children }, id) {
+  return 1 + Math.max(0, ...children.get(id).map((child) => levelsBelow({ children }, child.id)));
+}
+
+/** A label in so many lines of so many letters, cut off where it is longer. */
+function fitted(text, letters, lines) {
+  if (text.length <= letters || lines === 1) return plain(text, letters);
+  const at = text.lastIndexOf(" ", letters);
+  return at < 1 ? plain(text, letters) : `${plain(text.slice(0, at), letters)}<br>${fitted(text.slice(at + 1), letters, lines - 1)}`;
 }
 
 const nameOf = (node) => (node.parent === null ? "everything" : node.label);

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
 
@@ -17,11 +17,10 @@ from zoomrank.service.http import schema
 from zoomrank.service.http.known_paths import CHANGES, NEW_DOCUMENTS
 from zoomrank.service.http.maker import Maker
 from zoomrank.service.http.routes.collection_routes import sent
-from zoomrank.service.http.routes.parameters import CollectionName, refusals
-from zoomrank.service.http.sent_changes import LINES, Part, changes_in, documents_in, is_lines, named
+from zoomrank.service.http.routes.parameters import ANY_DOCUMENT, CollectionName, DocumentText, refusals
+from zoomrank.service.http.sent_changes import LINES, Part, changes_in, documents_in, is_lines
 from zoomrank.service.refusals import MalformedError, ServiceError, UnusableError
 
-DocumentNamed = Annotated[str, Path(max_length=1000)]
 Unknown = Annotated[Literal["refuse", "skip"], Query()]
 There = Annotated[Literal["refuse", "change"], Query()]
 _LINES_TOO = {"requestBody": {"content": {LINES: {"schema": {"type": "string"}}}}}
@@ -93,19 +92,20 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
     ):
         api.router.add_api_route(path, declared, **posted, route_class_override=streamed)
 
-    def named_in(name: str, document: str) -> Any:
-        return named(document, engine.collections.find(name).tree.documents[0])
+    def named(name: str, document: str) -> Any:
+        served = engine.collections.find(name)
+        return served.tree.documents[served.position_of(document)]
 
-    @api.patch(wire.DOCUMENT, **changed)
-    async def patch(asked: schema.DocumentChange, name: CollectionName, document: DocumentNamed) -> Any:
+    @api.patch(ANY_DOCUMENT, **changed)
+    async def patch(asked: schema.DocumentChange, name: CollectionName, document: DocumentText) -> Any:
         """Change what is known of a document, or where it belongs; it keeps what was learned of it."""
         said = asked.model_dump(exclude_unset=True, exclude_none=True)
-        return await teller.change(name, [{"change": named_in(name, document), **said}])
+        return await teller.change(name, [{"change": named(name, document), **said}])
 
-    @api.delete(wire.DOCUMENT, **changed)
-    async def remove(name: CollectionName, document: DocumentNamed) -> Any:
+    @api.delete(ANY_DOCUMENT, **changed)
+    async def remove(name: CollectionName, document: DocumentText) -> Any:
         """Remove a document; its category keeps what was learned."""
-        return await teller.change(name, [{"remove": named_in(name, document)}])
+        return await teller.change(name, [{"remove": named(name, document)}])
 
     @api.post(wire.REMAKE, **changed)
     async def remake(name: CollectionName, seed: Annotated[int, Query(ge=0, lt=2**31)] = 0) -> Any:

@@ -17,7 +17,7 @@ from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.error_responses import in_words
 from zoomrank.service.http.known_paths import COLLECTIONS
 from zoomrank.service.http.maker import Maker
-from zoomrank.service.http.routes.parameters import CollectionName, Limit, Offset, refusals
+from zoomrank.service.http.routes.parameters import CollectionName, refusals
 from zoomrank.service.refusals import MalformedError, ServiceError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
@@ -76,11 +76,6 @@ def add_collections(api: FastAPI, engine: Engine, maker: Maker) -> None:
     async def collection(name: CollectionName) -> Any:
         """One collection."""
         return page_data.about(engine, engine.collections.find(name))
-
-    @api.get(wire.DOCUMENTS, response_model=wire.DocumentsResponse)
-    async def documents(name: CollectionName, offset: Offset = 0, limit: Limit = 100) -> Any:
-        """Documents in the order of the tree, so that neighbours are alike."""
-        return page_data.documents(engine.collections.find(name), offset, limit)
 
 
 async def sent(request: Request, maker: Maker) -> IO[bytes]:

@@ -34,5 +34,5 @@ def add_copies(api: FastAPI, engine: Engine, copies: Copies) -> None:
     @api.post(COPY_FEEDBACK.path, response_model=wire.BatchResponse)
     async def feedback(asked: schema.BatchRequest, copy: CopyName) -> Any:
         """Let a copy learn; each report is taken or refused by itself."""
-        told = [(one.impression, one.clicked) for one in asked.feedback]
+        told = [(one.impression, one.answer) for one in asked.feedback]
         return {"results": copies.feedback(copies.find(copy), told)}

@@ -22,7 +22,9 @@ from zoomrank.service.http.routes.parameters import (
     Offset,
     Points,
     QueryText,
+    Search,
     Seconds,
+    Sort,
 )
 from zoomrank.service.refusals import UnusableError
 from zoomrank.service.undoing import Span
@@ -33,16 +35,20 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
     find = engine.collections.find
 
     @api.get(wire.QUERIES, response_model=wire.QueriesResponse)
-    async def queries(name: CollectionName, offset: Offset = 0, limit: Limit = 50) -> Any:
-        """The queries of a collection."""
-        return await page_data.queries(engine, find(name), offset, limit)
+    async def queries(
+        name: CollectionName, offset: Offset = 0, limit: Limit = 50, search: Search = "", sort: Sort = "asked"
+    ) -> Any:
+        """The queries of a collection that have some letters in them: those asked most first, or least satisfied, or
+        newest, or whose satisfied share falls most.
+        """
+        return await page_data.queries(engine, find(name), offset, limit, search, sort)
 
     @api.get(wire.QUERY, response_model=wire.QueryInfo)
     async def query(name: CollectionName, query: QueryText, copy: CopyLookedInto = None) -> Any:
         """One query, or a copy of it: what became of its impressions, what the next visitor will see, and why."""
         return await page_data.query(engine, find(name), query, copies, copy)
 
-    curves = LearningCurves(engine)
+    curves, activities = LearningCurves(engine), page_data.Activities(engine)
 
     @api.get(wire.CURVE, response_model=wire.Curve)
     async def curve(name: CollectionName, query: QueryText) -> Any:
@@ -82,9 +88,9 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
     @api.get(wire.COLLECTION_ACTIVITY, response_model=wire.Activity)
     async def activity(name: CollectionName, seconds: Seconds = 3600, points: Points = 120) -> Any:
         """What became of a collection's impressions over time."""
-        return await page_data.activity(engine, find(name), seconds, points)
+        return await activities.look(find(name), seconds, points)
 
     @api.get(wire.ACTIVITY, response_model=wire.Activity)
     async def all_activity(seconds: Seconds = 3600, points: Points = 120) -> Any:
         """What became of all impressions over time."""
-        return await page_data.activity(engine, None, seconds, points)
+        return await activities.look(None, seconds, points)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Header, Path, Query, Request
 
@@ -21,6 +21,8 @@ def _who_asks(
 
 CollectionName = Annotated[schema.CollectionName, Path()]
 CopyName = Annotated[schema.CopyName, Path()]
+DocumentText = Annotated[str, Path(max_length=1000)]
+ANY_DOCUMENT = wire.DOCUMENT.replace("{document}", "{document:path}")  # ids may have a slash in them
 CopyLookedInto = Annotated[schema.CopyName | None, Query()]
 QueryText = Annotated[schema.QueryText, Query()]
 WhoAsks = Annotated[Asker, Depends(_who_asks)]
@@ -28,6 +30,8 @@ Seconds = Annotated[int, Query(ge=10, le=90 * 86_400)]
 Points = Annotated[int, Query(ge=1, le=1000)]
 Offset = Annotated[int, Query(ge=0, le=2**40)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Search = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
+Sort = Annotated[Literal["asked", "worst", "newest", "trend"], Query()]
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -38,12 +38,15 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
             asker,
             asked.unknown,
             asked.fewer,
+            asked.order,
         )
         return {"impression": impression or None, "query": query, "documents": documents}
 
     async def feedback(asked: schema.FeedbackRequest) -> Any:
-        """Report the first click on a ranking, or that there was none. The same report may come twice."""
-        return {"impression": asked.impression, "status": await engine.feedback(asked.impression, asked.clicked)}
+        """Report what became of a ranking: a click, several, or none; a purchase; what was disliked; how far down she
+        looked. The same report may come twice.
+        """
+        return {"impression": asked.impression, "status": await engine.answer(asked.impression, asked.answer)}
 
     async def seen(asked: schema.SeenRequest) -> Any:
         """Say that a ranking is on the visitor's screen; needed where `no_feedback` is `unseen`."""
@@ -72,6 +75,6 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
 async def _taken(engine: Engine, one: schema.FeedbackRequest) -> dict[str, Any]:
     """What became of one report of a batch."""
     try:
-        return {"impression": one.impression, "status": await engine.feedback(one.impression, one.clicked)}
+        return {"impression": one.impression, "status": await engine.answer(one.impression, one.answer)}
     except ServiceError as error:
         return {"impression": one.impression, "error": error.code, "message": str(error)}

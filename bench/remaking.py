@@ -1,0 +1,74 @@
+"""What it costs in clicks when a tree is made anew: `python -m bench.remaking`.
+
+Half of the documents of a collection of vectors were added after its tree was made. A learner has had 20,000 visitors.
+Then it goes on for 2,000 more: in the tree that it has, moved to one that is made anew, and as one that begins afresh
+there. Visitors are the same for all three: each has a taste, and likes documents that are near it.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+import zoomrank as zr
+from zoomrank.documents import Collection, Edition
+from zoomrank.numbers import Array
+
+DOCUMENTS, DIMENSIONS, TOPICS, VISITORS = 600, 16, 30, 400
+
+
+def world(seed: int) -> tuple[Edition, Array]:
+    """An edition whose second half was added to the tree of the first, and who likes which document, by number."""
+    rng = np.random.default_rng(seed)
+    topics = rng.normal(size=(TOPICS, DIMENSIONS))
+    vectors = topics[rng.integers(TOPICS, size=DOCUMENTS)] + 0.5 * rng.normal(size=(DOCUMENTS, DIMENSIONS))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    half = DOCUMENTS // 2
+    first = Edition.first(Collection.from_vectors(vectors[:half], ids=np.arange(half)))
+    added = [{"add": number, "vector": vectors[number].tolist()} for number in range(half, DOCUMENTS)]
+    popular = rng.choice(TOPICS, size=VISITORS, p=np.arange(TOPICS, 0, -1) / (TOPICS * (TOPICS + 1) / 2))
+    taste = topics[popular] + 0.4 * rng.normal(size=(VISITORS, DIMENSIONS))
+    likeness = (taste / np.linalg.norm(taste, axis=1, keepdims=True)) @ vectors.T
+    return first.changed(first.placed(added)), rng.random(likeness.shape) < 1 / (1 + np.exp(-20 * (likeness - 0.8)))
+
+
+def users(edition: Edition, liked: Array) -> zr.users.RelevanceTable:
+    """The same visitors, for the tree of this edition."""
+    return zr.users.RelevanceTable(edition.collection.tree, [np.flatnonzero(row).tolist() for row in liked])
+
+
+def clicks(ranker: zr.Ranked, visitors: zr.users.RelevanceTable, visits: int, seed: int) -> int:
+    """How many of the next visitors click."""
+    return int(zr.simulate(ranker, visitors, visits, seed=seed, windows=1).satisfied.sum())
+
+
+def main() -> None:
+    """Print the clicks of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--instances", type=int, default=30)
+    parser.add_argument("--before", type=int, default=20_000)
+    parser.add_argument("--after", type=int, default=2_000)
+    asked = parser.parse_args()
+    rows = []
+    for seed in range(asked.instances):
+        edition, liked = world(seed)
+        remade = edition.remade(seed=seed)
+        old, new = users(edition, liked), users(remade, liked)
+        ranker = zr.ZoomRank(edition.collection.tree, slots=5, seed=seed)
+        clicks(ranker, old, asked.before, seed)
+        stayed = ranker.copied()
+        ranker.move(remade.collection.tree, edition.movement_to(remade))
+        fresh = zr.ZoomRank(remade.collection.tree, slots=5, seed=seed)
+        pairs = ((stayed, old), (ranker, new), (fresh, new))
+        rows.append([clicks(each, meets, asked.after, seed + 1000) for each, meets in pairs])
+    found = np.array(rows, float)
+    for name, column in zip(("not moved", "moved to the tree made anew", "begins afresh there"), found.T, strict=True):
+        error = column.std(ddof=1) / np.sqrt(len(column))
+        print(f"{name:28} {column.mean():7.1f} clicks of {asked.after} visits, ± {error:.1f}")
+    ratio = found[:, 1] / found[:, 0] - 1
+    print(f"moved against not moved: {ratio.mean():+.2%} ± {ratio.std(ddof=1) / np.sqrt(len(ratio)):.2%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Impressions from click logs: what was shown for which query, in which order, and what was clicked first, if anything.
+
+Tables (see `source_files`) may have them in either of two forms; `query` can be left out if there is but one.
+
+| a row is | columns |
+|---|---|
+| an impression, in JSONL or Parquet | `query`, `shown`: a list of ids from the top, `clicked`: an id, or null |
+| a document of an impression, in any table | `query`, `impression`, `position`, `document`, `clicked`: 1 or 0 |
+
+The first form is read row by row, whatever its size; of the second all of it is in memory. Ids are compared as texts,
+since that is what they are in most files.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from zoomrank.documents.source_files import PathLike, chosen_columns, existing, named, read_rows
+from zoomrank.errors import FeedbackError, ParameterError, SourceError, ZoomrankError
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+
+USUAL_NAMES = {
+    "query": ("query", "queryid", "topic", "topicid"),
+    "shown": ("shown", "ranking", "documents"),
+    "impression": ("impression", "impressionid", "visit", "visitid"),
+    "position": ("position", "rank", "slot"),
+    "document": ("document", "documentid", "docid", "doc"),
+    "clicked": ("clicked", "click"),
+}
+_ANSWERS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+
+Impression = tuple[str, Sequence[DocumentId], DocumentId | None]  # query, what was shown from the top, what was clicked
+
+
+def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -> Iterator[Impression]:
+    """Read the impressions of a click log, in their order, from a table (CSV, TSV, JSONL or Parquet).
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column is which where names are unusual, such as `{"shown": "results"}`.
+
+    Returns
+    -------
+    iterator of tuple
+        Of each impression its query, the documents that were shown, from the top, and the one that was clicked first,
+        or None. What is wrong with one is said when it is reached.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "clicks.jsonl")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write('{"query": "owls", "shown": ["barn", "snow"], "clicked": "snow"}')
+    ...     list(read_impressions(file))
+    [('owls', ['barn', 'snow'], 'snow')]
+    """
+    try:
+        yield from impressions_of(path, columns)
+    except SourceError:
+        raise
+    except ZoomrankError as error:
+        raise SourceError(f"{path}: {error}") from error
+
+
+def impressions_of(
+    source: PathLike | IO[bytes], columns: Mapping[str, str] | None = None, kind: str | None = None
+) -> Iterator[Impression]:
+    """The impressions of a table, which may be an open file without a name: then `kind` is how its name would end."""
+    file = existing(source) if isinstance(source, str | os.PathLike) else source
+    table = read_rows(file, (Path(str(source)).suffix if kind is None else kind).lower())
+    called = named(file)
+    found = chosen_columns(called, table.names, columns or {}, USUAL_NAMES, needs=("clicked",))
+    meanings: tuple[str, ...] = ("shown", "clicked")
+    if "shown" not in found:
+        meanings = ("impression", "position", "document", "clicked")
+        chosen_columns(called, table.names, found, USUAL_NAMES, needs=meanings[:-1])
+    if "query" in found:
+        rows = table.rows([found[meaning] for meaning in ("query", *meanings)])
+    else:
+        rows = (("", *row) for row in table.rows([found[meaning] for meaning in meanings]))
+    return _rankings(rows) if "shown" in found else _regrouped(rows)
+
+
+def positions_of(documents: DocumentIds) -> dict[str, int]:
+    """Where the documents of a collection stand, by their ids as texts."""
+    positions = {str(document): position for position, document in enumerate(documents)}
+    if len(positions) < len(documents):
+        raise ParameterError("Two documents have the same id once it is written down.")
+    return positions
+
+
+def checked(number: int, shown: Sequence[DocumentId], clicked: DocumentId | None) -> tuple[list[str], int | None]:
+    """The ids of an impression, as texts, and the slot of its click, if all of that makes sense."""
+    if isinstance(shown, str) or not isinstance(shown, Sequence | np.ndarray):
+        raise FeedbackError(f"Impression {number} shows {shown!r}, which is not a list of documents.")
+    names = [str(document) for document in shown]
+    if not names:
+        raise FeedbackError(f"Impression {number} shows nothing.")
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise FeedbackError(f"Impression {number} shows {twice!r} twice.")
+    if clicked is not None and str(clicked) not in names:
+        raise FeedbackError(f"Impression {number} has a click on {clicked!r}, which was not shown in it.")
+    return names, None if clicked is None else names.index(str(clicked))
+
+
+def _rankings(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
+    for number, (query, shown, clicked) in enumerate(rows, start=1):
+        if isinstance(clicked, list | bool):
+            raise FeedbackError(
+                f"Impression {number} has {clicked!r} as what was clicked; it should be an id, or null."
+            )
+        yield "" if query is None else query, shown, None if clicked == "" else clicked
+
+
+def _regrouped(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
+    """Impressions whose documents have a row each, in any order. Of several clicks the first is what counts."""
+    found: dict[tuple[str, str], dict[float, tuple[str, bool]]] = {}
+    for row, (query, impression, position, document, clicked) in enumerate(rows, start=1):
+        if impression in (None, "") or document in (None, ""):
+            raise FeedbackError(f"Row {row} does not say which impression it is of, or which document.")
+        answer = _ANSWERS.get("" if clicked is None else str(clicked).strip().lower())
+        if answer is None:
+            raise FeedbackError(f"Row {row} has {clicked!r} for clicked; it should be 1 or 0.")
+        slot = _number(position)
+        if math.isnan(slot):
+            raise FeedbackError(f"Row {row} has the position {position!r}, which is no number.")
+        ranking = found.setdefault(("" if query is None else str(query), str(impression)), {})
+        if ranking.setdefault(slot, (str(document), answer)) != (str(document), answer):
+            raise FeedbackError(f"Row {row} is about a position of the impression {impression!r} that is taken.")
+    for (query, _), ranking in found.items():
+        order = [ranking[slot] for slot in sorted(ranking)]
+        yield query, [document for document, _ in order], next((document for document, click in order if click), None)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return math.nan

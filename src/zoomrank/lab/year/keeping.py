@@ -1,0 +1,88 @@
+"""`Kept`: a service without HTTP, where it keeps everything, how it dies, and how it goes on elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from zoomrank.service.engine import Engine
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.backups import Tell, back_up, restore
+from zoomrank.service.storage.opening import open_store, open_view
+from zoomrank.service.storage.sqlite_store import NAME
+from zoomrank.service.verifying import Verdict, verify
+
+COLLECTION = "shop"
+
+
+@dataclass
+class Place:
+    """A folder, and a database if the store is not in the folder."""
+
+    folder: Path
+    address: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """What store that is."""
+        return "SQLite" if self.address is None else "PostgreSQL"
+
+    def size(self) -> int:
+        """Bytes of the store."""
+        if self.address is None:
+            return sum(path.stat().st_size for path in self.folder.glob(f"{NAME}*"))
+        with closing(open_view(self.folder, self.address)) as view:
+            return int(next(iter(view.rows("SELECT pg_database_size(current_database())")))[0])
+
+    def verify(self, tell: Tell) -> Verdict:
+        """Whether all that is kept there agrees with its log."""
+        with closing(open_view(self.folder, self.address)) as view:
+            return verify(view, tell)
+
+
+class Kept:
+    """A service that can be killed and moved."""
+
+    def __init__(self, place: Place, now: Callable[[], float]) -> None:
+        self.place = place
+        self._now = now
+
+    async def start(self) -> None:
+        """Begin, or go on."""
+        self.place.folder.mkdir(parents=True, exist_ok=True)
+        self.engine = Engine(open_store(self.place.folder, self.place.address), self.place.folder, now=self._now)
+        await self.engine.start(sweeping=False)
+
+    @property
+    def shop(self) -> ServedCollection:
+        """The collection."""
+        return self.engine.collections.find(COLLECTION)
+
+    async def tidy(self) -> None:
+        """Put the files of the store in order, as a service does every second."""
+        await asyncio.to_thread(self.engine.store.tidy)
+
+    async def stop(self) -> None:
+        """End as one should."""
+        await self.engine.stop()
+
+    async def kill(self) -> None:
+        """End as `kill -9` does."""
+        await self.engine.abandon()
+
+    async def move(self, to: Place, backup: Path) -> None:
+        """Take a backup while it runs, stop, and go on with the backup elsewhere."""
+        with closing(open_view(self.place.folder, self.place.address)) as view:
+            back_up(view, backup, _untold)
+        await self.stop()
+        to.folder.mkdir(parents=True, exist_ok=True)
+        restore(backup, lambda: open_store(to.folder, to.address), _untold)
+        self.place = to
+        await self.start()
+
+
+def _untold(done: int, total: int) -> None:
+    """Nobody watches."""

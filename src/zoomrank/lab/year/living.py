@@ -1,0 +1,220 @@
+"""`Year`: a shop and its service live through a year, day by day.
+
+Nothing here teaches a learner but what visitors do. What happens besides is told to the service as a shop would tell
+it: products that come and go as changes, a bad deploy as a span of time to take back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from zoomrank.lab.year.keeping import COLLECTION, Kept, Place
+from zoomrank.lab.year.plan import BAD_DAYS, DAY, Plan
+from zoomrank.lab.year.shop import Change, Shop, number_of
+from zoomrank.lab.year.tastes import Tastes
+from zoomrank.lab.year.traffic import PATIENCE, Clock, Traffic
+from zoomrank.numbers import Array
+from zoomrank.service.answers import Answer
+from zoomrank.service.copies import Copies
+from zoomrank.service.settings import Settings
+from zoomrank.service.undoing import Span
+
+START = 1_767_225_600.0  # the first of January 2026
+_CHANGES = 0.02  # of the products every day
+_OUTAGE = 5 * 3600.0  # seconds
+_NEXT_VISITORS = 100  # of each query, by whom it is measured how good its learner is
+
+Tell = Callable[[int, int], None]
+
+
+@dataclass
+class Timings:
+    """What the machine did, in seconds."""
+
+    changes: list[float] = field(default_factory=list)  # to make another edition, and write it down
+    moves: list[float] = field(default_factory=list)  # for all learners to follow
+    voids: list[float] = field(default_factory=list)
+    restore: float = 0.0
+    all: float = 0.0
+
+
+@dataclass
+class Lived:
+    """What a year was like."""
+
+    weeks: list[float] = field(default_factory=list)  # the satisfaction of what was shown
+    best: list[float] = field(default_factory=list)  # what somebody would have shown who knows everything
+    asked: list[Array] = field(default_factory=list)  # the queries of each day
+    voided: int = 0
+    timings: Timings = field(default_factory=Timings)
+    end: Array = field(default_factory=lambda: np.zeros(0))  # the satisfaction of each query, after all
+
+
+class Year:
+    """Everything that lives through it; the same seed, the same year."""
+
+    def __init__(self, plan: Plan, products: int, queries: int, visits: int, slots: int, seed: int) -> None:
+        worlds, self._days, self._asking, visitors, control, self._last = np.random.SeedSequence(seed).spawn(6)
+        rng = np.random.default_rng(worlds)
+        self.plan, self.visits, self.slots = plan, visits, slots
+        self.shop = Shop(products, rng)
+        self.tastes = Tastes(self.shop, queries, rng)
+        self.tastes.with_seasons = "seasons" in plan.happening
+        if self.tastes.with_seasons:
+            self.shop.turn(plan.season(0), rng)
+        self._visitors, self._control = visitors, control
+
+    # The year itself.
+
+    async def live(self, kept: Kept, clock: Clock, elsewhere: Place, backup: Path, tell: Tell) -> Lived:
+        """A year with all that happens."""
+        lived = Lived()
+        began = time.perf_counter()
+        days, asking = np.random.default_rng(self._days), np.random.default_rng(self._asking)
+        self.traffic = traffic = Traffic(
+            self.plan, self.tastes, self.shop, clock, np.random.default_rng(self._visitors)
+        )
+        await self._open(kept)
+        for day in range(self.plan.days):
+            season = self.plan.season(day)
+            await self._change(kept, traffic, lived, self._changes_of(day, days))
+            await self._notice(kept, day, lived)
+            if "restored elsewhere" in self.plan.on(day):
+                moved = time.perf_counter()
+                await kept.move(elsewhere, backup)
+                lived.timings.restore = time.perf_counter() - moved
+                await self._bring_back(kept)
+            lived.asked.append(asking.choice(len(self.tastes.queries), self.visits, p=self.tastes.asked(season)))
+            await self._day(kept, traffic, day, lived.asked[-1])
+            if _note_week(traffic, lived, day, self.plan.days):
+                lived.best.append(float(self.tastes.asked(season) @ self.knowing(day)))
+            tell(day + 1, self.plan.days)
+        lived.end = await self._measure(kept)
+        lived.timings.all = time.perf_counter() - began
+        return lived
+
+    async def _open(self, kept: Kept) -> None:
+        await kept.start()
+        settings = Settings(slots=self.slots, feedback_within=PATIENCE)
+        await kept.engine.collections.add(COLLECTION, self.shop.collection, settings)
+
+    def _changes_of(self, day: int, rng: np.random.Generator) -> list[list[Change]]:
+        """What changes in the shop before a day begins, in the order in which the service is told."""
+        changes = []
+        if day and "changes" in self.plan.happening:
+            changes.append(self.shop.day(_CHANGES, rng))
+        if self.plan.turns(day):
+            changes.append(self.shop.turn(self.plan.season(day), rng))
+        if "category moved" in self.plan.on(day):
+            changes.append(self.shop.move_category(rng))
+        if "category renamed" in self.plan.on(day):
+            changes.append(self.shop.rename_category(rng))
+        return changes
+
+    async def _change(self, kept: Kept, traffic: Traffic, lived: Lived, changes: list[list[Change]]) -> None:
+        """Tell the service, and have learners follow at once, to see how long that takes."""
+        for some in changes:
+            began = time.perf_counter()
+            await kept.engine.changing.change(kept.shop, some)
+            made = time.perf_counter()
+            await kept.engine.sweep()
+            lived.timings.changes.append(made - began)
+            lived.timings.moves.append(time.perf_counter() - made)
+            traffic.tally.counts["changes"] += len(some)
+
+    async def _notice(self, kept: Kept, day: int, lived: Lived) -> None:
+        """Take back what a bad deploy has reported, if it is noticed on this day."""
+        found = self.plan.noticed(day)
+        if found is not None:
+            began = time.perf_counter()
+            since = START + found[1] * DAY
+            voided, _ = await kept.engine.void(kept.shop, Span(since=since, until=since + BAD_DAYS * DAY))
+            lived.voided += voided
+            lived.timings.voids.append(time.perf_counter() - began)
+
+    async def _day(self, kept: Kept, traffic: Traffic, day: int, asked: Array) -> None:
+        """The visits of a day; on that of an outage, of its hours before and after."""
+        await kept.tidy()
+        season, nonsense = self.plan.season(day), self.plan.nonsense(day)
+        if not any("outage" in name for name in self.plan.on(day)):
+            await traffic.day(kept.engine, kept.shop, asked, season, nonsense)
+            return
+        begin = traffic.clock.time
+        hours = np.array_split(asked, 24)
+        await traffic.hours(kept.engine, kept.shop, np.concatenate(hours[:10]), season, until=begin + 10 * 3600.0)
+        await traffic.die(kept, hours[10], season)
+        traffic.break_off(begin + 10 * 3600.0 + _OUTAGE)
+        await kept.start()
+        await self._bring_back(kept)
+        await traffic.hours(kept.engine, kept.shop, np.concatenate(hours[15:]), season, until=begin + DAY)
+
+    async def _bring_back(self, kept: Kept) -> None:
+        """Have all learners in memory, in their order: who comes first does not depend on how quick the machine is."""
+        for query in self.tastes.queries:
+            await kept.engine.learners.find(kept.shop, query)
+
+    # What it is compared with.
+
+    async def undisturbed(self, kept: Kept, clock: Clock, lived: Lived, tell: Tell) -> Lived:
+        """A fresh service on the catalogue of the last day, with the same number of visits of each query."""
+        control = Lived(asked=lived.asked)
+        season = self.plan.season(self.last_day)
+        plan = self.plan.undisturbed()
+        traffic = Traffic(plan, self.tastes, self.shop, clock, np.random.default_rng(self._control))
+        await self._open(kept)
+        for day, asked in enumerate(lived.asked):
+            await kept.tidy()
+            await traffic.day(kept.engine, kept.shop, asked, season)
+            _note_week(traffic, control, day, plan.days)
+            tell(day + 1, plan.days)
+        control.end = await self._measure(kept)
+        return control
+
+    async def _measure(self, kept: Kept) -> Array:
+        """The exact satisfaction of what the next visitors of each query are shown, who teach a copy of its learner."""
+        season, rng = self.plan.season(self.last_day), np.random.default_rng(self._last)
+        copies, found = Copies(kept.engine), []
+        for number, query in enumerate(self.tastes.queries):
+            copy = await copies.make(kept.shop, query)
+            found.append(np.mean([self._next(copies, copy.name, number, season, rng) for _ in range(_NEXT_VISITORS)]))
+        return np.array(found)
+
+    def _next(self, copies: Copies, name: str, query: int, season: int, rng: np.random.Generator) -> float:
+        copy = copies.find(name)
+        impression, documents = copies.rank(copy)
+        products = np.array([number_of(document["id"]) for document in documents])
+        slot = self.tastes.click(query, season, self.shop, products, rng)
+        clicked = Answer.of_click(None if slot is None else documents[slot]["id"])
+        copies.feedback(copy, [(impression, clicked)])
+        return self.tastes.satisfaction(query, season, self.shop, products)
+
+    @property
+    def last_day(self) -> int:
+        """The day on which learners are compared."""
+        return self.plan.days - 1
+
+    def knowing(self, day: int) -> Array:
+        """The satisfaction of each query on a day if somebody knew all."""
+        season = self.plan.season(day)
+        queries = range(len(self.tastes.queries))
+        return np.array([self.tastes.greedy(query, season, self.shop, self.slots) for query in queries])
+
+    def by_chance(self) -> Array:
+        """The satisfaction of each query on the last day if nobody knew anything."""
+        season, rng = self.plan.season(self.last_day), np.random.default_rng(self._last)
+        queries = range(len(self.tastes.queries))
+        return np.array([self.tastes.random(query, season, self.shop, self.slots, rng) for query in queries])
+
+
+def _note_week(traffic: Traffic, lived: Lived, day: int, days: int) -> bool:
+    """Write down how good the rankings of a week were, if it ends."""
+    ends = day % 7 == 6 or day == days - 1
+    if ends:
+        lived.weeks.append(traffic.tally.quality / max(traffic.tally.rankings, 1))
+        traffic.tally.quality, traffic.tally.rankings = 0.0, 0
+    return ends

@@ -1,0 +1,188 @@
+"""`Traffic`: visitors of a shop ask, look, and click; some of that is reported, some late, some never.
+
+They come in groups, so that what is asked at the same time shares a write. What they answer waits for its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from zoomrank.lab.year.candidates import SearchEngine
+from zoomrank.lab.year.keeping import Kept
+from zoomrank.lab.year.plan import DAY, Plan
+from zoomrank.lab.year.shop import Shop, number_of
+from zoomrank.lab.year.tastes import Tastes
+from zoomrank.numbers import Array
+from zoomrank.service.engine import Engine
+from zoomrank.service.refusals import ExpiredError, NotFoundError, StoppingError, VoidedError
+from zoomrank.service.served_collection import ServedCollection
+
+PATIENCE = 4 * 3600.0  # seconds that feedback may take
+_AT_ONCE = 32  # visitors
+_LOOKING = 900.0  # seconds until an answer comes, on average
+_LISTS = 1 / 3  # of visits bring a list of candidates
+_SAYS_NO = 0.5  # of those who leave are said to have left; of the others nothing is heard
+_LOST, _LATE = 0.02, 0.01  # of the clicks
+
+
+@dataclass
+class Clock:
+    """Time that passes when somebody says so."""
+
+    time: float
+
+    def __call__(self) -> float:
+        """Say what time it is."""
+        return self.time
+
+
+class Coming(NamedTuple):
+    """An answer that is on its way."""
+
+    time: float
+    order: int
+    impression: str
+    clicked: str | None
+
+
+@dataclass
+class Tally:
+    """What became of visits, and how good the rankings were."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    quality: float = 0.0  # sum of the satisfaction of rankings without a list of candidates
+    rankings: int = 0
+
+
+class Traffic:
+    """All who come."""
+
+    def __init__(self, plan: Plan, tastes: Tastes, shop: Shop, clock: Clock, rng: np.random.Generator) -> None:
+        self.shop, self.clock = shop, clock
+        self.tally = Tally()
+        self._plan, self._tastes, self._rng = plan, tastes, rng
+        self._answers: list[Coming] = []
+        self._order = 0
+
+    async def day(
+        self, engine: Engine, served: ServedCollection, queries: Array, season: int, nonsense: str | None = None
+    ) -> None:
+        """A day on which these queries are asked."""
+        await self.hours(engine, served, queries, season, self.clock.time + DAY, nonsense)
+
+    async def hours(
+        self,
+        engine: Engine,
+        served: ServedCollection,
+        queries: Array,
+        season: int,
+        until: float,
+        nonsense: str | None = None,
+    ) -> None:
+        """Some hours of a day."""
+        search = SearchEngine(self.shop, self._tastes, self._rng)
+        groups = np.array_split(queries, max(1, len(queries) // _AT_ONCE))
+        begin = self.clock.time
+        for number, group in enumerate(groups):
+            await self.wait_until(engine, begin + number * (until - begin) / len(groups))
+            visits = [self._visit(engine, served, int(query), season, search, nonsense) for query in group]
+            if await self._all_known(engine, served, group):
+                await asyncio.gather(*visits)
+            else:  # one after the other, so that the same seed numbers new learners in the same way
+                for visit in visits:
+                    await visit
+        await self.wait_until(engine, until)
+
+    async def die(self, kept: Kept, queries: Array, season: int) -> None:
+        """Visitors come, half of them are shown something, and the service is killed while it writes down the rest."""
+        search = SearchEngine(self.shop, self._tastes, self._rng)
+        visits = [self._visit(kept.engine, kept.shop, int(query), season, search, None) for query in queries]
+        await asyncio.gather(*visits[::2])
+        others = [asyncio.create_task(visit) for visit in visits[1::2]]
+        await asyncio.sleep(0)
+        await kept.kill()
+        await asyncio.gather(*others)
+
+    async def _all_known(self, engine: Engine, served: ServedCollection, group: Array) -> bool:
+        """Whether all queries of a group were asked before; their learners are in memory then."""
+        for query in np.unique(group).tolist():
+            if await engine.learners.find(served, self._tastes.queries[query]) is None:
+                return False
+        return True
+
+    async def wait_until(self, engine: Engine, time: float) -> None:
+        """Let time pass: answers come, and impressions end for which there was none."""
+        due = []
+        while self._answers and self._answers[0].time <= time:
+            due.append(heapq.heappop(self._answers))
+        for some in range(0, len(due), _AT_ONCE):
+            part = due[some : some + _AT_ONCE]
+            self.clock.time = max(self.clock.time, part[0].time)
+            await asyncio.gather(*(self._answer(engine, one) for one in part))
+        self.clock.time = time
+        await engine.sweep()
+
+    def break_off(self, time: float) -> None:
+        """Nobody hears what is said until then."""
+        kept = [answer for answer in self._answers if answer.time > time]
+        self.tally.counts["answers during an outage"] += len(self._answers) - len(kept)
+        heapq.heapify(kept)
+        self._answers = kept
+        self.clock.time = time
+
+    async def _answer(self, engine: Engine, answer: Coming) -> None:
+        try:
+            self.tally.counts[await engine.feedback(answer.impression, answer.clicked)] += 1
+        except ExpiredError:
+            self.tally.counts["expired"] += 1
+        except (VoidedError, NotFoundError) as error:
+            self.tally.counts[error.code] += 1
+
+    async def _visit(
+        self,
+        engine: Engine,
+        served: ServedCollection,
+        query: int,
+        season: int,
+        search: SearchEngine,
+        nonsense: str | None,
+    ) -> None:
+        rng = np.random.default_rng(self._rng.integers(2**62))  # her own, so that it does not matter who is heard first
+        listed = "candidates" in self._plan.happening and rng.random() < _LISTS
+        among = search.candidates(query) if listed else None
+        try:
+            impression, documents = await engine.rank(
+                served, self._tastes.queries[query], eligible=among, unknown="skip", fewer=True
+            )
+        except StoppingError:
+            self.tally.counts["visits during an outage"] += 1
+            return
+        self.tally.counts["visits"] += 1
+        self.tally.counts["with candidates"] += listed
+        if not impression:
+            self.tally.counts["nothing to show"] += 1
+            return
+        products = np.array([number_of(document["id"]) for document in documents])
+        if not listed:
+            self.tally.quality += self._tastes.satisfaction(query, season, self.shop, products)
+            self.tally.rankings += 1
+        slot = self._tastes.click(query, season, self.shop, products, rng)
+        clicked = documents[0]["id"] if nonsense else None if slot is None else documents[slot]["id"]
+        self._report(impression, clicked, nonsense, rng)
+
+    def _report(self, impression: str, clicked: str | None, nonsense: str | None, rng: np.random.Generator) -> None:
+        """Have a visit answered, if it is, in a while."""
+        wait, chance = rng.exponential(_LOOKING), rng.random()
+        silence = "silence" in self._plan.happening and clicked is not None and not nonsense
+        if nonsense == "clicks lost" or (silence and chance < _LOST) or (clicked is None and chance > _SAYS_NO):
+            return
+        if silence and chance < _LOST + _LATE:
+            wait += PATIENCE
+        self._order += 1
+        heapq.heappush(self._answers, Coming(self.clock.time + wait, self._order, impression, clicked))

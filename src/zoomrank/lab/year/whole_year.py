@@ -1,0 +1,68 @@
+"""A year from its first day to the verdict: it is lived, checked, and compared with an undisturbed service."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from zoomrank.errors import ParameterError
+from zoomrank.lab.year.keeping import Kept, Place
+from zoomrank.lab.year.living import START, Lived, Tell, Year
+from zoomrank.lab.year.other_store import other_store
+from zoomrank.lab.year.traffic import Clock
+from zoomrank.service.verifying import Verdict
+
+Telling = Callable[[str], Tell]  # who is told how far something has come that is called so
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a year came to: shares of satisfied visitors on its last day, and what the service went through."""
+
+    lived: Lived
+    control: Lived
+    verdict: Verdict
+    counts: Counter[str]
+    stores: tuple[str, str]
+    editions: int
+    size: int  # bytes of the store
+    greedy: float
+    undisturbed: float
+    year: float
+    random: float
+
+    @property
+    def share(self) -> float:
+        """How good the learners of the year are, as a share of those that met none of it."""
+        return self.year / self.undisturbed
+
+
+async def whole_year(year: Year, folder: Path, address: str | None, telling: Telling) -> Outcome:
+    """Live through a year in a folder that has nothing in it."""
+    if folder.exists() and any(folder.iterdir()):
+        raise ParameterError(f"{folder} has something in it already: say --out and another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with other_store(folder, address) as elsewhere:
+        clock = Clock(START)
+        kept = Kept(Place(folder / "first"), clock)
+        before = kept.place.kind
+        lived = await year.live(kept, clock, elsewhere, folder / "middle.sqlite", telling("days"))
+        editions = kept.shop.edition.number
+        await kept.stop()
+        verdict = kept.place.verify(telling("events checked"))
+        size, stores = kept.place.size(), (before, kept.place.kind)
+    control = await _undisturbed(year, folder / "undisturbed", lived, telling("days, undisturbed"))
+    asked = year.tastes.asked(year.plan.season(year.last_day))
+    ends = (year.knowing(year.last_day), control.end, lived.end, year.by_chance())
+    shares = [float(asked @ end) for end in ends]
+    return Outcome(lived, control, verdict, year.traffic.tally.counts, stores, editions, size, *shares)
+
+
+async def _undisturbed(year: Year, folder: Path, lived: Lived, tell: Tell) -> Lived:
+    clock = Clock(START)
+    kept = Kept(Place(folder), clock)
+    control = await year.undisturbed(kept, clock, lived, tell)
+    await kept.stop()
+    return control

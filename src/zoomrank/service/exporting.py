@@ -1,0 +1,200 @@
+"""Exports: impressions and what became of them, one row each, in the order in which they were shown.
+
+Rows are read some at a time, so that as many as there are pass through little memory. All that was shown before it
+begins is in an export, with the answers that had come when its page was read, also those from after the time that was
+asked for. `docs/export.schema.json` says what a line of JSON has; Parquet has the same columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pyarrow as arrow
+from pyarrow import parquet
+
+from zoomrank.errors import ParameterError
+from zoomrank.numbers import Array
+from zoomrank.rankers.lessons import Acts
+from zoomrank.service.answers import acts_noted, acts_told_by
+from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.impression_names import Signer
+from zoomrank.service.settings import Settings
+from zoomrank.service.storage.events import Event, parted, unpack
+from zoomrank.service.storage.outcomes import (
+    ABANDONED,
+    SEEN,
+    TIMED_OUT,
+    UNSEEN,
+    VOIDED,
+    WAITING,
+    is_note,
+    is_satisfied,
+)
+from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
+from zoomrank.spaces import DocumentId
+
+FORMATS = ("jsonl", "parquet")
+_ENDS = {ABANDONED: "abandoned", TIMED_OUT: "timed_out", UNSEEN: "unseen", WAITING: "waiting"}
+_LEARNED = ("satisfied", "abandoned", "timed_out")
+
+Row = dict[str, Any]
+Tell = Callable[[int, int], None]  # how much of the log was looked through, and of how much
+Named = Callable[[Array], list[DocumentId]]  # the ids of documents that the log has
+
+
+class Exported(NamedTuple):
+    """A collection whose impressions are exported."""
+
+    id: int
+    name: str
+    satisfied_by: str
+    ids: Named
+
+
+class Wish(NamedTuple):
+    """Which impressions: those shown from a time on and before another; those alone that something was learned from."""
+
+    since: float | None = None  # seconds since 1970
+    until: float | None = None
+    learned: bool = False
+
+
+def exported(view: StoreReader, stored: StoredCollection, folder: Path) -> Exported:
+    """A collection of a store that no service has opened here."""
+    settings = Settings.model_validate_json(stored.settings)
+    newest = EditionHistory.kept(view, stored, settings, folder).newest
+    return Exported(stored.id, stored.name, settings.satisfied_by, newest.ids)
+
+
+def pages(
+    store: StoreReader, signer: Signer, one: Exported, wish: Wish, tell: Tell = lambda _, __: None
+) -> Iterator[list[Row]]:
+    """The rows of a collection, some at a time."""
+    place, last = 0, store.last("events")
+    start, end = wish.since or 0.0, float("inf") if wish.until is None else wish.until
+    while showings := store.showings(one.id, start, end, place, last):
+        before, place = place, showings[-1][0]
+        more: dict[tuple[int, int], list[Event]] = defaultdict(list)
+        for line in store.beside_showings(one.id, start, end, before, place):
+            more[line.learner, line.number].append(line)
+        rows = [_row(signer, one, query, event, more[event.learner, event.number]) for _, query, event in showings]
+        yield [row for row in rows if not wish.learned or (row["outcome"] in _LEARNED and not row["void"])]
+        tell(place, last)
+
+
+def _row(signer: Signer, one: Exported, query: str, shown: Event, more: list[Event]) -> Row:
+    """An impression, and what is beside its showing in the log."""
+    content = shown.shown or b""
+    ranking, asker = unpack(content), parted(content).marks.asker
+    ids = one.ids(ranking.shown[0])
+    end = next((line for line in more if is_satisfied(line.outcome) or line.outcome in _ENDS), None)
+    outcome = WAITING if end is None else end.outcome
+    slot = outcome if is_satisfied(outcome) else None
+    noted = acts_noted([line.outcome for line in more if is_note(line.outcome)])
+    acts = noted.and_(acts_told_by(outcome, one.satisfied_by))
+    kinds = {line.outcome for line in more}
+    return {
+        "impression": signer.name(shown.learner, shown.number, shown.time),
+        "collection": one.name,
+        "query": query,
+        "time": shown.time,
+        "shown": ids,
+        "chance": ranking.chance[0].tolist(),
+        "outcome": "satisfied" if slot is not None else _ENDS[outcome],
+        "slot": slot,
+        "clicked": None if slot is None else ids[slot],
+        **_named(acts, ids),
+        "seen": SEEN in kinds,
+        "answered": None if end is None else end.time,
+        "void": VOIDED in kinds,
+        "asker": None if asker is None else asker.hex(),
+    }
+
+
+def _named(acts: Acts, ids: list[DocumentId]) -> Row:
+    clicked, purchased, disliked = (
+        [ids[slot] for slot in sorted(some)] for some in (acts.clicked, acts.purchased, acts.disliked)
+    )
+    looked_at = acts.looked_at or None
+    return {"clicks": clicked, "purchased": purchased, "disliked": disliked, "looked_at": looked_at}
+
+
+def lines_of(rows: Iterable[Row]) -> bytes:
+    """Rows as lines of JSON."""
+    return "".join([json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]).encode()
+
+
+def write_jsonl(file: IO[bytes], some: Iterable[list[Row]]) -> int:
+    """Write pages as lines of JSON; says how many rows there were."""
+    count = 0
+    for rows in some:
+        file.write(lines_of(rows))
+        count += len(rows)
+    return count
+
+
+def write_parquet(file: IO[bytes], some: Iterable[list[Row]], rows_at_once: int = 20_000) -> int:
+    """Write pages to a Parquet file, in groups of rows; says how many rows there were."""
+    count, waiting, writer = 0, list[Row](), None
+    try:
+        for rows in _and_then_nothing(some):
+            waiting += rows or []
+            if rows is None or len(waiting) >= rows_at_once:
+                if writer is None:
+                    columns = _columns(waiting)
+                    writer = parquet.ParquetWriter(file, columns, compression="zstd")
+                if waiting:
+                    writer.write_table(_table(waiting, columns))
+                count, waiting = count + len(waiting), []
+    finally:
+        if writer is not None:
+            writer.close()
+    return count
+
+
+def _and_then_nothing(some: Iterable[list[Row]]) -> Iterator[list[Row] | None]:
+    yield from some
+    yield None
+
+
+def _table(rows: list[Row], columns: arrow.Schema) -> arrow.Table:
+    try:
+        return arrow.Table.from_pylist(rows, schema=columns)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+        raise ParameterError(
+            "Ids are numbers in one collection and texts in another, which no column of Parquet holds: "
+            "export one collection at a time, or lines of JSON."
+        ) from error
+
+
+def _columns(rows: list[Row]) -> arrow.Schema:
+    """Ids of a collection are all texts or all whole numbers."""
+    one = arrow.int64() if any(isinstance(row["shown"][0], int) for row in rows[:1]) else arrow.string()
+    many, text, when = arrow.list_(one), arrow.string(), arrow.float64()
+    kinds = {
+        "impression": text,
+        "collection": text,
+        "query": text,
+        "time": when,
+        "shown": many,
+        "chance": arrow.list_(arrow.float64()),
+        "outcome": text,
+        "slot": arrow.int8(),
+        "clicked": one,
+        "clicks": many,
+        "purchased": many,
+        "disliked": many,
+        "looked_at": arrow.int8(),
+        "seen": arrow.bool_(),
+        "answered": when,
+        "void": arrow.bool_(),
+        "asker": text,
+    }
+    return arrow.schema(list(kinds.items()))
+
+
+WRITERS = {"jsonl": write_jsonl, "parquet": write_parquet}

@@ -1,0 +1,72 @@
+"""Exports: impressions and their answers, in a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query
+from fastapi.responses import StreamingResponse
+
+from zoomrank.service.engine import Engine
+from zoomrank.service.exporting import Exported, Row, Wish, lines_of, pages, write_parquet
+from zoomrank.service.http import schema
+from zoomrank.service.http.known_paths import EXPORT
+from zoomrank.service.http.routes.parameters import CollectionName
+from zoomrank.service.nameless_files import nameless_file, pieces_of
+
+_JSONL, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
+_CONTENT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {_JSONL: {"schema": {"type": "string"}}, _PARQUET: {"schema": {"type": "string"}}}}
+}
+
+Time = Annotated[schema.Time | None, Query()]
+
+
+def add_export(api: FastAPI, engine: Engine) -> None:
+    """Add the route."""
+
+    @api.get(EXPORT.path, response_class=StreamingResponse, responses=_CONTENT)
+    async def export(
+        name: CollectionName,
+        since: Time = None,
+        until: Time = None,
+        format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002  (as the address has it)
+        learned: bool = False,
+    ) -> StreamingResponse:
+        """Impressions and what became of them, those shown since a time and until another, as lines of JSON or in a
+        Parquet file; those alone that something was learned from, if that is wanted.
+        """
+        served = engine.collections.find(name)
+        one = Exported(served.id, served.name, served.settings.satisfied_by, served.ids)
+        await engine.journal.flush()
+        rows = pages(engine.store, engine.signer, one, Wish(since, until, learned))
+        named = {"Content-Disposition": f'attachment; filename="{served.name}.{format}"'}
+        if format == "jsonl":
+            return StreamingResponse(_lines(rows), media_type=_JSONL, headers=named)
+        file = nameless_file(engine.collections.folder)
+        try:
+            await asyncio.to_thread(write_parquet, file, rows)
+        except BaseException:
+            file.close()
+            raise
+        return StreamingResponse(_pieces(file), media_type=_PARQUET, headers=named)
+
+
+async def _lines(rows: Iterator[list[Row]]) -> AsyncIterator[bytes]:
+    """Page after page, each read and written by another thread, so that others are served meanwhile."""
+
+    def next_lines() -> bytes | None:
+        page = next(rows, None)
+        return None if page is None else lines_of(page)
+
+    while (lines := await asyncio.to_thread(next_lines)) is not None:
+        if lines:
+            yield lines
+
+
+async def _pieces(file: Any) -> AsyncIterator[bytes]:
+    with file:
+        for piece in pieces_of(file):
+            yield piece

@@ -1,0 +1,48 @@
+"""Click logs of other rankers, sent to be learned."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Request
+
+from zoomrank import wire
+from zoomrank.service.engine import Engine
+from zoomrank.service.http.maker import Maker
+from zoomrank.service.http.routes.collection_routes import sent
+from zoomrank.service.http.routes.parameters import CollectionName, WhoAsks, refusals
+from zoomrank.service.imported_log import ImportedLog
+from zoomrank.service.refusals import MediaError
+
+_KINDS = {
+    "application/x-ndjson": ".jsonl",
+    "application/jsonl": ".jsonl",
+    "application/vnd.apache.parquet": ".parquet",
+}
+_A_LOG = {"requestBody": {"required": True, "content": {kind: {"schema": {}} for kind in _KINDS}}}
+
+Unknown = Annotated[Literal["refuse", "skip"], Query()]
+
+
+def add_imports(api: FastAPI, engine: Engine) -> None:
+    """Add the routes."""
+    maker = Maker(engine.collections.folder)
+
+    @api.post(wire.CLICKS, response_model=wire.ImportResponse, responses=refusals(429), openapi_extra=_A_LOG)
+    async def learn(request: Request, name: CollectionName, asker: WhoAsks, unknown: Unknown = "refuse") -> Any:
+        """Learn the click log of another ranker, JSONL or Parquet, and say what it was worth.
+
+        The same log is learned once, or once for each `Idempotency-Key`; one that was interrupted goes on.
+        """
+        served = engine.collections.find(name)
+        kind = _KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        if kind is None:
+            raise MediaError(f"Send a click log, and say what it is: Content-Type: {' or '.join(_KINDS)}.")
+        log = ImportedLog(served, await sent(request, maker), kind, unknown)
+        return await engine.importing.learn(log, asker.once, asker.digest)
+
+    @api.get(wire.CLICKS, response_model=wire.ImportProgress)
+    async def progress(name: CollectionName) -> Any:
+        """How far the import of a click log has come."""
+        learned, of = engine.importing.progress.get(engine.collections.find(name).id, (0, 0))
+        return {"learned": learned, "of": of}

@@ -1,0 +1,63 @@
+"""In which queries a document stands: those whose next ranking has it, and those whose visitors have looked at it.
+
+The learners in memory are asked, those of the queries that are asked most, some at a time, so that rankings go on
+meanwhile. Nothing is read for it, and nothing changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+
+from zoomrank.queries.lending import granted_bytes
+from zoomrank.service.engine import Engine
+from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.served_edition import ServedEdition
+
+MOST = 256  # learners that are asked
+_AT_ONCE = 8
+_LISTED = 100
+_NOTHING = np.zeros(0, np.int64)  # above
+
+
+async def standing(engine: Engine, served: ServedCollection, edition: ServedEdition, position: int) -> dict[str, Any]:
+    """The queries in which a document stands or was looked at, those that have it first and are asked most."""
+    here = [(key[1], learner) for key, learner in engine.learners if key[0] == served.id]
+    here.sort(key=lambda one: -one[1].counts.impressions)
+    rows = []
+    for number, (query, learner) in enumerate(here[:MOST]):
+        granted = engine.next_loan(served, learner) if edition is served.edition else None
+        moved = learner.seen_from(edition) if learner.edition.number <= edition.number else learner
+        if moved.edition is not edition:  # documents were changed meanwhile
+            continue
+        row = _standing(moved, position, None if granted is None else granted_bytes(granted))
+        if row["slot"] is not None or row["visits"]:
+            rows.append({"query": query, "impressions": learner.counts.impressions, **row})
+        if number % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)  # others have their turn
+    rows.sort(key=lambda row: row["slot"] is None)
+    return {
+        "queries": rows[:_LISTED],
+        "queries_looked_at": min(len(here), MOST),
+        "queries_total": engine.learners.queries.get(served.id, 0),
+    }
+
+
+def _standing(learner: QueryLearner, position: int, loan: bytes | None) -> dict[str, Any]:
+    shown = learner.chooser(loan).rank_arrays(1, None, learner.settings.slots).shown[0].tolist()
+    visits, clicks = _looked_at(learner, position)
+    return {"slot": shown.index(position) if position in shown else None, "visits": visits, "clicks": clicks}
+
+
+def _looked_at(learner: QueryLearner, position: int) -> tuple[int, int]:
+    """How many have looked at a document in any slot, and clicked; none where it was not told apart from others."""
+    visits = clicks = 0
+    edition = learner.edition
+    for slot in range(learner.settings.slots):
+        known = edition.bandit.strategy_of(learner.ranker.state, slot, _NOTHING, position)
+        if known.node == int(edition.tree.shape.leaf[position]):
+            visits, clicks = visits + known.plays, clicks + known.clicks
+    return visits, clicks

@@ -1,0 +1,86 @@
+"""`ImportedLog`: the click log of another ranker, as it was sent: checked, counted, and read visit by visit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import IO
+
+import numpy as np
+
+from zoomrank.documents.logged_impressions import impressions_of
+from zoomrank.errors import ZoomrankError
+from zoomrank.numbers import Array
+from zoomrank.rankers.logged_visits import LoggedVisit, VisitReader
+from zoomrank.service.refusals import UnusableError
+from zoomrank.service.served_collection import ServedCollection
+
+HELD_OUT = 10  # one of so many is, the last ones
+_PIECE = 2**20
+
+
+@dataclass
+class ImportedLog:
+    """An open file, and what is in it."""
+
+    served: ServedCollection
+    file: IO[bytes]
+    kind: str  # how its name would end
+    unknown: str  # what to do with documents that the collection lacks
+    digest: str = ""
+    impressions: int = 0
+    clicks: int = 0
+    left_out: int = 0  # documents, however often
+    queries: set[str] = field(default_factory=set)
+    looks_by_slot: list[int] = field(default_factory=list)
+    clicks_by_slot: list[int] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Read all of it, so that what is wrong is said before anything is learned."""
+        self.digest = self._digest()
+        slots = self.served.settings.slots
+        looks, clicks = [0] * slots, [0] * slots
+        self.impressions = sum(1 for _ in self.visits())
+        for visit in islice(self.visits(), self.first_held_out):
+            for slot in range(len(visit.shown) if visit.click is None else visit.click + 1):
+                looks[slot] += 1
+            if visit.click is not None:
+                clicks[visit.click] += 1
+        for visit in self.visits():
+            self.queries.add(visit.query)
+            self.clicks += visit.click is not None
+            self.left_out += visit.shown.count(-1)
+        self.looks_by_slot, self.clicks_by_slot = looks, clicks
+        if not self.impressions:
+            raise UnusableError("There are no impressions in what was sent.")
+
+    @property
+    def first_held_out(self) -> int:
+        """The number of the first visit that is not learned from before it was asked what it says of the last ones."""
+        return self.impressions - self.impressions // HELD_OUT
+
+    @property
+    def usual(self) -> Array:
+        """How often each slot is clicked by those who look at it, before the visits that are held out."""
+        return (np.array(self.clicks_by_slot) + 0.5) / (np.array(self.looks_by_slot) + 1.0)
+
+    def visits(self) -> Generator[LoggedVisit, None, None]:
+        """Its visits, in their order; queries in the one spelling that they have here, documents by their numbers."""
+        edition = self.served.edition
+        reader = VisitReader(edition.tree.documents, self.served.settings.slots, self.unknown)
+        try:
+            for visit in reader.visits(impressions_of(self.file, kind=self.kind)):
+                yield visit._replace(query=self.served.query(visit.query), shown=edition.numbers(visit.shown))
+        except ZoomrankError as error:
+            if isinstance(error, UnusableError):
+                raise
+            raise UnusableError(str(error)) from error
+
+    def _digest(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        self.file.seek(0)
+        while piece := self.file.read(_PIECE):
+            digest.update(piece)
+        return digest.hexdigest()

@@ -1,0 +1,324 @@
+"""Answers that say more than a click: several, purchases, dislikes, short screens; what is learned, and refused."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.services import Clock, Place, audit, client_of, key_of, run, served, started
+from zoomrank.service.answers import Answer
+from zoomrank.service.engine import Engine
+from zoomrank.service.refusals import ContradictionError, ExpiredError, UnusableError, VoidedError
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, by_word
+from zoomrank.service.undoing import Span
+
+
+class Visit:
+    """An impression of four slots, and what is said of it by slots."""
+
+    def __init__(self, engine: Engine, name: str, ids: list[Any]) -> None:
+        self.engine, self.name, self.ids = engine, name, ids
+
+    @classmethod
+    async def begun(cls, engine: Engine, shop: ServedCollection, **options: Any) -> "Visit":
+        name, documents = await engine.rank(shop, "owl", **options)
+        return cls(engine, name, [one["id"] for one in documents])
+
+    async def say(
+        self,
+        clicked: Sequence[int] = (),
+        *,
+        left: bool = False,
+        looked_at: int = 0,
+        disliked: Sequence[int] = (),
+        purchased: Sequence[int] = (),
+    ) -> str:
+        named = ([self.ids[slot] for slot in some] for some in (clicked, disliked, purchased))
+        clicks, dislikes, purchases = named
+        return await self.engine.answer(self.name, Answer(clicks, left, looked_at, dislikes, purchases))
+
+
+NO = [0, 0, 0, 0]  # clicks
+Told = list[dict[str, Any]]
+Scenario = Callable[[Engine, ServedCollection], Coroutine[Any, Any, None]]
+
+
+def among(place: Place, scenario: Scenario, clock: Clock | None = None, **settings: Any) -> None:
+    """Let a scenario run in a shop of four slots; in the end everything agrees, also after a start."""
+
+    async def whole() -> None:
+        async with started(place, clock or Clock()) as engine:
+            await scenario(engine, await served(engine, slots=4, **settings))
+            await audit(engine)
+        async with started(place, clock or Clock()) as engine:
+            await audit(engine)
+
+    run(whole())
+
+
+@pytest.mark.parametrize(
+    ("by", "told", "statuses", "examined", "clicks"),
+    [
+        ("click", [{"clicked": [2]}], "learned", [1, 1, 1, 0], [0, 0, 1, 0]),
+        ("click", [{"left": True}], "learned", [1, 1, 1, 1], NO),
+        ("click", [{"clicked": [3, 1]}], "learned", [1, 1, 0, 0], [0, 1, 0, 0]),  # the topmost
+        ("click", [{"left": True, "looked_at": 2}], "learned", [1, 1, 0, 0], NO),
+        ("click", [{"clicked": [3], "looked_at": 2}], "learned", [1, 1, 1, 1], [0, 0, 0, 1]),  # a click proves a look
+        ("click", [{"left": True, "disliked": [1]}], "learned", [1, 1, 1, 1], NO),
+        ("click", [{"left": True, "looked_at": 1, "disliked": [3]}], "learned", [1, 0, 0, 1], NO),
+        ("click", [{"clicked": [1], "disliked": [3]}], "learned", [1, 1, 0, 1], [0, 1, 0, 0]),  # also below
+        ("click", [{"clicked": [1, 2], "disliked": [1]}], "learned", [1, 1, 1, 0], [0, 0, 1, 0]),  # not satisfied by it
+        ("click", [{"clicked": [1], "disliked": [1]}, {"left": True}], "noted learned", [1, 1, 1, 1], NO),
+        ("click", [{"clicked": [1], "disliked": [1]}, {"clicked": [3]}], "noted learned", [1, 1, 1, 1], [0, 0, 0, 1]),
+        (
+            "click",
+            [{"looked_at": 3}, {"looked_at": 1}, {"left": True}],
+            "noted repeated learned",
+            [1, 1, 1, 0],
+            [0] * 4,
+        ),
+        ("click", [{"looked_at": 1}, {"looked_at": 3}, {"left": True}], "noted noted learned", [1, 1, 1, 0], NO),
+        ("click", [{"looked_at": 9}, {"left": True}], "noted learned", [1, 1, 1, 1], NO),
+        ("click", [{"disliked": [0]}, {"clicked": [0]}, {"left": True}], "noted noted learned", [1] * 4, NO),
+        ("click", [{"purchased": [2]}], "learned", [1, 1, 1, 0], [0, 0, 1, 0]),  # which begins with a click
+        ("click", [{"clicked": [2]}, {"purchased": [2]}], "learned noted", [1, 1, 1, 0], [0, 0, 1, 0]),
+        ("click", [{"clicked": [2]}, {"clicked": [0, 3]}], "learned noted", [1, 1, 1, 0], [0, 0, 1, 0]),
+        ("click", [{"clicked": [2]}, {"disliked": [0]}], "learned noted", [1, 1, 1, 0], [0, 0, 1, 0]),
+        ("click", [{"clicked": [2]}, {"looked_at": 4}], "learned noted", [1, 1, 1, 0], [0, 0, 1, 0]),
+        ("click", [{"left": True}, {"disliked": [2]}], "learned noted", [1, 1, 1, 1], NO),
+        ("purchase", [{"clicked": [1]}, {"purchased": [1]}], "noted learned", [1, 1, 0, 0], [0, 1, 0, 0]),
+        ("purchase", [{"clicked": [0]}, {"purchased": [2]}], "noted learned", [1, 1, 1, 0], [0, 0, 1, 0]),
+        ("purchase", [{"purchased": [2, 1]}], "learned", [1, 1, 0, 0], [0, 1, 0, 0]),
+        ("purchase", [{"clicked": [1]}, {"left": True}], "noted learned", [1, 1, 1, 1], NO),
+        ("purchase", [{"clicked": [2], "looked_at": 2}, {"left": True}], "noted learned", [1, 1, 1, 0], NO),
+        ("purchase", [{"clicked": [2], "looked_at": 4}, {"left": True}], "noted learned", [1, 1, 1, 1], NO),
+        ("purchase", [{"purchased": [1]}, {"left": True}], "learned repeated", [1, 1, 0, 0], [0, 1, 0, 0]),
+        ("purchase", [{"purchased": [1]}, {"clicked": [1]}], "learned noted", [1, 1, 0, 0], [0, 1, 0, 0]),
+        ("purchase", [{"left": True}, {"clicked": [3]}], "learned noted", [1, 1, 1, 1], NO),
+        ("purchase", [{"purchased": [1], "disliked": [1]}, {"left": True}], "noted learned", [1, 1, 1, 1], NO),
+    ],
+)
+def test_what_is_learned_of_which_slots(
+    sqlite: Place, by: str, told: Told, statuses: str, examined: list[int], clicks: list[int]
+) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        visit = await Visit.begun(engine, shop)
+        assert [await visit.say(**one) for one in told] == statuses.split()
+        assert [await visit.say(**one) for one in told] == ["repeated"] * len(told)  # all of it once more
+        counts = (await engine.known(shop, "owl")).counts
+        assert (counts.examined, counts.clicks) == (examined, clicks)
+        assert (counts.satisfied, counts.abandoned) == ((1, 0) if any(clicks) else (0, 1))
+
+    among(sqlite, scenario, satisfied_by=by)
+
+
+@pytest.mark.parametrize(
+    ("by", "first", "then"),
+    [
+        ("click", {"clicked": [1]}, {"left": True}),
+        ("click", {"clicked": [1]}, {"disliked": [1]}),  # it had satisfied her
+        ("click", {"clicked": [1]}, {"disliked": [2]}),  # which would have taught something more
+        ("click", {"left": True}, {"clicked": [1]}),
+        ("click", {"left": True}, {"purchased": [1]}),
+        ("click", {"left": True}, {"looked_at": 3}),  # the fourth was learned to be skipped
+        ("click", {"left": True, "looked_at": 2}, {"looked_at": 3}),
+        ("click", {"left": True, "looked_at": 2}, {"disliked": [3]}),
+        ("purchase", {"left": True}, {"purchased": [1]}),
+        ("purchase", {"left": True, "looked_at": 2}, {"clicked": [3]}),
+        ("purchase", {"purchased": [1]}, {"disliked": [1]}),
+    ],
+)
+def test_what_would_have_taught_something_else_is_refused(
+    sqlite: Place, by: str, first: dict[str, Any], then: dict[str, Any]
+) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        visit = await Visit.begun(engine, shop)
+        assert await visit.say(**first) == "learned"
+        before = (await engine.known(shop, "owl")).snapshot()
+        with pytest.raises(ContradictionError):
+            await visit.say(**then)
+        assert (await engine.known(shop, "owl")).snapshot() == before
+        assert await visit.say(**first) == "repeated"
+
+    among(sqlite, scenario, satisfied_by=by)
+
+
+def test_a_note_alone_teaches_nothing(sqlite: Place) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        await (await Visit.begun(engine, shop)).say([1])
+        visit, learner = await Visit.begun(engine, shop), await engine.known(shop, "owl")
+        learner.ranker.settle_room()
+        before = {name: array.copy() for name, array in learner.ranker.learned.items()}
+        assert await visit.say(looked_at=1, disliked=[3]) == "noted"
+        assert all(np.array_equal(learner.ranker.learned[name], array) for name, array in before.items())
+        assert await visit.say(left=True) == "learned"
+        assert not all(np.array_equal(learner.ranker.learned[name], array) for name, array in before.items())
+
+    among(sqlite, scenario)
+
+
+def test_notes_survive_a_crash_and_count_in_the_end(place: Place) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(place, clock, crash=True) as engine:
+            shop = await served(engine, slots=4, satisfied_by="purchase", feedback_within=60)
+            visit, other = [await Visit.begun(engine, shop) for _ in range(2)]
+            assert await visit.say([1], looked_at=2) == "noted"
+            assert await other.say([1]) == "noted"
+        async with started(place, clock) as engine:  # writes snapshots
+            shop = engine.collections.find("shop")
+            visit.engine = other.engine = engine
+            assert await visit.say([1]) == "repeated"
+            await audit(engine)
+        async with started(place, clock) as engine:
+            shop = engine.collections.find("shop")
+            visit.engine = other.engine = engine
+            assert (await engine.known(shop, "owl")).notes.keys() == {0, 1}
+            assert await other.say(purchased=[1]) == "learned"
+            clock.pass_by(61)
+            await engine.sweep()
+            found = await audit(engine)
+            assert found.outcomes[key_of(visit.name)] == TIMED_OUT
+            counts = (await engine.known(shop, "owl")).counts
+            assert counts.examined == [2, 2, 0, 0]
+            with pytest.raises(ExpiredError):
+                await visit.say(purchased=[1])
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome"), [({"clicked": [1]}, TIMED_OUT), ({"looked_at": 1}, TIMED_OUT), (None, UNSEEN)]
+)
+def test_whoever_did_something_has_seen_it(sqlite: Place, told: dict[str, Any] | None, outcome: int) -> None:
+    clock = Clock()
+
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        visit = await Visit.begun(engine, shop)
+        if told is not None:
+            assert await visit.say(**told) == "noted"
+        clock.pass_by(61)
+        await engine.sweep()
+        assert (await audit(engine)).outcomes[key_of(visit.name)] == outcome
+
+    among(sqlite, scenario, clock, satisfied_by="purchase", no_feedback="unseen", feedback_within=60)
+
+
+def test_many_say_the_same_at_once(place: Place) -> None:
+    """Each line of the log is written once, and nobody hears of it before it is."""
+
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        visit = await Visit.begun(engine, shop)
+        told = await asyncio.gather(*(visit.say([1]) for _ in range(10)))
+        assert sorted(told) == ["noted"] + ["repeated"] * 9
+        told = await asyncio.gather(*(visit.say(purchased=[1]) for _ in range(10)))
+        assert sorted(told) == ["learned"] + ["repeated"] * 9
+        later = await asyncio.gather(*(visit.say([slot]) for slot in (0, 2, 3) for _ in range(5)))
+        assert sorted(later) == ["noted"] * 3 + ["repeated"] * 12
+        assert by_word(engine.outcomes[shop.id]) == {"shown": 1, "satisfied": 1, "clicked": 4}
+
+    among(place, scenario, satisfied_by="purchase")
+
+
+def test_all_of_it_is_taken_back(place: Place) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        first = await Visit.begun(engine, shop)
+        assert await first.say([1, 2], disliked=[3], purchased=[1]) == "learned"
+        assert await first.say([0]) == "noted"
+        waits = await Visit.begun(engine, shop)
+        assert await waits.say(disliked=[0]) == "noted"
+        assert await engine.void(shop, Span(query="owl")) == (2, 1)
+        await audit(engine)
+        assert +by_word(engine.outcomes[shop.id]) == {"voided": 2}
+        counts = (await engine.known(shop, "owl")).counts
+        assert (counts.examined, counts.impressions) == ([0] * 4, 0)
+        for visit in (first, waits):
+            with pytest.raises(VoidedError):
+                await visit.say([3])
+
+    among(place, scenario)
+
+
+def test_a_later_click_while_it_is_taken_back(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        visit = await Visit.begun(engine, shop)
+        await visit.say([1])
+        told = await asyncio.gather(engine.void(shop, Span(query="owl")), visit.say([2]), return_exceptions=True)
+        assert told[1] == "noted" or isinstance(told[1], VoidedError)
+        await audit(engine)
+
+    among(sqlite, scenario)
+
+
+def test_what_was_not_shown_is_refused_and_nothing_is_noted(sqlite: Place) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        visit = await Visit.begun(engine, shop)
+        for answer in (
+            Answer(["nowhere"]),
+            Answer([visit.ids[0], "nowhere"]),
+            Answer(disliked=["nowhere"], left=True),
+            Answer(purchased=["nowhere"]),
+            Answer(),
+        ):
+            with pytest.raises(UnusableError):
+                await engine.answer(visit.name, answer)
+        assert by_word(engine.outcomes[shop.id]) == {"shown": 1}
+        assert await visit.say(left=True) == "learned"
+        with pytest.raises(UnusableError):
+            await engine.answer(visit.name, Answer(["nowhere"]))
+
+    among(sqlite, scenario)
+
+
+def test_over_http(sqlite: Place) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        async with client_of(engine) as client:
+
+            async def tell(impression: str, **told: Any) -> tuple[int, str]:
+                response = await client.post("/v1/feedback", json={"impression": impression, **told})
+                return response.status_code, response.json().get("status", response.json().get("error"))
+
+            visit = await Visit.begun(engine, shop)
+            one, two, three, four = visit.ids
+            assert await tell(visit.name) == (422, "unusable")
+            assert await tell(visit.name, looked_at=0) == (422, "malformed")
+            assert await tell(visit.name, disliked=three) == (422, "malformed")
+            assert await tell(visit.name, clicked={"id": one}) == (422, "malformed")
+            assert await tell(visit.name, looked_at=3) == (200, "noted")
+            assert await tell(visit.name, clicked=[two, four], disliked=[three]) == (200, "learned")
+            assert await tell(visit.name, clicked=[four, two]) == (200, "repeated")
+            assert await tell(visit.name, purchased=two) == (200, "noted")
+            assert await tell(visit.name, clicked=[]) == (409, "contradiction")
+            left = await Visit.begun(engine, shop)
+            assert await tell(left.name, clicked=[], looked_at=1) == (200, "learned")
+            assert (await engine.known(shop, "owl")).counts.examined == [2, 1, 1, 0]
+            found = await audit(engine)
+            assert found.outcomes == {key_of(visit.name): 1, key_of(left.name): ABANDONED}
+            more = await Visit.begun(engine, shop)
+            batch = {"feedback": [{"impression": more.name, "disliked": [more.ids[0]]}]}
+            told = await client.post("/v1/feedback/batch", json=batch)
+            assert told.json() == {"results": [{"impression": more.name, "status": "noted"}]}
+            metrics = (await client.get("/metrics")).text
+            assert 'zoomrank_impressions_total{collection="shop",outcome="purchased"} 1.0' in metrics
+
+    among(sqlite, scenario)
+
+
+def test_copies_understand_the_same(sqlite: Place) -> None:
+    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+        async with client_of(engine) as client:
+            copy = (await client.post("/v1/collections/shop/copies", json={"query": "owl"})).json()["copy"]
+            shown = (await client.post(f"/v1/copies/{copy}/rank", json={})).json()
+            ids = [one["id"] for one in shown["documents"]]
+            for told, status in (
+                ({"clicked": ids[1]}, "noted"),
+                ({"purchased": ids[1], "disliked": [ids[3]]}, "learned"),
+            ):
+                report = {"feedback": [{"impression": shown["impression"], **told}]}
+                results = (await client.post(f"/v1/copies/{copy}/feedback", json=report)).json()["results"]
+                assert [one["status"] for one in results] == [status]
+
+    among(sqlite, scenario, satisfied_by="purchase")

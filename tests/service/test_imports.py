@@ -1,0 +1,261 @@
+"""Click logs of other rankers: learned once, as the library learns them, whatever happens in the middle."""
+
+import asyncio
+import contextlib
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, small_collection, started
+from tests.support.serving import serving
+from zoomrank.cli import main
+from zoomrank.client import Client
+from zoomrank.rankers import Ranked
+from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.http.access import asker_of
+from zoomrank.service.imported_log import ImportedLog
+from zoomrank.service.importing import Importing
+from zoomrank.service.refusals import KeyReusedError, StorageError, UnusableError
+from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.batch import Batch
+from zoomrank.service.storage.opening import open_view
+from zoomrank.service.undoing import Span
+from zoomrank.service.verifying import verify
+
+JSONL = {"Content-Type": "application/x-ndjson"}
+OWNER = asker_of("the key of the owner")
+
+
+def impressions(count: int, seed: int = 0, queries: tuple[str, ...] = ("Owl", "pike")) -> list[tuple[str, Any, Any]]:
+    """What another ranker showed: all that is liked is in one twig, another for each query."""
+    rng, log = random.Random(seed), []
+    for _ in range(count):
+        query = rng.choice(queries)
+        shown = [f"d{rng.randrange(4)}{rng.randrange(3)}{leaf}" for leaf in rng.sample(range(3), 3)]
+        liked = f"d{queries.index(query)}0"
+        clicked = next((one for one in shown if one.startswith(liked) and rng.random() < 0.8), None)
+        log.append((query, shown, clicked))
+    return log
+
+
+def lines(log: list[tuple[str, Any, Any]]) -> bytes:
+    rows = ({"query": query, "shown": shown, "clicked": clicked} for query, shown, clicked in log)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+async def learn(
+    engine: Engine, shop: ServedCollection, content: bytes, unknown: str = "refuse", once: str | None = None
+) -> dict[str, Any]:
+    log = ImportedLog(shop, io.BytesIO(content), ".jsonl", unknown)
+    return await engine.importing.learn(log, once, OWNER)
+
+
+def taught(shop: ServedCollection, log: list[tuple[str, Any, Any]], query: str, unknown: str = "refuse") -> Ranked:
+    """What the library makes of the same log."""
+    ranker = Ranked(shop.bandit, shop.settings.slots, seed=0)
+    ranker.learn_log([one for one in log if one[0].lower() == query], unknown)
+    return ranker
+
+
+def same(one: Ranked, other: Ranked) -> bool:
+    one.settle_room()
+    other.settle_room()
+    return all(np.array_equal(array, other.learned[name]) for name, array in one.learned.items())
+
+
+@pytest.mark.parametrize("algorithm", ["ZoomRank", "RankThompson"])
+def test_the_service_learns_what_the_library_learns(place: Place, algorithm: str) -> None:
+    log = impressions(400)
+
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(place, clock) as engine:
+            shop = await served(engine, algorithm=algorithm, new_queries=1)
+            told = await learn(engine, shop, lines(log))
+            assert (told["status"], told["impressions"], told["queries"]) == ("learned", 400, 2)
+            assert told["held_out"]["visits"] == 40
+            assert told["held_out"]["found_after"] > told["held_out"]["found_before"]
+            assert told["held_out"]["surprise_after"] < told["held_out"]["surprise_usual"]
+            assert "400 impressions" in told["words"]
+            for query in ("owl", "pike"):
+                assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
+            name, documents = await engine.rank(shop, "owl")
+            assert documents[0]["id"].startswith("d00")
+            assert await engine.feedback(name, documents[0]["id"]) == "learned"
+            assert engine.store.activity(shop.id, int(clock()) // 10 - 10) != []
+            today = engine.store.activity(shop.id, int(clock()) // 10 - 10)
+            assert sum(count for _, _, count in today) == 2  # that of the log is nobody's activity of today
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_a_log_is_learned_once(place: Place) -> None:
+    log = impressions(100)
+
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            first, second = await asyncio.gather(*(learn(engine, shop, lines(log)) for _ in range(2)))
+            assert first == second
+            again = await learn(engine, shop, lines(log))
+            assert again == {**first, "status": "repeated"}
+            assert (await learn(engine, shop, lines(log), once="once more"))["status"] == "learned"
+            with pytest.raises(KeyReusedError):
+                await learn(engine, shop, lines(log[1:]), once="once more")
+            assert (await engine.known(shop, "owl")).answers + (await engine.known(shop, "pike")).answers == 200
+        async with started(place) as engine:
+            shop = await served(engine)
+            assert (await learn(engine, shop, lines(log)))["status"] == "repeated"
+            await audit(engine)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("after", [1, 70, 230, 380])
+def test_what_was_interrupted_goes_on(place: Place, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = impressions(400)
+    taken = Importing._take
+    count = 0
+
+    async def take(self: Importing, *what: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == after:
+            await self._ledger.journal.written()  # as if somebody else had something to write down
+            raise StorageError("The plug was pulled.")
+        await taken(self, *what)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(Importing, "_take", take)
+        async with started(place, crash=True) as engine:
+            with pytest.raises(StorageError):
+                await learn(engine, await served(engine), lines(log))
+        monkeypatch.setattr(Importing, "_take", taken)
+        async with started(place) as engine:
+            shop = await served(engine)
+            assert (await learn(engine, shop, lines(log)))["impressions"] == 400
+            for query in ("owl", "pike"):
+                assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_what_could_not_be_written_is_learned_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = impressions(200)
+
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            write, writes = engine.store.write, 0
+
+            def fails_once(batch: Batch) -> None:
+                nonlocal writes
+                writes += 1
+                if writes == 2:
+                    raise StorageError("The disk is full.")
+                write(batch)
+
+            monkeypatch.setattr(engine.store, "write", fails_once)
+            with pytest.raises(StorageError):
+                await learn(engine, shop, lines(log))
+            await learn(engine, shop, lines(log))
+            for query in ("owl", "pike"):
+                assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_documents_that_the_collection_lacks(place: Place) -> None:
+    log = [("owl", ["gone", "d000", "d001"], "d001"), ("owl", ["gone"], "gone"), ("owl", ["d000", "gone"], "gone")]
+
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            with pytest.raises(UnusableError, match="Impression 1 shows 'gone', which the collection lacks"):
+                await learn(engine, shop, lines(log))
+            assert engine.learners.queries.get(shop.id, 0) == 0
+            told = await learn(engine, shop, lines(log), "skip")
+            assert (told["impressions"], told["left_out"]) == (3, 3)
+            learner = await engine.known(shop, "owl")
+            assert learner.counts.impressions == 2  # of one nothing is known
+            assert same(learner.ranker, taught(shop, log, "owl", "skip"))
+        async with started(place) as engine:
+            shop = await served(engine)
+            assert same((await engine.known(shop, "owl")).ranker, taught(shop, log, "owl", "skip"))
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_it_can_be_taken_back(place: Place) -> None:
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            for _ in range(5):
+                name, documents = await engine.rank(shop, "owl", asker=Asker())
+                await engine.feedback(name, documents[0]["id"])
+            before = (await engine.known(shop, "owl")).ranker.copied()
+            await learn(engine, shop, lines(impressions(50)))
+            assert (await engine.void(shop, Span(asker=OWNER)))[0] == 50
+            assert same((await engine.known(shop, "owl")).ranker, before)
+            await audit(engine)
+
+    run(scenario())
+
+
+def test_over_http(place: Place) -> None:
+    async def scenario() -> None:
+        async with started(place) as engine:
+            await served(engine)
+            async with client_of(engine) as client:
+                path = "/v1/collections/shop/clicks"
+                sent = await client.post(path, content=lines(impressions(60)), headers=JSONL)
+                assert sent.status_code == 200, sent.text
+                assert sent.json()["impressions"] == 60
+                assert (await client.get(path)).json() == {"learned": 0, "of": 0}
+                for content, headers, said in (
+                    (b"{}", {"Content-Type": "text/plain"}, "media"),
+                    (b"{", JSONL, "unusable"),
+                    (b"", JSONL, "unusable"),
+                    (b'{"query": "", "shown": ["d000"], "clicked": null}', JSONL, "unusable"),
+                    (b"PAR1", {"Content-Type": "application/vnd.apache.parquet"}, "unusable"),
+                ):
+                    assert as_json(await client.post(path, content=content, headers=headers))["error"] == said
+
+    run(scenario())
+
+
+def test_the_command_here_and_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, rows = tmp_path / "clicks.jsonl", tmp_path / "clicks.parquet"
+    log.write_bytes(lines(impressions(80)))
+    table = [{"query": query, "shown": shown, "clicked": clicked} for query, shown, clicked in impressions(80, seed=1)]
+    pq.write_table(pa.Table.from_pylist(table), rows)
+    folder = tmp_path / "data"
+    with serving(folder) as address:
+        with Client(address) as client:
+            client.create_collection("shop", small_collection())
+        command = ["import", "--collection", "shop"]
+        assert main([*command, str(log), "--url", address]) == 0
+        assert main([*command, str(rows), "--url", address]) == 0
+        assert capsys.readouterr().out.count("80 impressions with") == 2
+        assert main([*command, str(tmp_path / "clicks.csv"), "--url", address]) == 2
+        assert "is not a click log that can be sent" in capsys.readouterr().err
+    assert main([*command, str(log), "--data", str(folder)]) == 0
+    assert "was learned before; nothing was learned now" in capsys.readouterr().out
+    assert main([*command, str(log), "--data", str(folder), "--key", "again"]) == 0
+    assert main([*command, str(tmp_path / "none.jsonl"), "--data", str(folder)]) == 2
+    assert "none.jsonl cannot be read" in capsys.readouterr().err
+    with contextlib.closing(open_view(folder, None)) as view:
+        found = verify(view)
+    assert found.findings == []
+    assert found.checked["impressions"] == 240
