@@ -5,8 +5,9 @@ dropped, in one write. The learner itself is none the wiser: whatever is made of
 for bit. What is void is left out of a base for ever, so it must not become void while that is made: whatever is
 found to have changed meanwhile is left for another time.
 
-Events wait until a day of them, or an eighth of what is kept if that is less, can go together. Counts by ten seconds
-become counts by the day when nobody can look at them more closely any more.
+To make a base takes about as long for one event as for hundreds. So events wait until they are an eighth older than they
+need be, and then go together. Counts by ten seconds become counts by the day when nobody can look at them more closely
+any more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from zoomrank.service.storage.store import Store
 
 LOOK_EVERY = 3600.0  # seconds, from the end of one look at the old end of the log to the next
 FINE_FOR = 92 * 86_400  # seconds for which counts are by ten seconds: longer than anybody can ask for
-_TOGETHER, _A_PART = 86_400.0, 8  # seconds of events that go together, or a part of what is kept
+_LATE = 1 / 8  # of the time for which events are kept: they go when they are so much older
 _A_TURN = 0.1  # seconds
 _IMPRESSIONS_AT_ONCE = 2048
 _LINES_AT_ONCE = 4096
@@ -109,7 +110,7 @@ class Retiring:
     def _due(self, served: ServedCollection) -> float | None:
         """The time before which an event has to be for its learner's log to be seen to."""
         keep = served.settings.keep_events
-        return None if keep is None else self._now() - keep - min(_TOGETHER, keep / _A_PART)
+        return None if keep is None else self._now() - keep - _LATE * keep
 
     async def _retire(self, due: _Due) -> bool:
         made = await asyncio.to_thread(self._made, due)
