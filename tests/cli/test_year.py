@@ -50,6 +50,7 @@ def test_a_short_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert _count(shown, r"in ([\d,]+) editions") == 19 + 4 + 2  # days, seasons, categories
     visits = _count(shown, r"visits: ([\d,]+)")
     assert 0.9 * 20 * 96 < visits < 20 * 96  # nobody is served in an outage
+    assert _count(shown, r"learned, ([\d,]+) too late") > 0
     assert _count(shown, r"too late, ([\d,]+) during an outage") > 0
     assert 0.25 < _count(shown, r"([\d,]+) with candidates") / visits < 0.42
     assert (folder / "figure-year.png").stat().st_size > 5000

@@ -25,6 +25,7 @@ from zoomrank.service.served_collection import ServedCollection
 
 PATIENCE = 4 * 3600.0  # seconds that feedback may take
 _AT_ONCE = 32  # visitors
+_A_WHILE = 600.0  # seconds: answers that come within it are taken for coming at once
 _LOOKING = 900.0  # seconds until an answer comes, on average
 _LISTS = 1 / 3  # of visits bring a list of candidates
 _SAYS_NO = 0.5  # of those who leave are said to have left; of the others nothing is heard
@@ -118,15 +119,19 @@ class Traffic:
 
     async def wait_until(self, engine: Engine, time: float) -> None:
         """Let time pass: answers come, and impressions end for which there was none."""
-        due = []
         while self._answers and self._answers[0].time <= time:
-            due.append(heapq.heappop(self._answers))
-        for some in range(0, len(due), _AT_ONCE):
-            part = due[some : some + _AT_ONCE]
-            self.clock.time = max(self.clock.time, part[0].time)
-            await asyncio.gather(*(self._answer(engine, one) for one in part))
+            together = self._due(min(time, self._answers[0].time + _A_WHILE))
+            self.clock.time = max(self.clock.time, together[-1].time)
+            await asyncio.gather(*(self._answer(engine, one) for one in together))
         self.clock.time = time
         await engine.sweep()
+
+    def _due(self, time: float) -> list[Coming]:
+        """The next answers that come until then, as many as come at once."""
+        due = []
+        while self._answers and self._answers[0].time <= time and len(due) < _AT_ONCE:
+            due.append(heapq.heappop(self._answers))
+        return due
 
     def break_off(self, time: float) -> None:
         """Nobody hears what is said until then."""

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from zoomrank.errors import ParameterError
 from zoomrank.lab.year.keeping import Kept, Place
 from zoomrank.lab.year.living import START, Lived, Tell, Year
 from zoomrank.lab.year.other_store import other_store
 from zoomrank.lab.year.traffic import Clock
+from zoomrank.numbers import Array
 from zoomrank.service.verifying import Verdict
 
 Telling = Callable[[str], Tell]  # who is told how far something has come that is called so
@@ -32,6 +35,7 @@ class Outcome:
     undisturbed: float
     year: float
     random: float
+    error: float  # of `year` less `undisturbed`, by how much queries differ in that
 
     @property
     def share(self) -> float:
@@ -57,7 +61,16 @@ async def whole_year(year: Year, folder: Path, address: str | None, telling: Tel
     asked = year.tastes.asked(year.plan.season(year.last_day))
     ends = (year.knowing(year.last_day), control.end, lived.end, year.by_chance())
     shares = [float(asked @ end) for end in ends]
+    shares.append(_standard_error(asked, lived.end - control.end))
     return Outcome(lived, control, verdict, year.traffic.tally.counts, stores, editions, size, *shares)
+
+
+def _standard_error(weights: Array, differences: Array) -> float:
+    """How far a weighted mean may be off, by how much those that it is the mean of differ."""
+    if len(differences) < 2:
+        return float("nan")
+    spread = differences - weights @ differences
+    return float(np.sqrt((weights**2 @ spread**2) / (1 - weights @ weights)))
 
 
 async def _undisturbed(year: Year, folder: Path, lived: Lived, tell: Tell) -> Lived:

@@ -31,8 +31,17 @@ def _verdict(outcome: Outcome) -> list[str]:
     ]
     lines = [f"{'satisfied on the last day':<30}{'visitors':>9}{'of undisturbed':>16}"]
     lines += [f"{name:<30}{share:>9.1%}{share / outcome.undisturbed:>16.1%}" for name, share in rows]
-    said = "within" if outcome.share >= 1 - WITHIN else "NOT within"
-    return [*lines, f"The year is {said} {WITHIN:.0%} of a service that met none of it."]
+    error = outcome.error / outcome.undisturbed
+    if outcome.share >= 1 - WITHIN:
+        said = "within"
+    else:
+        said = "not surely within" if outcome.share + 2 * error >= 1 - WITHIN else "NOT within"
+    return [
+        *lines,
+        f"The year is {said} {WITHIN:.0%} of a service that met none of it: {outcome.share - 1:+.1%}, with a standard "
+        f"error of {error:.1%}",
+        "by how much queries differ in that.",
+    ]
 
 
 def _went_through(outcome: Outcome, plan: Plan) -> list[str]:
@@ -75,7 +84,7 @@ def draw(outcome: Outcome, plan: Plan, folder: Path) -> Path:
         _mark(axes, plan)
         axes.set(xlabel="day", ylabel="satisfied visitors", xlim=(0, plan.days), ylim=(0, None))
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.legend(loc="lower right")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
         return save(drawing, folder, "year")[0]
 
 
