@@ -339,8 +339,9 @@ class CurvePoint(AnswerCounts):
 
 class Curve(TypedDict):
     """How a query has learned. `first` counts its first hundred impressions; `unlearned` the first twenty, when nearly
-    nothing was known: the nearest that there is to a random ranking. It is null where similar queries had lent already,
-    and both are where nothing of them was answered, or the log has them no more.
+    nothing was known: the nearest that there is to a random ranking. It is null where similar queries had lent already
+    or a click log was imported among them, and both are where nothing of them was answered, or the log has them no
+    more. Where the caller's order led them, it counts what that order was worth.
     """
 
     query: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from tests.support.services import Place, as_json, client_of, run, served, start
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import learning_curve
 from zoomrank.service.http.learning_curve import LearningCurves, counted, windows
+from zoomrank.service.imported_log import ImportedLog
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import ABANDONED, SEEN, TIMED_OUT, UNSEEN, VOIDED
 from zoomrank.service.undoing import Span
@@ -86,6 +89,23 @@ def test_what_was_lent_from_the_start_is_no_random_ranking(sqlite: Place) -> Non
             curve = await LearningCurves(engine).curve(shop, "snowy owl")
             assert curve["first"]["answered"] == 30
             assert curve["unlearned"] is None
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("before", "random"), [(0, False), (10, False), (20, True)])
+def test_what_another_ranker_showed_is_no_random_ranking(place: Place, before: int, random: bool) -> None:
+    """An import within the first impressions, or after them."""
+
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            clicked = await _visitors(engine, shop, before)
+            line = json.dumps({"query": "owl", "shown": ["d000", "d001"], "clicked": "d001"}).encode()
+            await engine.importing.learn(ImportedLog(shop, io.BytesIO(b"\n".join([line] * 15)), ".jsonl", "refuse"))
+            curve = await LearningCurves(engine).curve(shop, "owl")
+            assert curve["first"] == {"answered": before + 15, "satisfied": sum(clicked) + 15}
+            assert curve["unlearned"] == ({"answered": 20, "satisfied": sum(clicked)} if random else None)
 
     run(scenario())
 

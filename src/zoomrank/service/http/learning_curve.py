@@ -3,6 +3,9 @@
 Impressions are counted in windows that grow as learning slows down: the first have fifty each, later ones an eighth of
 all that were before them. Of a very long window two thousand are looked at, so that a query that was asked a million
 times is read as quickly as one that was asked often.
+
+The first twenty stand for what a random ranking earns, unless they came with the click log of another ranker. Where an
+order of the caller led them they stand for that order: the log does not say so, and it is not guessed.
 """
 
 from __future__ import annotations
@@ -89,7 +92,8 @@ def _read(store: Store, learner: int, impressions: int) -> dict[str, Any]:
         )
     first = list(store.ends(learner, 0, FIRST))
     early = counted((number, outcome) for number, outcome in first if number < UNLEARNED)
-    return {"points": points, "first": _if_any(counted(first)), "unlearned": _if_any(early)}
+    unlearned = None if store.has_imported(learner, UNLEARNED) else _if_any(early)
+    return {"points": points, "first": _if_any(counted(first)), "unlearned": unlearned}
 
 
 def _if_any(counts: dict[str, int]) -> dict[str, int] | None:

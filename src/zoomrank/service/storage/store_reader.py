@@ -252,6 +252,14 @@ class StoreReader(Database):
         )
         return [(int(number), int(outcome)) for number, outcome in rows]
 
+    def has_imported(self, learner: int, end: int) -> bool:
+        """Whether any impression of a learner before one came with the click log of another ranker."""
+        rows = self._read(
+            "SELECT 1 FROM events WHERE learner = ? AND number < ? AND outcome = ? AND time = ? LIMIT 1",
+            (learner, end, WAITING, LONG_AGO),
+        )
+        return any(True for _ in rows)
+
     def recent(self, seconds: float) -> Iterator[Event]:
         """What was shown in the last seconds of the log, the newest first."""
         self.settle()

@@ -41,6 +41,7 @@ export const document = (name, id, signal) => call(within(name, `documents/${enc
 export const query = (name, query, copy, signal) => call(within(name, "query") + asking({ query, ...copied(copy) }), signal);
 export const curve = (name, query, signal) => call(within(name, "query/curve") + asking({ query }), signal);
 export const tree = (name, query, limit, copy, signal) => call(within(name, "tree") + asking({ query, limit, ...copied(copy) }), signal);
+export const remake = (name) => call(within(name, "remake"), undefined, {});
 export const rank = (name, query) => call(within(name, "rank"), undefined, { query });
 export const feedbackBatch = (feedback) => call("feedback/batch", undefined, { feedback });
 export const makeCopy = (name, query) => call(within(name, "copies"), undefined, { query });

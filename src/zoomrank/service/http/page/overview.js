@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { activityChart } from "./charts.js";
 import { changes, choice, figure, link, make, meter, panel, quiet, refill, spread, title } from "./dom.js";
+import { fitting } from "./fitting.js";
 import { ago, count, percent, plural } from "./format.js";
 import { keepFresh } from "./live.js";
 import { queryList } from "./queries.js";
@@ -27,7 +28,8 @@ export function overview(page, { collection }, signal) {
   parts.nothing.dataset.testid = "activity-empty";
   const state = { collection, parts, signal, changed: { about: changes(), activity: changes() } };
   state.look = () => refresh(state).catch(() => {}); // the next poll tells
-  page.replaceChildren(heading(collection), parts.about, parts.rest);
+  parts.fitting = fitting(collection, state.look);
+  page.replaceChildren(heading(collection), parts.about, parts.fitting.element, parts.rest);
   keepFresh(() => refresh(state), signal);
 }
 
@@ -43,6 +45,7 @@ async function refresh(state) {
   const { collections } = await api.collections(signal);
   const here = collections.find(({ name }) => name === collection);
   if (changed.about(collection === undefined ? collections : [here, collections.length])) showAbout(state, collections, here);
+  if (here) parts.fitting.show(here);
   if (!parts.rest.contains(parts.chart)) return;
   const busiest = here ?? [...collections].sort((a, b) => b.impressions - a.impressions)[0];
   const [activity] = await Promise.all([api.activity(collection, period, POINTS[period], signal), parts.queries.look(busiest.name, busiest.settings)]);
@@ -64,14 +67,16 @@ function showAbout(state, collections, here) {
     make("div", { class: "columns" }, panel("Where they click", slotHint(), parts.slots), parts.queries.element));
 }
 
-function ofOne({ documents, depth, queries, impressions, satisfied, abandoned, settings, created }) {
+function ofOne({ documents, depth, edition, queries, impressions, satisfied, abandoned, settings, created }) {
   const learned = satisfied + abandoned;
   return [
     make("dl", { class: "figures" }, figure("documents", count(documents), "collection-documents"), figure("queries", count(queries), "collection-queries"),
       figure("impressions", count(impressions), "collection-impressions"),
       figure("satisfied", learned ? percent(satisfied, learned) : "unknown yet", "collection-satisfied", "Of the visitors of whom it is known whether they clicked")),
-    quiet(`${plural(settings.slots, "slot")}, ${settings.algorithm}, ${plural(depth, "level")} of categories; made ${ago(created)}.`)];
+    quiet(`${plural(settings.slots, "slot")}, ${settings.algorithm}, ${plural(depth, "level")} of categories; made ${ago(created)}${changedSince(edition)}.`)];
 }
+
+const changedSince = (edition) => (edition === 0 ? "" : edition === 1 ? ", changed once" : `, changed ${count(edition)} times`);
 
 function card({ name, documents, queries, impressions, satisfied, abandoned, settings }) {
   const learned = satisfied + abandoned;
