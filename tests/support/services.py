@@ -169,7 +169,8 @@ async def audit(engine: Engine) -> Audit:
         replayed = begun(engine.store, where, number)
         log = log_from(replayed, engine.store.events(number))
         found.outcomes |= {(number, impression): outcome for impression, outcome in log.outcomes.items()}
-        found.loans += sum(bool(event.shown and parted(event.shown).loan) for _, event in log.events)
+        shown = [event.shown for _, event in log.events if event.outcome == WAITING]
+        found.loans += sum(bool(content and parted(content).loan) for content in shown)
         for (_, outcome), count in log.counted.items():
             activity.setdefault(collection, Counter())[outcome] += count
         replayed.replay(event for _, event in log.events)
