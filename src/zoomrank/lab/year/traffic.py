@@ -128,7 +128,7 @@ class Traffic:
 
     def _due(self, time: float) -> list[Coming]:
         """The next answers that come until then, as many as come at once."""
-        due = []
+        due: list[Coming] = []
         while self._answers and self._answers[0].time <= time and len(due) < _AT_ONCE:
             due.append(heapq.heappop(self._answers))
         return due
