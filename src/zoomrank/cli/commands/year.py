@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "year",
-        "a year of a shop in minutes: does the service still know its trade?",
+        "let a shop live through a year, in minutes",
         _ABOUT,
         "zoomrank year",
         "zoomrank year --days 30 --products 1200 --queries 8   # a short one",

@@ -32,16 +32,24 @@ def _verdict(outcome: Outcome) -> list[str]:
     lines = [f"{'satisfied on the last day':<30}{'visitors':>9}{'of undisturbed':>16}"]
     lines += [f"{name:<30}{share:>9.1%}{share / outcome.undisturbed:>16.1%}" for name, share in rows]
     error = outcome.error / outcome.undisturbed
-    if outcome.share >= 1 - WITHIN:
-        said = "within"
-    else:
-        said = "not surely within" if outcome.share + 2 * error >= 1 - WITHIN else "NOT within"
+    said = within(outcome.share, error)
     return [
         *lines,
         f"The year is {said} {WITHIN:.0%} of a service that met none of it: {outcome.share - 1:+.1%}, with a standard "
         f"error of {error:.1%}",
         "by how much queries differ in that.",
     ]
+
+
+def within(share: float, error: float) -> str:
+    """Whether a year cost no more than it may, as far as its standard error lets one say so.
+
+    >>> within(0.99, 0.004), within(0.99, 0.02), within(0.9, 0.02)
+    ('surely within', 'perhaps within', 'not within')
+    """
+    if share - 2 * error >= 1 - WITHIN:
+        return "surely within"
+    return "not within" if share + 2 * error < 1 - WITHIN else "perhaps within"
 
 
 def _went_through(outcome: Outcome, plan: Plan) -> list[str]:
