@@ -100,7 +100,7 @@ class Year:
 
     async def _open(self, kept: Kept) -> None:
         await kept.start()
-        settings = Settings(slots=self.slots, feedback_within=PATIENCE)
+        settings = Settings(slots=self.slots, feedback_within=PATIENCE, keep_events=KEPT)
         await kept.engine.collections.add(COLLECTION, self.shop.collection, settings)
 
     def _changes_of(self, day: int, rng: np.random.Generator) -> list[list[Change]]:
