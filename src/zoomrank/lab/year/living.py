@@ -55,6 +55,9 @@ class Lived:
     end: Array = field(default_factory=lambda: np.zeros(0))  # the satisfaction of each query, after all
 
 
+_KEPT = 60 * 86_400.0  # seconds that events stay in the log
+
+
 class Year:
     """Everything that lives through it; the same seed, the same year."""
 
@@ -100,7 +103,7 @@ class Year:
 
     async def _open(self, kept: Kept) -> None:
         await kept.start()
-        settings = Settings(slots=self.slots, feedback_within=PATIENCE, keep_events=KEPT)
+        settings = Settings(slots=self.slots, feedback_within=PATIENCE, keep_events=_KEPT)
         await kept.engine.collections.add(COLLECTION, self.shop.collection, settings)
 
     def _changes_of(self, day: int, rng: np.random.Generator) -> list[list[Change]]:
