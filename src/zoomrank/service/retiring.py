@@ -5,9 +5,9 @@ dropped, in one write. The learner itself is none the wiser: whatever is made of
 for bit. What is void is left out of a base for ever, so it must not become void while that is made: whatever is
 found to have changed meanwhile is left for another time.
 
-To make a base takes about as long for one event as for hundreds. So events wait until they are an eighth older than they
-need be, and then go together. Counts by ten seconds become counts by the day when nobody can look at them more closely
-any more.
+To make a base takes about as long for one event as for hundreds. So events wait until they are an eighth older than
+they need be, and then go together. Counts by ten seconds become counts by the day when nobody can look at them more
+closely any more.
 """
 
 from __future__ import annotations

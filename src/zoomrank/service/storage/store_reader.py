@@ -168,8 +168,8 @@ class StoreReader(Database):
         return [(int(row[0]), _event(row)) for row in rows]
 
     def oldest(self, after: int, limit: int) -> list[tuple[int, int, int, float]]:
-        """Some lines of the log after a place, the oldest first: (place, collection, learner, time); what another ranker
-        showed is as old as the learner.
+        """Some lines of the log after a place, the oldest first: (place, collection, learner, time); what another
+        ranker showed is as old as the learner.
         """
         rows = self._read(
             "SELECT e.id, l.collection, e.learner, CASE WHEN e.time > ? THEN e.time ELSE l.created END "
