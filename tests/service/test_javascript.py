@@ -99,6 +99,17 @@ class Shop:
                 return found
             time.sleep(0.05)
 
+    def exported(self, query: str, folder: Path, wanted: str, least: int = 1) -> list[dict[str, Any]]:
+        """What the service has written down of the impressions of a query, as soon as all of them have something."""
+        until = time.monotonic() + 60
+        while True:
+            self.owner.export("shop", folder / "rows.jsonl")
+            lines = (folder / "rows.jsonl").read_text().splitlines()
+            rows = [row for row in map(json.loads, lines) if row["query"] == query]
+            if time.monotonic() > until or all(len(row[wanted]) >= least for row in rows):
+                return rows
+            time.sleep(0.05)
+
     def seen(self) -> int:
         """How many impressions were said to be on somebody's screen."""
         header = {"Authorization": f"Bearer {KEYS['admin']}"}
@@ -203,6 +214,34 @@ class TestWithTheService:
             page.get_by_role("link").first.click()
             assert shop.known("here", satisfied=1)["satisfied"] == 1
             assert shop.known("elsewhere")["waiting"] == 1
+
+    def test_what_was_clicked_before_is_bought_later(self, page: Page, shop: Shop, tmp_path: Path) -> None:
+        page.goto(f"{shop.origin}/search?q=buy")
+        page.get_by_role("link").nth(2).click()
+        name = page.get_by_role("heading").inner_text()
+        page.get_by_role("link", name="Buy").click()
+        expect(page.get_by_role("heading")).to_have_text("Thank you")
+        (row,) = shop.exported("buy", tmp_path, "purchased")
+        assert (row["clicks"], row["purchased"]) == ([name], [name])
+
+    def test_all_that_a_page_can_say_is_understood(self, page: Page, shop: Shop, tmp_path: Path) -> None:
+        page.goto(f"{shop.origin}/product/any")
+        shown = shop.owner.rank("shop", "all")
+        ranked = {"impression": shown.impression, "documents": [{"id": one} for one in shown.ids]}
+        options = {"url": shop.service, "key": KEYS["feedback"]}
+        page.evaluate(
+            """([options, ranked, clicked, disliked]) => import("/zoomrank.js").then(({ Client }) => {
+                const impression = new Client(options).impression(ranked);
+                impression.seen(2);
+                impression.dislike(disliked);
+                impression.click(clicked);
+                impression.click(disliked);
+            })""",
+            [options, ranked, shown.ids[1], shown.ids[0]],
+        )
+        (row,) = shop.exported("all", tmp_path, "clicks", least=2)
+        assert (row["clicked"], row["clicks"]) == (shown.ids[1], [shown.ids[0], shown.ids[1]])
+        assert (row["disliked"], row["looked_at"]) == ([shown.ids[0]], 2)
 
 
 class Stub:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.services import Clock, Place, audit, client_of, look_at, run, served, started
 from tests.support.short_log import DAY, LIFE, QUERIES, get_old, retire, visits
+from zoomrank.cli import main
 from zoomrank.service.engine import Engine
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.outcomes import WAITING
@@ -219,6 +220,28 @@ def test_a_void_and_a_retirement_at_the_same_time(sqlite: Place) -> None:
             await engine.remove_query(shop, query[1])
             assert engine.store.retire(shop.id, *base) is False
             await audit(engine)
+
+    run(scenario())
+
+
+def test_an_export_says_from_when_on_the_log_is_whole(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        async with started(sqlite, clock) as engine, client_of(engine) as client:
+            shop = await served(engine, **LIFE)
+            await visits(engine, shop, clock, random.Random(1), 20)
+            path = f"/v1/collections/{shop.name}/export"
+            assert "log-whole-since" not in (await client.get(path)).headers
+            await get_old(engine, clock)
+            await visits(engine, shop, clock, random.Random(2), 10)
+            exported = await client.get(path)
+            assert float(exported.headers["log-whole-since"]) == engine.store.whole_since(shop.id) > 0
+            assert len(exported.text.splitlines()) == 10
+            file = sqlite.folder.parent / "some.jsonl"
+            assert main(["export", str(file), *sqlite.options()]) == 0
+            assert "Of “shop” the log has everything since 20" in capsys.readouterr().out
+            assert main(["export", str(file), "--force", "--since", str(clock() - DAY), *sqlite.options()]) == 0
+            assert "retired" not in capsys.readouterr().out
 
     run(scenario())
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from pathlib import Path
 from typing import Any
 
 from tests.support.services import Clock, Place, run, served, started
+from zoomrank.service.answers import Answer
 from zoomrank.service.engine import Engine
+from zoomrank.service.refusals import ExpiredError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.undoing import Span
 
@@ -19,12 +22,20 @@ LIFE: dict[str, Any] = {"similar": "words", "feedback_within": 600.0, "keep_even
 
 async def visits(engine: Engine, shop: ServedCollection, clock: Clock, random_: random.Random, count: int) -> None:
     """Visitors, half an hour or so apart; some say nothing, and some what they saw."""
+    clicked: list[tuple[str, str]] = []
     for _ in range(count):
+        if clicked and random_.random() < 0.5:  # something that was clicked before is bought
+            name, bought = clicked.pop()
+            with contextlib.suppress(ExpiredError, VoidedError):
+                await engine.answer(name, Answer(purchased=[bought]))
         clock.pass_by(random_.choice((20.0, 900.0, 3600.0)))
         name, documents = await engine.rank(shop, random_.choice(QUERIES))
         fate = random_.random()
         if fate < 0.5:
-            await engine.feedback(name, random_.choice(documents)["id"])
+            ids = [one["id"] for one in random_.sample(documents, 2)]
+            await engine.answer(name, Answer(ids[:1], looked_at=random_.randint(0, 3), disliked=ids[1:]))
+            if fate < 0.25:
+                clicked.append((name, ids[0]))
         elif fate < 0.7:
             await engine.feedback(name, None)
         elif fate < 0.8:

@@ -99,7 +99,7 @@ def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
     if event.outcome == VOIDED:
         return "impressions that are void twice" if outcomes[event.number] == VOIDED else None
     if is_note(event.outcome):  # which may come after the end
-        return _wrong_note(event, outcomes[event.number], slots.get(event.number, 0))
+        return _wrong_note(event, outcomes[event.number], slots.get(event.number))
     if outcomes[event.number] != WAITING:
         return "impressions that were seen or end after their end"
     if is_satisfied(event.outcome) and event.outcome >= slots.get(event.number, 0):
@@ -107,10 +107,12 @@ def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
     return None
 
 
-def _wrong_note(event: Event, outcome: Outcome, slots: int) -> str | None:
+def _wrong_note(event: Event, outcome: Outcome, slots: int | None) -> str | None:
     """What is wrong with a note on an impression that has so many slots, and has become so."""
     if outcome == VOIDED:
         return "notes on impressions that are void"
+    if slots is None:  # it was shown, and ended, before the log begins
+        return None
     what, slot = note_of(event.outcome)
     return None if slot < slots + (what == LOOKED_AT) else "notes on slots that an impression does not have"
 

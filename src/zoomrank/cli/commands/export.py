@@ -66,8 +66,21 @@ def run(options: argparse.Namespace) -> None:
 
         with whole_file(options.output, private=True) as file:
             count = WRITERS[kind](file, all_of_them())
+        told = _retired(view, options)
     size = options.output.stat().st_size / 2**20
-    print(f"{options.output} has impressions: {count:,}: {size:,.1f} MB.")
+    print(f"{options.output} has impressions: {count:,}: {size:,.1f} MB.", *told, sep="\n")
+
+
+def _retired(view: Any, options: argparse.Namespace) -> list[str]:
+    """Of which collections something that was asked for is no longer in the log."""
+    wanted = [one for one in view.collections() if options.collection in (None, one.name)]
+    whole = {one.name: view.whole_since(one.id) for one in wanted}
+    times = {name: datetime.fromtimestamp(since, timezone.utc) for name, since in whole.items()}
+    return [
+        f"Of “{name}” the log has everything since {times[name]:%Y-%m-%d %H:%M} UTC; what is older has been retired."
+        for name, since in whole.items()
+        if since > (options.since or 0.0)
+    ]
 
 
 def _pages(view: Any, options: argparse.Namespace, progress: ProgressLine) -> Iterator[list[dict[str, Any]]]:

@@ -43,6 +43,8 @@ def add_export(api: FastAPI, engine: Engine) -> None:
         await engine.journal.flush()
         rows = pages(engine.store, engine.signer, one, Wish(since, until, learned))
         named = {"Content-Disposition": f'attachment; filename="{served.name}.{format}"'}
+        if whole := await asyncio.to_thread(engine.store.whole_since, served.id):
+            named["Log-Whole-Since"] = repr(whole)
         if format == "jsonl":
             return StreamingResponse(_lines(rows), media_type=_JSONL, headers=named)
         file = nameless_file(engine.collections.folder)
