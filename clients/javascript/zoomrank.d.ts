@@ -21,7 +21,7 @@ export interface Options {
 /** Speaks to a service, or to a server of your own that hands on what it hears. */
 export declare class Client {
   constructor(options: Options);
-  /** The impression that `rank` returned. */
+  /** The impression that `rank` returned; if it is null, all that is done with what this returns does nothing. */
   impression(ranked: Ranked): Impression;
   /** A document was bought that was clicked on this page or an earlier one; says whether that click is remembered. */
   purchase(id: DocumentId): boolean;

@@ -25,9 +25,9 @@ export class Client {
     this.flush();
   }
 
-  /** The impression that `rank` returned, as your server handed it on. */
+  /** The impression that `rank` returned, as your server handed it on; if it is null, nothing is watched or said. */
   impression({ impression, documents }) {
-    const ids = documents.map((document) => document.id);
+    const ids = impression === null ? [] : documents.map((document) => document.id);
     const change = (how) => impression !== null && this.#change(impression, how);
     return new Impression(ids, change, (watched) => this.#watched.add(watched));
   }
@@ -82,7 +82,7 @@ export class Impression {
 
   /** Watch the elements of the documents, in the order of their slots: whether they are seen, and clicks on links. */
   watch(elements) {
-    const slots = new Map([...elements].map((element, slot) => [element, slot]));
+    const slots = new Map([...elements].slice(0, this.#ids.length).map((element, slot) => [element, slot]));
     const look = (entry) => this.#look(slots.get(entry.target), isOnScreen(entry));
     const observer = new IntersectionObserver((entries) => entries.forEach(look), { threshold: [0, 0.1, 0.25, HALF] });
     for (const [element, slot] of slots) {
@@ -121,7 +121,7 @@ export class Impression {
 
   #about(id, ...kinds) {
     const known = this.#ids.find((one) => String(one) === String(id));
-    if (known === undefined) throw new RangeError(`Document ${id} was not shown in this impression.`);
+    if (known === undefined && this.#ids.length) throw new RangeError(`Document ${id} was not shown in this impression.`);
     this.#change((note) => {
       kinds.forEach((kind) => add(note, kind, known));
       Object.assign(note, this.#looked(note));

@@ -11,7 +11,14 @@ import pytest
 
 from zoomrank import DocumentTree, errors
 from zoomrank.cli import main
-from zoomrank.documents import ClickLog, Collection, predictive_power_from_clicks, read_clicks, scale_from_clicks
+from zoomrank.documents import (
+    ClickLog,
+    Collection,
+    predictive_power_from_clicks,
+    read_clicks,
+    read_impressions,
+    scale_from_clicks,
+)
 from zoomrank.documents.click_calibration import comparisons
 from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.lab.inspection.agreement import CLICKS, Verdict
@@ -130,13 +137,20 @@ def test_only_what_was_looked_at_counts() -> None:
 IMPRESSIONS = [("q", ["a", "b", "c"], "b"), ("q", ["c", "a"], None), ("p", ["b", "c"], "b")]
 
 
-def written(folder: Path, form: str, kind: str, impressions: Iterable[tuple[str, list[str], str | None]]) -> Path:
+def written(
+    folder: Path,
+    form: str,
+    kind: str,
+    impressions: Iterable[tuple[str, list[str], str | None]],
+    looked_at: list[int | None] | None = None,
+) -> Path:
     """The log as a file; rows of single documents from the bottom up, to see that positions are looked at."""
     path = folder / f"{form}.{kind}"
     rows: list[dict[str, Any]] = []
     for number, (query, shown, clicked) in enumerate(impressions):
         if form == "nested":
-            rows.append({"query": query, "shown": shown, "clicked": clicked})
+            looks = {} if looked_at is None else {"looked_at": looked_at[number]}
+            rows.append({"query": query, "shown": shown, "clicked": clicked, **looks})
         for place in reversed(range(len(shown) if form == "flat" else 0)):
             row = {"query": query, "impression": number, "position": place + 1, "document": shown[place]}
             rows.append({**row, "clicked": int(shown[place] == clicked)})
@@ -164,6 +178,15 @@ def test_every_format_says_the_same(tmp_path: Path, form: str, kind: str) -> Non
         assert mine.tolist() == other.tolist()
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_what_was_below_the_screen_was_not_looked_at(tmp_path: Path, kind: str) -> None:
+    """As exports say it; a click proves a look at it and at all above."""
+    shown = ["a", "b", "c"]
+    path = written(tmp_path, "nested", kind, [("q", shown, one) for one in (None, None, "b")], [1, None, 1])
+    assert list(read_impressions(path)) == [("q", ["a"], None), ("q", shown, None), ("q", shown, "b")]
+    assert read_clicks(path).counted(ABC).looks.tolist() == [3, 2, 1]
+
+
 def test_unusual_columns_no_query_and_several_clicks(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("visit,rank,sku,click\n1,1,a,\n1,2,b,yes\n1,3,c,TRUE\n")
     log = read_clicks(tmp_path / "log.csv", columns={"document": "sku"})
@@ -181,6 +204,13 @@ def test_unusual_columns_no_query_and_several_clicks(tmp_path: Path) -> None:
         ('{"shown": null, "clicked": "a"}', "shows None, which is not a list"),
         ('{"shown": ["a"], "clicked": ["a"]}', "should be an id, or null"),
         ('{"shown": ["a"], "clicked": null}', "not a single click in 1 impressions"),
+        (
+            '{"shown": ["a"], "clicked": null, "looked_at": 0}',
+            "Impression 1 has 0 for looked_at; it should be",
+        ),
+        ('{"shown": ["a"], "clicked": null, "looked_at": 1.5}', "Impression 1 has 1.5 for looked_at"),
+        ('{"shown": ["a"], "clicked": null, "looked_at": true}', "Impression 1 has True for looked_at"),
+        ('{"shown": ["a"], "clicked": null, "looked_at": "some"}', "Impression 1 has 'some' for looked_at"),
         ('{"shown": ["a"]}', "no column for the clicked"),
         ('{"clicked": 1, "document": "a"}', "no column for the impression"),
         ('{"impression": 1, "position": "x", "document": "a", "clicked": 1}', "Row 1 has the position 'x'"),

@@ -1,7 +1,8 @@
 """`ClickLog`: how often each document was looked at and clicked, query by query; what is kept of a log of impressions.
 
 Visitors read from the top. Those who clicked have looked at everything down to their first click, those who did not at
-all that was shown; nobody knows about the rest, so it does not count. `logged_impressions` reads them from files.
+all that was shown or, if that is known, on the screen; nobody knows about the rest, so it does not count.
+`logged_impressions` reads them from files.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ Tables (see `source_files`) may have them in either of two forms; `query` can be
 | an impression, in JSONL or Parquet | `query`, `shown`: a list of ids from the top, `clicked`: an id, or null |
 | a document of an impression, in any table | `query`, `impression`, `position`, `document`, `clicked`: 1 or 0 |
 
+The first may have `looked_at`, as exports of the service do: how many documents from the top were on the screen. Of an
+impression without a click the others are left out, since nobody knows about them.
+
 The first form is read row by row, whatever its size; of the second all of it is in memory. Ids are compared as texts,
 since that is what they are in most files.
 """
@@ -32,6 +35,7 @@ USUAL_NAMES = {
     "position": ("position", "rank", "slot"),
     "document": ("document", "documentid", "docid", "doc"),
     "clicked": ("clicked", "click"),
+    "looked_at": ("lookedat",),
 }
 _ANSWERS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 
@@ -80,7 +84,7 @@ def impressions_of(
     table = read_rows(file, (Path(str(source)).suffix if kind is None else kind).lower())
     called = named(file)
     found = chosen_columns(called, table.names, columns or {}, USUAL_NAMES, needs=("clicked",))
-    meanings: tuple[str, ...] = ("shown", "clicked")
+    meanings: tuple[str, ...] = ("shown", "clicked", *(["looked_at"] if "looked_at" in found else []))
     if "shown" not in found:
         meanings = ("impression", "position", "document", "clicked")
         chosen_columns(called, table.names, found, USUAL_NAMES, needs=meanings[:-1])
@@ -115,12 +119,28 @@ def checked(number: int, shown: Sequence[DocumentId], clicked: DocumentId | None
 
 
 def _rankings(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
-    for number, (query, shown, clicked) in enumerate(rows, start=1):
+    for number, (query, shown, clicked, *looked_at) in enumerate(rows, start=1):
         if isinstance(clicked, list | bool):
             raise FeedbackError(
                 f"Impression {number} has {clicked!r} as what was clicked; it should be an id, or null."
             )
-        yield "" if query is None else query, shown, None if clicked == "" else clicked
+        click = None if clicked == "" else clicked
+        if click is None and looked_at and isinstance(shown, list):
+            shown = shown[: _looks(number, looked_at[0])]
+        yield "" if query is None else query, shown, click
+
+
+def _looks(number: int, looked_at: object) -> int | None:
+    """How many documents were looked at, if somebody said so."""
+    if looked_at in (None, ""):
+        return None
+    looks = _number(looked_at)
+    if isinstance(looked_at, bool) or not (looks >= 1 and looks.is_integer()):
+        raise FeedbackError(
+            f"Impression {number} has {looked_at!r} for looked_at; it should be how many documents were on the screen, "
+            "1 or more, or null."
+        )
+    return int(looks)
 
 
 def _regrouped(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:

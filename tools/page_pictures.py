@@ -1,0 +1,74 @@
+"""Take the pictures of the service's page: `python tools/page_pictures.py` writes them to docs/figures.
+
+`zoomrank demo-service` runs for about a minute, and Chromium looks at it.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+FOLDER = Path(__file__).parent.parent / "docs" / "figures"
+IMPRESSIONS, VISITORS = 1_000, 500
+WIDTH = 1200  # pixels
+
+
+@contextmanager
+def demo_service() -> Iterator[str]:
+    """The address of a service with visitors."""
+    zoomrank = [sys.executable, "-c", "from zoomrank.cli import main; main()"]
+    command = [*zoomrank, "demo-service", "--port", "0", "--visitors-per-second", "100"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603
+        assert service.stdout is not None  # noqa: S101
+        try:
+            yield service.stdout.readline().split()[-1]
+        finally:
+            service.terminate()
+
+
+def take_query(page: Page) -> None:
+    """A query that has learned for a while."""
+    page.goto("/#/c/library/q/java")
+    page.get_by_test_id("query-impressions").wait_for(timeout=0)
+    wait_for(page, "query-impressions", IMPRESSIONS)
+    keep(page, "service-query", height=1345)
+
+
+def take_playground(page: Page) -> None:
+    """Visitors who were sent."""
+    page.goto("/#/c/library/play")
+    page.get_by_test_id("play-speed-10").click()
+    page.get_by_test_id("play-start").click()
+    wait_for(page, "play-visitors", VISITORS)
+    page.get_by_test_id("play-pause").click()
+    keep(page, "service-playground", height=1305)
+
+
+def wait_for(page: Page, name: str, least: int) -> None:
+    """Wait until a figure of the page is large enough."""
+    number = "parseInt(document.querySelector(`[data-testid=${name}]`)?.textContent.replace(/[^0-9]/g, '') ?? 0)"
+    page.wait_for_function(f"([name, least]) => {number} >= least", arg=[name, least], timeout=0)
+
+
+def keep(page: Page, name: str, height: int) -> None:
+    """Keep what is on the screen, in 256 colours: that is enough, and a third of the size."""
+    page.set_viewport_size({"width": WIDTH, "height": height})
+    page.wait_for_timeout(3_000)  # charts are drawn again
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(256, dither=Image.Dither.NONE).save(FOLDER / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    with demo_service() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(base_url=address, viewport={"width": WIDTH, "height": 1000}, color_scheme="light")
+        take_query(page)
+        take_playground(page)
+        browser.close()
