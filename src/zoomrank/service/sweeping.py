@@ -27,7 +27,7 @@ PROBE_EVERY = 10.0  # seconds, if nothing else is written
 REMOVE_EVERY = 60.0
 _ASLEEP = 30.0  # seconds: from one thing that is done here to the next it takes far less
 _CLOSE_AT_ONCE = 256  # impressions
-_MOVE_AT_ONCE = 8  # learners
+_MOVE_AT_ONCE, _MOVE_IN_ALL = 4, 64  # learners, of which each takes some milliseconds
 _REMOVE_AT_ONCE = 256  # queries
 
 _log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Sweeper:
         self._ledger.count_again()
         await self._ledger.learners.fetch_overdue()
         await self._close_all_overdue()
-        await self._move_all_on()
+        await self._move_some_on()
         self._ledger.learners.list_all()
         await self._ledger.journal.flush()
         await self._remove_single()
@@ -125,8 +125,8 @@ class Sweeper:
             self._ledger.append(served, learner, learner.close(number, outcome, now))
         return len(overdue)
 
-    async def _move_all_on(self) -> None:
-        """Have all learners in memory in the newest editions, so that earlier ones can be let go of."""
+    async def _move_some_on(self) -> None:
+        """Have learners in memory in the newest editions, some at a time, so that earlier ones can be let go of."""
         moved = 0
         for key, learner in self._ledger.learners:
             served = self._collections.get(key[0])
@@ -134,6 +134,8 @@ class Sweeper:
                 continue
             self._ledger.move_on(served, learner, self._now())
             moved += 1
+            if moved == _MOVE_IN_ALL:
+                break
             if moved % _MOVE_AT_ONCE == 0:  # others have their turn in between
                 await self._ledger.journal.written()
 
