@@ -53,7 +53,8 @@ def test_every_setting_survives_being_written_down() -> None:
     runs = [run for one in STUDIES.values() for run in one.settings(2, None, 5)]
     assert len({setting.id for setting in runs}) == len(runs)
     assert all(Setting.from_json(setting.to_json()) == setting for setting in runs)
-    assert all(setting.visits >= 50_000 for setting in runs if not setting.experiment.startswith("queries"))
+    short = ("queries", "log-", "order-")  # the first visits are what matters there
+    assert all(setting.visits >= 50_000 for setting in runs if not setting.experiment.startswith(short))
     assert {str(ranker) for ranker in COMPETITORS.values()} <= {
         *CANDIDATES,
         "RankCorrZoom()",

@@ -214,8 +214,8 @@ class Ranked(SlotBandits):
         >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
         >>> ranker.learn_log([("", [3, 9], 9), ("", [9, 3], 9), ("", [9, 3], None)] * 10)
         30
-        >>> ranker.rank().documents[0]
-        9
+        >>> ranker.rank().documents[0] > 7  # something beside document 9, in its half of the tree
+        True
         """
         if not self.bandit.counts_visits:
             raise ParameterError(cannot(self.bandit, "learn from what another ranker showed", "counts_visits"))
