@@ -47,11 +47,12 @@ def main() -> None:
     """Print the clicks of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--instances", type=int, default=30)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first instance")
     parser.add_argument("--before", type=int, default=20_000)
     parser.add_argument("--after", type=int, default=2_000)
     asked = parser.parse_args()
     rows = []
-    for seed in range(asked.instances):
+    for seed in range(asked.first, asked.first + asked.instances):
         edition, liked = world(seed)
         remade = edition.remade(seed=seed)
         old, new = users(edition, liked), users(remade, liked)
