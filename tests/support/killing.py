@@ -59,15 +59,21 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Compile what servers need, before there are threads."""
+    from zoomrank.service.changing import _rehearse_move
     from zoomrank.service.collection_registry import rehearse
     from zoomrank.service.served_collection import ServedCollection
+    from zoomrank.service.served_edition import ServedEdition
     from zoomrank.service.settings import Settings
     from zoomrank.service.storage.store_reader import StoredCollection
 
     for similar in ("off", "words"):
         settings = Settings(**SETTINGS, similar=similar)
         editions = only_edition(small_collection(), settings)
-        rehearse(ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, editions))
+        served = ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, editions)
+        rehearse(served)
+        first = editions.newest
+        changed = first.edition.changed(first.edition.placed([{"remove": "d000"}]))
+        _rehearse_move(served, first, ServedEdition(1, changed, settings))
 
 
 class Nursery:
