@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
+from tests.support.browsing import of_the_page
 from tests.support.serving import serving
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client
 from zoomrank.service.http.access import Keys
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUERY = "java"
 MANY = 24  # similar queries: more than the page lists
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 expect.set_options(timeout=60_000)  # milliseconds; how fast a browser draws on a busy machine is not what is tested
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium"),
-    pytest.mark.xdist_group("page"),  # one browser
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+pytestmark = of_the_page
 
 
 @pytest.fixture(scope="module")
@@ -288,10 +276,21 @@ def test_a_copy_that_is_gone_is_made_again(browser: Browser, address: str) -> No
     page.unroute(path)
     page.get_by_test_id("play-none").click()
     _wait_for_visitors(page, 1)
-    page.route("**/v1/copies/*/rank", lambda route: route.fulfill(status=404, json=gone), times=3)
+    lost: list[str] = []
+
+    def lose(route: Route) -> None:
+        """The copy that is asked first is gone, however many ask it at once; the next one is there."""
+        lost[:] = lost or [route.request.url]
+        if route.request.url == lost[0]:
+            route.fulfill(status=404, json=gone)
+        else:
+            route.continue_()
+
+    page.route("**/v1/copies/*/rank", lose)
     page.get_by_test_id("play-speed-10").click()
     page.get_by_test_id("play-start").click()
     _wait_for_visitors(page, 12)
+    assert lost
     expect(page.get_by_test_id("problem")).to_be_hidden()
     page.close()
 
