@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.browsing import CHROMIUM
 from tests.support.services import Place
 
 # Machines are noisy and the first call of a kernel compiles it: nothing here is ever timed.
@@ -30,6 +31,17 @@ def postgres() -> Iterator[Any]:
         pytest.skip(f"PostgreSQL does not start here: {error}")
     yield server
     server.cleanup()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

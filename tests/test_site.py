@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,12 +15,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 import zoomrank
+from tests.support.browsing import in_a_browser
 
 ROOT = Path(__file__).parent.parent
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PACKAGES = ("bandits", "client", "documents", "errors", "lab", "rankers", "spaces", "users")
 LOADED = {
     "script": "src",
@@ -36,7 +35,6 @@ LOADING_LINKS = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetc
 ELSEWHERE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 
 pytestmark = pytest.mark.xdist_group("site")  # built once
-in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium")
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +126,6 @@ def test_references_are_made_of_what_there_is(site: Path) -> None:
     paths = (site / "reference" / "http.html").read_text()
     for path in ("POST /v1/collections/{name}/rank", "POST /v1/feedback", "GET /v1/health"):
         assert f">{path}<" in paths, path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 class Silent(SimpleHTTPRequestHandler):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import socket
 import threading
 import time
@@ -18,24 +17,20 @@ import pytest
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.support.browsing import of_the_page
 from tests.support.serving import serving
 from zoomrank.client import Client
 from zoomrank.service.http.access import Keys
 
 ROOT = Path(__file__).parents[2]
 MODULE = ROOT / "clients" / "javascript" / "zoomrank.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 KEYS = {role: role[0] * 20 for role in ("admin", "rank", "feedback")}
 PRODUCTS = [{"id": f"p{number}", "title": f"Product {number}", "path": ["All", f"{number % 3}"]} for number in range(9)]
 SLOTS = 3
 
 expect.set_options(timeout=60_000)
-in_a_browser = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium"),
-    pytest.mark.xdist_group("page"),  # one browser
-]
 
 
 @contextlib.contextmanager
@@ -50,14 +45,6 @@ def site(app: Any) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -187,7 +174,7 @@ def wait_until_heard(page: Page) -> None:
 class TestWithTheService:
     """The shop of docs/pages.md; service and shop are of different origins."""
 
-    pytestmark = in_a_browser
+    pytestmark = of_the_page
 
     def test_a_click_that_leaves_the_page_is_learned(self, page: Page, shop: Shop) -> None:
         page.goto(f"{shop.origin}/search?q=click")
@@ -334,7 +321,7 @@ def stub() -> Iterator[tuple[Stub, str]]:
 class TestWhatIsSaid:
     """Against a server that writes it down."""
 
-    pytestmark = in_a_browser
+    pytestmark = of_the_page
 
     @pytest.fixture
     def page(self, context: BrowserContext, stub: tuple[Stub, str]) -> Page:

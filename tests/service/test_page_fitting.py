@@ -7,15 +7,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.service.test_page import CHROMIUM, browser  # noqa: F401  (a fixture)
+from tests.support.browsing import of_the_page
 from tests.support.serving import serving
 from zoomrank.client import Client
 from zoomrank.service.http.access import Keys
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium"),
-    pytest.mark.xdist_group("page"),  # one browser
-]
+pytestmark = of_the_page
 
 KEYS = {role: role * 5 for role in ("admin", "read")}
 
@@ -31,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Cli
 
 
 @pytest.fixture(params=[(1280, "light"), (360, "dark")], ids=["desk", "phone"])
-def page(request: pytest.FixtureRequest, browser: Browser, service: tuple[str, Client]) -> Iterator[Page]:  # noqa: F811
+def page(request: pytest.FixtureRequest, browser: Browser, service: tuple[str, Client]) -> Iterator[Page]:
     """A page on which nothing goes wrong behind the scenes, and a collection whose fishes have become too many."""
     address, client = service
     paths = [["Animals", kind] for kind in ("Fish", "Birds", "Mammals")]

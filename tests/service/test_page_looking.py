@@ -7,15 +7,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.service.test_page import CHROMIUM, browser  # noqa: F401  (a fixture)
+from tests.support.browsing import of_the_page
 from tests.support.serving import serving
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium"),
-    pytest.mark.xdist_group("page"),  # one browser
-]
+pytestmark = of_the_page
 
 BRANCHES = [f"Department {letter} with a long name" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
 ODD = "a/b ?#%"
@@ -44,7 +41,7 @@ def _visitors(client: Client, collection: str, query: str, clicks: str) -> None:
 
 
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:  # noqa: F811
+def page(browser: Browser, address: str) -> Iterator[Page]:
     """A page on which nothing goes wrong behind the scenes."""
     page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
     wrong: list[str] = []
@@ -164,7 +161,7 @@ def test_there_are_words_where_there_is_nothing(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_the_tree_keeps_its_labels(browser: Browser, address: str, width: int) -> None:  # noqa: F811
+def test_the_tree_keeps_its_labels(browser: Browser, address: str, width: int) -> None:
     page = browser.new_page(base_url=address, viewport={"width": width, "height": 800})
     page.goto("/#/c/wide/q/thing")
     labels = page.get_by_test_id("zoom-tree").locator("text.slicetext")
@@ -179,7 +176,7 @@ def test_the_tree_keeps_its_labels(browser: Browser, address: str, width: int) -
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("route", ["/#/c/library", "/#/c/wide/documents", "/#/c/library/q/falling"])
-def test_it_fits_a_phone(browser: Browser, address: str, scheme: str, route: str) -> None:  # noqa: F811
+def test_it_fits_a_phone(browser: Browser, address: str, scheme: str, route: str) -> None:
     page = browser.new_page(base_url=address, viewport={"width": 360, "height": 740}, color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(route)
     expect(page.locator(".panel").first).to_be_visible()

@@ -59,7 +59,7 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Compile what servers need, before there are threads."""
-    from zoomrank.service.changing import _rehearse_move
+    from zoomrank.service.changing import rehearse_move
     from zoomrank.service.collection_registry import rehearse
     from zoomrank.service.served_collection import ServedCollection
     from zoomrank.service.served_edition import ServedEdition
@@ -73,7 +73,7 @@ def _warm_up() -> None:
         rehearse(served)
         first = editions.newest
         changed = first.edition.changed(first.edition.placed([{"remove": "d000"}]))
-        _rehearse_move(served, first, ServedEdition(1, changed, settings))
+        rehearse_move(served, first, ServedEdition(1, changed, settings))
 
 
 class Nursery:

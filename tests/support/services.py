@@ -105,26 +105,11 @@ async def started(
 ) -> AsyncIterator[Engine]:
     """An engine; at the end it stops, or is left as a crash leaves it."""
     engine = Engine(place.open(), place.folder, budget, now or Clock())
-    await engine.start()
-    engine._sweeping.cancel()  # tests sweep when they want to
+    await engine.start(sweeping=False)  # tests sweep when they want to
     try:
         yield engine
     finally:
-        if crash:
-            await abandon(engine)
-        else:
-            await engine.stop()
-
-
-async def abandon(engine: Engine) -> None:
-    """Leave an engine: nothing more is written."""
-    engine._sweeping.cancel()
-    while engine.journal._writing is not None:
-        await asyncio.sleep(0.001)
-    engine.journal._handed = None
-    engine.journal._work.release()
-    engine.journal._thread.join()
-    engine.store.close()
+        await (engine.abandon() if crash else engine.stop())
 
 
 async def served(engine: Engine, name: str = "shop", **settings: Any) -> ServedCollection:

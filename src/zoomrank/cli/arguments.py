@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zoomrank.cli.extras import installing
+from zoomrank.errors import ParameterError
 
 Commands = Any  # what argparse calls _SubParsersAction
 
@@ -142,3 +143,14 @@ def _seed(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError("a seed is 0 or more")
     return number
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """`--force`, of a command that writes a file."""
+    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+
+
+def check_new(path: Path, force: bool) -> None:
+    """Refuse to write over a file, unless that is wanted."""
+    if path.exists() and not force:
+        raise ParameterError(f"{path} is there already: take another name, or say --force to write over it.")

@@ -16,13 +16,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from zoomrank.documents.edition_file import write_edition
-from zoomrank.errors import ZoomrankError
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import packed_changes
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.nameless_files import digest_of, nameless_file
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import NotFoundError, ServiceError, StoppingError, StorageError, UnusableError
+from zoomrank.service.refusals import ServiceError, StoppingError, StorageError, UnusableError, refused_in_words
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.storage.store import Store
@@ -122,9 +121,8 @@ class Changing:
 
     async def _go_on(self, served: ServedCollection, make: Callable[[], ServedEdition]) -> ServedEdition:
         """Serve the edition that is made, and durable, in another thread."""
-        if served.removed:
-            raise NotFoundError(f"There is no collection “{served.name}” any more.")
-        edition: ServedEdition = await self._elsewhere(partial(_in_words, make))
+        served.check_there()
+        edition: ServedEdition = await self._elsewhere(make)
         if edition is served.edition:  # there was nothing to change
             return edition
         if served.neighbours is not None:
@@ -134,7 +132,9 @@ class Changing:
 
     async def _elsewhere(self, work: Callable[[], Any]) -> Any:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._collections.makers, copy_context().run, work)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._collections.makers, copy_context().run, _in_words, work
+            )
         except (RuntimeError, asyncio.CancelledError):
             if self._collections.stopped:  # before it was begun
                 raise StoppingError() from None
@@ -178,7 +178,7 @@ class Changing:
         """Write an edition down that learners can move to."""
         _check_growable(before, after)
         _ = after.tree.fingerprint, after.crowded  # here, where nobody waits for it
-        _rehearse_move(served, before, after)
+        rehearse_move(served, before, after)
         try:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())
         except StorageError:  # which may have come true all the same
@@ -245,15 +245,9 @@ def settled(documents: Container[DocumentId], changes: Iterable[tuple[Change, st
     return found
 
 
-def _in_words(make: Callable[[], ServedEdition]) -> ServedEdition:
-    try:
-        return make()
-    except ServiceError:
-        raise
-    except ZoomrankError as error:
-        raise UnusableError(str(error)) from error
-    except OSError as error:
-        raise StorageError(f"The collection was not changed: {error}.") from error
+def _in_words(work: Callable[[], Any]) -> Any:
+    with refused_in_words("The collection was not changed"):
+        return work()
 
 
 def _check_growable(before: ServedEdition, after: ServedEdition) -> None:
@@ -265,7 +259,7 @@ def _check_growable(before: ServedEdition, after: ServedEdition) -> None:
         )
 
 
-def _rehearse_move(served: ServedCollection, before: ServedEdition, after: ServedEdition) -> None:
+def rehearse_move(served: ServedCollection, before: ServedEdition, after: ServedEdition) -> None:
     """Move once, so that nobody has to wait for what must be compiled, or finds that it cannot be."""
     learner = QueryLearner(0, served.editions, served.settings, before.number)
     learner.seen_from(after)

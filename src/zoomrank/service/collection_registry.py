@@ -26,10 +26,10 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
     ExistsError,
     NotFoundError,
-    ServiceError,
     StoppingError,
     StorageError,
     UnusableError,
+    refused_in_words,
 )
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
@@ -130,16 +130,9 @@ class CollectionRegistry:
         self.by_name[served.name] = self.by_id[served.id] = served
 
     def _make_and_keep(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
-        try:
-            with self._made(make) as file:
-                served = self._served(number, name, file, settings)
-                return self._kept(served, digest_of(file), file)
-        except ServiceError:
-            raise
-        except ZoomrankError as error:
-            raise UnusableError(str(error)) from error
-        except OSError as error:
-            raise StorageError(f"The collection was not kept: {error}.") from error
+        with refused_in_words("The collection was not kept"), self._made(make) as file:
+            served = self._served(number, name, file, settings)
+            return self._kept(served, digest_of(file), file)
 
     def _made(self, make: Callable[[], Made]) -> IO[bytes]:
         made = make()

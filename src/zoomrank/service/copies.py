@@ -110,7 +110,7 @@ class Copies:
         if learner.outcome_of(number) != WAITING:
             raise ContradictionError("This impression has had its feedback already.")
         ranking = learner.shown_at(number)
-        acts = answer.acts(copy.served.ids(ranking.shown[0]))
+        acts = answer.acts(copy.served.edition.ids(ranking.shown[0]))
         learner.answer(number, acts, answer.left, self._engine.now(), ranking)
         return "noted" if number in learner.waiting else "learned"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -67,10 +66,22 @@ class Among(NamedTuple):
     fewer: bool  # whether fewer will do
     order: Sequence[DocumentId] | None  # of the caller, from the best
 
-    def found_in(self, edition: ServedEdition) -> tuple[Eligible | None, int]:
-        """What may be shown in an edition (None: all), and how many slots that fills."""
+    def found_in(self, edition: ServedEdition) -> Found:
+        """What that comes to in an edition."""
+        order = edition.order(self.order)
         allowed = edition.eligible(self.eligible, self.excluded, self.unknown == "skip")
-        return allowed, edition.fillable(allowed, self.slots, self.fewer)
+        slots = edition.fillable(allowed, self.slots, self.fewer)
+        if not slots:
+            raise _NothingToShow
+        return Found(slots, allowed, order)
+
+
+class Found(NamedTuple):
+    """What a ranking is chosen among, in an edition."""
+
+    slots: int  # that can be filled
+    allowed: Eligible | None  # None: all
+    order: list[int] | None
 
 
 class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
@@ -201,19 +212,18 @@ class Engine:
         self, served: ServedCollection, query: str, among: Among, new: Wanted, marks: Marks
     ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
-        served.edition.order(among.order)  # here already, so that no learner is made in vain
-        if not among.found_in(served.edition)[1]:
-            raise _NothingToShow
+        edition = served.edition
+        found = among.found_in(edition)  # here already, so that no learner is made in vain
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
-        edition, time = served.edition, round(self.now(), 3)  # it may have become another meanwhile
-        allowed, slots = among.found_in(edition)
-        if not slots:
-            raise _NothingToShow
+        if edition is not served.edition:  # documents were changed meanwhile
+            edition = served.edition
+            found = among.found_in(edition)
+        time = round(self.now(), 3)
         self.ledger.move_on(served, learner, time)
-        loan, order = self.next_loan(served, learner), edition.order(among.order)
+        loan = self.next_loan(served, learner)
         try:
-            event, ranking = learner.show(time, slots, allowed, loan, marks, order)
+            event, ranking = learner.show(time, found.slots, found.allowed, loan, marks, found.order)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)
@@ -239,7 +249,7 @@ class Engine:
         if before != WAITING:
             return await self._answer_later(name, answer, before)
         ranking = learner.shown_at(number)
-        acts = answer.acts(served.ids(ranking.shown[0]))
+        acts = answer.acts(served.edition.ids(ranking.shown[0]))
         events = learner.answer(number, acts, answer.left, self.now(), ranking)
         for event in events:
             self.ledger.append(served, learner, event)
@@ -305,16 +315,6 @@ class Engine:
                 await self.undoing.void(served, learner, numbers)
         return sum(map(len, found.values())), len(found)
 
-    async def retired(self, served: ServedCollection, span: Span) -> int:
-        """How many impressions of the time of a span, at most, the log has no more, so that they cannot be void."""
-        end = float("inf") if span.until is None else span.until
-        count = await asyncio.to_thread(self.store.folded_shown, served.id, span.since or 0.0, end)
-        if count and span.query is not None:
-            learner = await self.learners.find(served, span.query)
-            base = None if learner is None else await asyncio.to_thread(self.store.base, learner.number)
-            return min(count, 0 if base is None else int(json.loads(base.counts or "{}")["impressions"]))
-        return count
-
     async def remove_query(self, served: ServedCollection, query: str) -> None:
         """Remove a query with all that it has learned."""
         if not await self.undoing.remove(served, query):
@@ -347,7 +347,7 @@ def _check_open(outcome: Outcome) -> None:
 
 def _later_notes(served: ServedCollection, lines: Sequence[Event], answer: Answer, before: Outcome) -> list[Outcome]:
     """What is to be noted of an answer to an impression that has had one, of which the log has some lines."""
-    shown, by = served.ids(_shown_in(lines)), served.settings.satisfied_by
+    shown, by = served.edition.ids(_shown_in(lines)), served.settings.satisfied_by
     known = acts_noted([line.outcome for line in lines if is_note(line.outcome)])
     known = known.and_(acts_told_by(before, by))
     return later_notes(known, answer.acts(shown), answer.left, before, len(shown), by)

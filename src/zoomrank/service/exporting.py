@@ -23,7 +23,7 @@ from zoomrank.service.answers import acts_noted, acts_told_by
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, parted, unpack
+from zoomrank.service.storage.events import Event, bounds, parted, unpack
 from zoomrank.service.storage.outcomes import (
     ABANDONED,
     SEEN,
@@ -75,7 +75,7 @@ def pages(
 ) -> Iterator[list[Row]]:
     """The rows of a collection, some at a time."""
     place, last = 0, store.last("events")
-    start, end = wish.since or 0.0, float("inf") if wish.until is None else wish.until
+    start, end = bounds(wish.since, wish.until)
     while showings := store.showings(one.id, start, end, place, last):
         before, place = place, showings[-1][0]
         more: dict[tuple[int, int], list[Event]] = defaultdict(list)

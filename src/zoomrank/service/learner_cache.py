@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from zoomrank.service.newcomers import Newcomers
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import NotFoundError, StorageError
+from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch, StoredLearner
 from zoomrank.service.storage.journal import Journal
@@ -96,8 +96,7 @@ class LearnerCache:
         """
         key = (served.id, query)
         while True:
-            if served.removed:
-                raise NotFoundError(f"There is no collection “{served.name}” any more.")
+            served.check_there()
             learner = self._here.get(key)
             if learner is not None:
                 self._here.move_to_end(key)

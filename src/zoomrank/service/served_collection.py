@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from zoomrank.bandits import Bandit
 from zoomrank.errors import UnknownDocumentError
-from zoomrank.numbers import Array
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.neighbours import About, Neighbours
 from zoomrank.service.refusals import NotFoundError, UnusableError
@@ -45,6 +43,11 @@ class ServedCollection:
         """What all learners of the newest edition share."""
         return self.edition.bandit
 
+    def check_there(self) -> None:
+        """Refuse to go on with a collection that was removed meanwhile."""
+        if self.removed:
+            raise NotFoundError(f"There is no collection “{self.name}” any more.")
+
     def query(self, asked: str) -> str:
         """The query that somebody asks, in the one spelling that all of them have, if it can be one."""
         query = self.settings.folded(asked)
@@ -65,20 +68,6 @@ class ServedCollection:
             raise UnusableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
         return None
 
-    # How to speak of what is in the newest edition.
-
-    def document(self, position: int) -> dict[str, Any]:
-        """A document as a page shows it."""
-        return self.edition.document(position)
-
-    def ids(self, shown: Array) -> list[DocumentId]:
-        """The ids of documents that the log has, by their numbers; also of those that are gone."""
-        return self.edition.ids(shown)
-
-    def describe(self, positions: Array) -> list[dict[str, Any]]:
-        """Documents as a page shows them; not to be changed, since others are shown the same."""
-        return self.edition.describe(positions)
-
     def position_of(self, named: str) -> int:
         """The position of a document by its id, as an address has it; NotFoundError if there is none."""
         ids = self.tree.documents
@@ -89,14 +78,6 @@ class ServedCollection:
             return ids.position(wanted)
         except UnknownDocumentError:
             raise NotFoundError(f"There is no document “{named}” in “{self.name}”, or no more.") from None
-
-    def title(self, position: int) -> str:
-        """What a document is called: its title, or else its id."""
-        return self.edition.title(position)
-
-    def path(self, position: int) -> list[str]:
-        """The categories of a document, from the root down; empty if they have no names."""
-        return self.edition.path(position)
 
     def label(self, node: int) -> str:
         """A short name of a part of the tree."""

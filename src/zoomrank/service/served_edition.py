@@ -79,7 +79,7 @@ class ServedEdition:
 
     def ids(self, numbers: Array) -> list[DocumentId]:
         """The ids of documents by their numbers, also of those that are gone; None for what was never known here."""
-        return [self.edition.id_of(number) if number >= 0 else None for number in numbers.tolist()]
+        return [one["id"] for one in self.describe_numbered(numbers)]
 
     # What queries tell each other.
 
@@ -145,12 +145,17 @@ class ServedEdition:
         return [self.document(position) for position in positions.tolist()]
 
     def describe_numbered(self, numbers: Array) -> list[dict[str, Any]]:
-        """Documents of the log as a page shows them; of those that are gone there is the id."""
-        positions = self.edition.positions(numbers).tolist()
+        """Documents of the log as a page shows them; of those that are gone there is the id, of what was never known
+        here not even that.
+        """
+        positions = numbers if self._as_numbered else self._positions(numbers)
         return [
-            self.document(at) if at >= 0 else {"id": self.edition.id_of(number), "title": "", "url": ""}
-            for at, number in zip(positions, numbers.tolist(), strict=True)
+            self.document(at) if 0 <= at < len(self.tree) else self._gone(number)
+            for at, number in zip(positions.tolist(), numbers.tolist(), strict=True)
         ]
+
+    def _gone(self, number: int) -> dict[str, Any]:
+        return {"id": self.edition.id_of(number) if number >= 0 else None, "title": "", "url": ""}
 
     def title(self, position: int) -> str:
         """What a document is called: its title, or else its id."""

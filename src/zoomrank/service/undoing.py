@@ -9,6 +9,7 @@ of the new learner.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from zoomrank.service.bases import begun
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.events import Event, counted, parted
+from zoomrank.service.storage.events import Event, bounds, counted, parted
 from zoomrank.service.storage.outcomes import VOIDED, WAITING
 from zoomrank.service.storage.store import Store
 
@@ -46,14 +47,24 @@ class Undoing:
         """The impressions of a span that are not void, by their learners."""
         await self._ledger.journal.written()
         found: dict[int, list[int]] = defaultdict(list)
-        start, end = span.since or 0.0, float("inf") if span.until is None else span.until
         after = 0
-        while rows := await asyncio.to_thread(self._store.shown_in, served.id, span.query, start, end, after):
+        while rows := await asyncio.to_thread(
+            self._store.shown_in, served.id, span.query, *bounds(span.since, span.until), after
+        ):
             after = rows[-1][0]
             for _, event in rows:
                 if span.asker is None or parted(event.shown or b"").marks.asker == span.asker:
                     found[event.learner].append(event.number)
         return found
+
+    async def retired(self, served: ServedCollection, span: Span) -> int:
+        """How many impressions of the time of a span, at most, the log has no more, so that they cannot be void."""
+        count = await asyncio.to_thread(self._store.folded_shown, served.id, *bounds(span.since, span.until))
+        if count and span.query is not None:
+            learner = await self._ledger.learners.find(served, span.query)
+            base = None if learner is None else await asyncio.to_thread(self._store.base, learner.number)
+            return min(count, 0 if base is None else int(json.loads(base.counts or "{}")["impressions"]))
+        return count
 
     async def void(self, served: ServedCollection, learner: int, numbers: Collection[int]) -> None:
         """Take some impressions of a learner back."""

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from zoomrank.cli.arguments import Commands, add_command
+from zoomrank.cli.arguments import Commands, add_command, add_force, check_new
 from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
-from zoomrank.errors import ParameterError
 
 _ABOUT = """Copy everything that a service keeps at one moment into one file, while it
 runs or not: collections, the log, what was learned, the secret that signs
@@ -32,7 +31,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the backup")
     add_place(parser)
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -41,8 +40,7 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.service.storage.backups import back_up
     from zoomrank.service.storage.opening import open_view
 
-    if options.file.exists() and not options.force:
-        raise ParameterError(f"{options.file} is there already: take another name, or say --force to write over it.")
+    check_new(options.file, options.force)
     with closing(open_view(options.data, options.store)) as view, ProgressLine("rows") as progress:
         copied = back_up(view, options.file, progress.tell)
     print(f"{options.file} has {told(copied)}: {options.file.stat().st_size / 2**20:,.1f} MB.")

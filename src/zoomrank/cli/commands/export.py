@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from zoomrank.cli.arguments import Commands, add_command
+from zoomrank.cli.arguments import Commands, add_command, add_force, check_new
 from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
 from zoomrank.errors import ParameterError
@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--until", type=_time, metavar="TIME", help="shown before this time")
     parser.add_argument("--format", choices=("jsonl", "parquet"), help="what is written (default: as the file ends)")
     parser.add_argument("--learned", action="store_true", help="those alone that something was learned from")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -54,8 +54,7 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.service.storage.opening import open_view
 
     kind = options.format or ("parquet" if options.output.suffix == ".parquet" else "jsonl")
-    if options.output.exists() and not options.force:
-        raise ParameterError(f"{options.output} is there already: take another name, or say --force to write over it.")
+    check_new(options.output, options.force)
     with closing(open_view(options.data, options.store)) as view, ProgressLine("events") as progress:
         rows = _pages(view, options, progress)
         first = next(rows, [])  # what cannot be done is said before a file is begun

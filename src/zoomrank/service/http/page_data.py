@@ -125,7 +125,7 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
         estimate, bound = estimate_and_bound(reason)
         document |= {
-            "path": served.path(at),
+            "path": served.edition.path(at),
             "why": why(reason, _told(served, reason, ranking.shown[0, : slot + 1].tolist())),
             "subtree": reason.subtree,
             "documents_in_subtree": reason.documents,
@@ -144,7 +144,7 @@ def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -
     """What is said of the last of some documents, which stands below the others."""
     *above, at = shown
     label = reason.subtree if served.tree.names is not None else f"{reason.documents:,} like it"
-    titles = [served.title(other) for other in above]
+    titles = [served.edition.title(other) for other in above]
     ids = served.tree.documents
     distances = [served.tree.distance(ids[at], ids[other]) for other in above]
     nearest = titles[distances.index(min(distances))] if distances else None

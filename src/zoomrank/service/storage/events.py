@@ -38,6 +38,11 @@ class Event(NamedTuple):
         return int(self.time) // STEP
 
 
+def bounds(since: float | None, until: float | None) -> tuple[float, float]:
+    """Where a time begins and where it ends, of which either end may be left open."""
+    return since or 0.0, float("inf") if until is None else until
+
+
 class Marks(NamedTuple):
     """Where an impression comes from."""
 

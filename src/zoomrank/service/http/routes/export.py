@@ -39,7 +39,7 @@ def add_export(api: FastAPI, engine: Engine) -> None:
         Parquet file; those alone that something was learned from, if that is wanted.
         """
         served = engine.collections.find(name)
-        one = Exported(served.id, served.name, served.settings.satisfied_by, served.ids)
+        one = Exported(served.id, served.name, served.settings.satisfied_by, lambda shown: served.edition.ids(shown))
         await engine.journal.flush()
         rows = pages(engine.store, engine.signer, one, Wish(since, until, learned))
         named = {"Content-Disposition": f'attachment; filename="{served.name}.{format}"'}

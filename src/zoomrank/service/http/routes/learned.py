@@ -72,7 +72,7 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
         if span == Span():
             raise UnusableError("Say which impressions: those of a `query`, `since` or `until` a time, or of a `key`.")
         impressions, queries = await engine.void(served, span, asked.dry_run)
-        retired = await engine.retired(served, span)
+        retired = await engine.undoing.retired(served, span)
         return {"impressions": impressions, "queries": queries, "retired": retired, "dry_run": asked.dry_run}
 
     @api.get(wire.TREE, response_model=wire.TreeResponse)
