@@ -44,11 +44,15 @@ def is_led(ranker: SlotBandits, believed: float) -> bool:
     return visits - 2 * clicks < believed and visits < _IN_ALL * believed
 
 
-def led(ranker: SlotBandits, ranking: RankingArrays, order: list[int], eligible: Eligible | None) -> RankingArrays:
-    """The ranking of an order, whose last slots have what the learner chose if the order has too few documents."""
+def led(
+    ranker: SlotBandits, ranking: RankingArrays, order: list[int], eligible: Eligible | None, exactly: bool = False
+) -> RankingArrays:
+    """The ranking of an order, by what is known of its documents or exactly as it is; its last slots have what the
+    learner chose if the order has too few documents.
+    """
     allowed = [place for place in order if eligible is None or eligible.chosen[place]]
     slots = ranking.shown.shape[1]
-    best = _best(ranker, allowed)[:slots]
+    best = (allowed if exactly else _best(ranker, allowed))[:slots]
     others = [place for place in ranking.shown[0].tolist() if place not in best]
     shown = np.array([(best + others)[:slots]], np.int64)
     return RankingArrays(shown, shown, np.zeros_like(shown), np.ones(shown.shape))

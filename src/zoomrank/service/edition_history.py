@@ -72,7 +72,15 @@ class EditionHistory:
 
         if first is not None:
             return cls(ServedEdition(0, first, settings), again)
-        return cls(again(store.last_edition(stored.id), None), again)
+        return cls(again(store.last_edition(stored.documents), None), again)
+
+    def for_arm(self, settings: Settings) -> EditionHistory:
+        """The same editions for learners with other settings; whoever goes on has to tell both."""
+
+        def again(number: int, _: Begin | None) -> ServedEdition:
+            return ServedEdition(number, self.at(number).edition, settings)
+
+        return EditionHistory(again(self.newest.number, None), again)
 
     def go_on(self, edition: ServedEdition) -> None:
         """Have a newer edition."""
@@ -122,14 +130,14 @@ def _made_again(
     begin: Begin | None,
 ) -> Edition:
     """An edition, from the newest before it that is at hand or of which the file is kept."""
-    whole = store.whole_edition(stored.id, number)
+    whole = store.whole_edition(stored.documents, number)
     if begin is None or (whole is not None and whole.number > begin[0]):
         if whole is None:
             raise _damaged(stored)
         begin = whole.number, _read(store, stored, folder, whole.number, whole.digest or "")
     at, edition = begin
     changes: list[dict[str, Any]] = []
-    for each in store.changes(stored.id, at, number):
+    for each in store.changes(stored.documents, at, number):
         if each.changes is None or each.number != at + 1:
             raise _damaged(stored)
         changes += unpacked_changes(each.changes)
@@ -143,7 +151,7 @@ def _read(store: StoreReader, stored: StoredCollection, folder: Path, number: in
     """An edition whose file is kept, mapped from a copy of it that only this process has."""
     try:
         with nameless_file(folder) as file:
-            if filled(file, store.content(stored.id, number)) == digest:
+            if filled(file, store.content(stored.documents, number)) == digest:
                 return load_edition(file)
     except OSError as error:
         raise StorageError(f"The collection “{stored.name}” cannot be copied to {folder}: {error}.") from error

@@ -24,6 +24,7 @@ from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
 from zoomrank.service.http.routes.document_routes import add_documents
+from zoomrank.service.http.routes.experiment_routes import add_experiments
 from zoomrank.service.http.routes.export import add_export
 from zoomrank.service.http.routes.imports import add_imports
 from zoomrank.service.http.routes.learned import add_learned
@@ -60,6 +61,7 @@ def make_app(
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)
+    add_experiments(api, engine)
     add_export(api, engine)
     add_imports(api, engine)
     add_operations(api, engine, metrics)

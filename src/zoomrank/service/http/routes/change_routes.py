@@ -115,7 +115,10 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
     @api.delete(wire.COLLECTION, response_model=wire.RemovedCollection, responses=refusals(404))
     async def remove_collection(name: CollectionName) -> Any:
         """Remove a collection with all that was learned in it."""
-        await engine.changing.remove(engine.collections.find(name))
+        served = engine.collections.find(name)
+        if engine.collections.by_name.get(name) is not served:
+            raise UnusableError("This is an arm of an experiment: remove the experiment.")
+        await engine.changing.remove(served)
         return {"name": name, "status": "removed"}
 
 
