@@ -91,6 +91,10 @@ class RepeatedFeedbackError(FeedbackError):
     """Feedback for a ranking that has had its feedback already."""
 
 
+class CannotTellError(ZoomrankError):
+    """A log that cannot tell what it was asked: the sentence says why, and what to do."""
+
+
 class CatalogueError(ZoomrankError):
     """A name that stands for nothing: a figure, a ranker, visitors."""
 

@@ -1,5 +1,24 @@
-"""Which of two is better: experiments, and what a log can tell."""
+"""Which is better: by an experiment, or by what a log can tell of another ranking, where its propensities are known."""
 
 from zoomrank.judging.comparing import Differences, difference
+from zoomrank.judging.impression_log import ImpressionLog, read_log
+from zoomrank.judging.intervals import Share
+from zoomrank.judging.judgment import Judgment, judge, judge_by_query
+from zoomrank.judging.targets import KnowsPropensities, Target, TargetMix, TargetRanker, TargetRankings, target_of
 
-__all__ = ["Differences", "difference"]
+__all__ = [
+    "Differences",
+    "ImpressionLog",
+    "Judgment",
+    "KnowsPropensities",
+    "Share",
+    "Target",
+    "TargetMix",
+    "TargetRanker",
+    "TargetRankings",
+    "difference",
+    "judge",
+    "judge_by_query",
+    "read_log",
+    "target_of",
+]

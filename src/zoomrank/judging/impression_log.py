@@ -1,0 +1,295 @@
+"""`ImpressionLog`: impressions of which it is known how likely they were, as arrays.
+
+A row is an impression that somebody answered: its query, what was shown, the propensity of each document in its slot
+given those above, how far the visitor looked, and where she was satisfied, if she was. Impressions that are void, were
+never seen or still wait for an answer say nothing, and are only counted. Rows come from a file as `zoomrank export`
+writes them, which is read row by row.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoomrank.documents.logged_impressions import checked
+from zoomrank.documents.source_files import PathLike, chosen_columns, existing, read_rows
+from zoomrank.errors import EmptyCollectionError, FeedbackError, SourceError, ZoomrankError
+from zoomrank.numbers import Array
+
+COLUMNS = ("query", "shown", "propensity", "outcome", "slot", "clicked", "looked_at", "void")
+NOTHING = -1  # in a slot that showed no document
+_ANSWERED = ("satisfied", "abandoned", "timed_out")
+_USUAL_NAMES = {
+    "query": ("query", "queryid"),
+    "shown": ("shown", "ranking", "documents"),
+    "propensity": ("propensity", "propensities"),
+    **{name: (name.replace("_", ""),) for name in COLUMNS[3:]},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ImpressionLog:
+    """Impressions and their answers, a row each, in the order in which they were shown.
+
+    Attributes
+    ----------
+    queries : list of str
+        The queries that were asked, in the order in which they came.
+    documents : list of str
+        The ids of the documents that were shown, as texts.
+    query : ndarray of int
+        Of each impression, the number of its query.
+    shown : ndarray of int
+        The numbers of its documents, a column per slot; -1 where nothing was shown.
+    propensity : ndarray
+        How likely each was in its slot, given those above; NaN where that is not known.
+    looks : ndarray of int
+        How many slots the visitor looked at, from the top.
+    click : ndarray of int
+        The slot that satisfied her; the number of slots if none did.
+    left_out : int
+        How many impressions say nothing: void, never seen, or without an answer.
+
+    Examples
+    --------
+    >>> log = ImpressionLog.from_rows([
+    ...     {"query": "owls", "shown": ["barn", "snow"], "propensity": [0.5, 1.0], "clicked": "snow"},
+    ...     {"query": "owls", "shown": ["snow", "barn"], "propensity": [0.5, 1.0], "clicked": None},
+    ... ])
+    >>> len(log), log.slots, log.satisfied
+    (2, 2, 0.5)
+    """
+
+    queries: list[str]
+    documents: list[str]
+    query: Array
+    shown: Array
+    propensity: Array
+    looks: Array
+    click: Array
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def slots(self) -> int:
+        """How many slots the longest ranking has.
+
+        Returns
+        -------
+        int
+            The columns of `shown`.
+
+        Examples
+        --------
+        >>> ImpressionLog.from_rows([{"query": "", "shown": ["a"], "propensity": [1.0], "clicked": "a"}]).slots
+        1
+        """
+        return int(self.shown.shape[1])
+
+    @property
+    def satisfied(self) -> float:
+        """The share of visitors who were satisfied.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> ImpressionLog.from_rows([{"query": "", "shown": ["a"], "propensity": [1.0], "clicked": "a"}]).satisfied
+        1.0
+        """
+        return float((self.click < self.slots).mean())
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> ImpressionLog:
+        """Make a log of impressions as `zoomrank export` writes them.
+
+        Parameters
+        ----------
+        rows : iterable of mapping
+            Each with `query`, `shown` and `propensity`, `clicked` (an id or None) or `slot`; `outcome`, `looked_at` and
+            `void` count if they are there.
+
+        Returns
+        -------
+        ImpressionLog
+            Those that were answered.
+
+        Examples
+        --------
+        >>> row = {"query": "owls", "shown": ["barn", "snow"], "propensity": [0.5, 1.0], "outcome": "waiting"}
+        >>> ImpressionLog.from_rows([row, {**row, "outcome": "satisfied", "slot": 1}]).left_out
+        1
+        """
+        return _gathered(tuple(row.get(name) for name in COLUMNS) for row in rows)
+
+    def only(self, rows: Array) -> ImpressionLog:
+        """Keep some of the impressions.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Their numbers, ascending, or which of all they are.
+
+        Returns
+        -------
+        ImpressionLog
+            The same queries and documents, with fewer impressions.
+
+        Examples
+        --------
+        >>> row = {"query": "", "shown": ["a"], "propensity": [1.0], "clicked": "a"}
+        >>> len(ImpressionLog.from_rows([row, row, row]).only(np.array([0, 2])))
+        2
+        """
+        columns = {name: getattr(self, name)[rows] for name in ("query", "shown", "propensity", "looks", "click")}
+        return replace(self, **columns)
+
+    def cut(self, slots: int) -> ImpressionLog:
+        """Look at the first slots only, as if the others had not been shown.
+
+        Parameters
+        ----------
+        slots : int
+            How many.
+
+        Returns
+        -------
+        ImpressionLog
+            A visitor who was satisfied further down left this one unsatisfied.
+
+        Examples
+        --------
+        >>> row = {"query": "", "shown": ["a", "b"], "propensity": [1.0, 1.0], "clicked": "b"}
+        >>> ImpressionLog.from_rows([row]).cut(1).satisfied
+        0.0
+        """
+        if slots >= self.slots:
+            return self
+        return replace(
+            self,
+            shown=self.shown[:, :slots],
+            propensity=self.propensity[:, :slots],
+            looks=np.minimum(self.looks, slots),
+            click=np.minimum(self.click, slots),
+        )
+
+
+def read_log(path: PathLike, columns: Mapping[str, str] | None = None) -> ImpressionLog:
+    """Read a log as `zoomrank export` writes it: JSON Lines or Parquet.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        Which column is which where names are unusual, such as `{"shown": "results"}`.
+
+    Returns
+    -------
+    ImpressionLog
+        The impressions that were answered.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "log.jsonl")
+    ...     with open(file, "w") as text:
+    ...         _ = text.write('{"query": "owls", "shown": ["barn", "snow"], "propensity": [0.5, 1], "clicked": null}')
+    ...     len(read_log(file))
+    1
+    """
+    file = existing(path)
+    table = read_rows(file, Path(str(path)).suffix.lower())
+    found = chosen_columns(str(path), table.names, columns or {}, _USUAL_NAMES, needs=("shown",))
+    if not {"slot", "clicked"} & found.keys():
+        raise SourceError(f"{path} says nothing of clicks: it has neither a column slot nor a column clicked.")
+    rows = (dict(zip(found, row, strict=True)) for row in table.rows(list(found.values())))
+    try:
+        return ImpressionLog.from_rows(rows)
+    except SourceError:
+        raise
+    except ZoomrankError as error:
+        raise SourceError(f"{path}: {error}") from error
+
+
+def _gathered(rows: Iterator[tuple[Any, ...]]) -> ImpressionLog:
+    """Rows one after the other, flat, and then side by side."""
+    queries: dict[str, int] = {}
+    documents: dict[str, int] = {}
+    query, lengths, looks, clicks, shown = (array("q") for _ in range(5))
+    propensity, left_out = array("d"), 0
+    for number, (asked, ranking, chances, outcome, slot, clicked, looked_at, void) in enumerate(rows, start=1):
+        if void or outcome not in (None, *_ANSWERED):
+            left_out += 1
+            continue
+        names, found = checked(number, ranking, clicked)
+        click = _clicked(number, found if slot is None else slot, outcome, len(names))
+        query.append(queries.setdefault("" if asked is None else str(asked), len(queries)))
+        shown.extend(documents.setdefault(name, len(documents)) for name in names)
+        propensity.extend(_known(number, chances, len(names)))
+        lengths.append(len(names))
+        clicks.append(-1 if click is None else click)
+        looks.append(-1 if looked_at is None else _looked_at(number, looked_at))
+    if not lengths:
+        raise EmptyCollectionError("There is not a single impression in the log that was answered.")
+    sizes = np.asarray(lengths)
+    there = np.arange(sizes.max()) < sizes[:, None]
+    return _side_by_side(
+        (list(queries), list(documents), np.asarray(query)),
+        (_placed(there, np.asarray(shown), NOTHING), _placed(there, np.asarray(propensity), 1.0)),
+        (np.asarray(looks), np.asarray(clicks)),
+        left_out,
+    )
+
+
+def _side_by_side(
+    named: tuple[list[str], list[str], Array], ranked: tuple[Array, Array], told: tuple[Array, Array], left_out: int
+) -> ImpressionLog:
+    slots, (looks, clicks) = ranked[0].shape[1], told
+    click = np.where(clicks < 0, slots, clicks)
+    far = np.where(looks < 0, slots, np.minimum(looks, slots))  # as far as there is something, unless she said so
+    return ImpressionLog(*named, *ranked, np.where(clicks < 0, far, click + 1), click, left_out)
+
+
+def _placed(there: Array, flat: Array, otherwise: float) -> Array:
+    placed = np.full(there.shape, otherwise, flat.dtype)
+    placed[there] = flat
+    return placed
+
+
+def _known(number: int, chances: Any, slots: int) -> Sequence[float]:
+    """The propensities of an impression; NaN for those that nobody wrote down."""
+    if chances is None:
+        return [np.nan] * slots
+    known = [np.nan if chance is None else float(chance) for chance in chances]
+    if len(known) != slots or not all(np.isnan(chance) or 0 < chance <= 1 for chance in known):
+        raise FeedbackError(
+            f"Impression {number} has the propensities {chances!r}; they should be {slots}, one for each document, "
+            "above 0 and at most 1, or null."
+        )
+    return known
+
+
+def _clicked(number: int, slot: Any, outcome: str | None, slots: int) -> int | None:
+    if outcome is not None and (slot is None) == (outcome == "satisfied"):
+        raise FeedbackError(f"Impression {number} is {outcome!r}, and its slot is {slot!r}: that cannot be.")
+    if slot is not None and not 0 <= slot < slots:
+        raise FeedbackError(f"Impression {number} has a click on slot {slot}; it has {slots} slots, from 0.")
+    return None if slot is None else int(slot)
+
+
+def _looked_at(number: int, looked_at: Any) -> int:
+    if isinstance(looked_at, bool) or not isinstance(looked_at, int) or looked_at < 1:
+        raise FeedbackError(f"Impression {number} has {looked_at!r} for looked_at; it should be 1 or more, or null.")
+    return looked_at
