@@ -113,6 +113,7 @@ class QueryLearner:
         self.lenders: tuple[int, ...] = ()  # the learners who made its loan, the nearest first
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
+        self.written_in = self.edition.number  # the edition of that, or the one in which it began
         self.listed: Listed | None = None  # as lists of queries have it
 
     def show(
