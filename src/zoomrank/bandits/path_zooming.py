@@ -50,7 +50,7 @@ from zoomrank.bandits.state.path_bounds import (
     rebound_path,
 )
 from zoomrank.bandits.state.tree_view import TreeView
-from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier, widest_of
+from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier
 from zoomrank.bandits.walks.exchange import exchange_alike
 from zoomrank.bandits.walks.path_walk import (
     PathScratch,
@@ -224,7 +224,7 @@ class PathZooming(VisitCounting):
     def _scratch(self, slots: int) -> tuple[Any, ...]:
         """Room to work in, which all learners of this bandit share."""
         if slots not in self._scratches:
-            widest = widest_of(self.tree)
+            widest = self.tree.widest
             context = fresh_context_scratch(self.tree, slots, widest)
             room = max(len(context.stack_entry), (self.tree.depth + 1) * (widest + 1) + 1)
             stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}

@@ -20,11 +20,11 @@ import numpy as np
 
 from zoomrank.documents.clustering import Progress
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.errors import UnknownDocumentError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId
 from zoomrank.spaces.movement import Movement
+from zoomrank.spaces.packed_strings import PackedStrings
 
 USUAL_RATIO = 0.837  # of the width of a category to that of its parent, where there is no category to tell
 LATE, BORROWED = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -27,7 +27,7 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredEdition
-from zoomrank.spaces import DocumentId
+from zoomrank.spaces import DocumentIds
 
 MOST_AT_ONCE = 20_000  # changes of one edition
 _LEAST_FILE = 2**20  # bytes of changes before the file of an edition is kept
@@ -194,7 +194,7 @@ class Changing:
     ) -> None:
         """Write an edition down that learners can move to."""
         _check_growable(before, after)
-        _ = after.tree.fingerprint, after.crowded  # here, where nobody waits for it
+        after.prepare()  # here, where nobody waits for it
         rehearse_move(served, before, after)
         for arm in list(served.arms):
             there, then = arm_edition(before, arm), arm_edition(after, arm)
@@ -245,29 +245,37 @@ class Changing:
         self._collections.end_removal(served)
 
 
-def settled(documents: Container[DocumentId], changes: Iterable[tuple[Change, str]]) -> list[Change]:
+def settled(documents: DocumentIds, changes: Iterable[tuple[Change, str]]) -> list[Change]:
     """Changes that say whether documents are added or changed, without those of documents that are not there, if they
     are to be left out; each is meant as if those before it had happened.
 
-    >>> settled(["a"], [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
+    >>> there = DocumentIds(1, ["a"])
+    >>> settled(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
     [{'change': 'a'}, {'add': 'b'}]
     """
-    there: dict[DocumentId, bool] = {}
+    changes = list(changes)
+    there = set(documents.known(change[verb] for change, _ in changes if (verb := _verb(change)) != "category"))
     found: list[Change] = []
     for change, unknown in changes:
-        if "category" in change:
+        verb = _verb(change)
+        if verb == "category":
             found.append(change)
             continue
-        verb = next(verb for verb in ("put", "add", "change", "remove") if verb in change)
         name, rest = change[verb], {key: value for key, value in change.items() if key != verb}
-        is_there = there.get(name, name in documents)
         if verb == "put":
-            verb = "change" if is_there else "add"
-        elif verb != "add" and not is_there and unknown == "skip":
+            verb = "change" if name in there else "add"
+        elif verb != "add" and name not in there and unknown == "skip":
             continue
-        there[name] = verb != "remove"
+        if verb == "remove":
+            there.discard(name)
+        else:
+            there.add(name)
         found.append({verb: name, **rest})
     return found
+
+
+def _verb(change: Change) -> str:
+    return next(verb for verb in ("category", "put", "add", "change", "remove") if verb in change)
 
 
 def _in_words(work: Callable[[], Any]) -> Any:

@@ -26,7 +26,8 @@ from zoomrank.spaces.movement import Movement
 
 _A_NODE = 200  # bytes, roughly, of an edition
 _BUDGET = 2**28  # bytes of earlier editions that are kept in memory though nobody is in them
-_MOVEMENTS = 16
+_MOVEMENTS = 2**26  # bytes of movements between editions, roughly
+_SAID_AT_ONCE = 256  # changes
 
 Changes = Sequence[Mapping[str, Any]]  # where everything goes, as `Edition.placed` says
 Begin = tuple[int, Edition]  # an earlier edition that is at hand, and its number
@@ -34,8 +35,13 @@ Again = Callable[[int, Begin | None], ServedEdition]
 
 
 def packed_changes(changes: Changes) -> bytes:
-    """Changes in few bytes."""
-    return zlib.compress(json.dumps(list(changes), separators=(",", ":"), ensure_ascii=False).encode(), 1)
+    """Changes in few bytes; said some at a time, since no other thread runs meanwhile."""
+    said = (_said(changes[first : first + _SAID_AT_ONCE]) for first in range(0, len(changes), _SAID_AT_ONCE))
+    return zlib.compress(f"[{','.join(said)}]".encode(), 1)
+
+
+def _said(changes: Changes) -> str:
+    return json.dumps(list(changes), separators=(",", ":"), ensure_ascii=False)[1:-1]
 
 
 def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
@@ -117,9 +123,13 @@ class EditionHistory:
         found = self._movements.get(key)
         if found is None:
             found = self._movements[key] = before.edition.movement_to(after.edition)
-            while len(self._movements) > _MOVEMENTS:
+            while len(self._movements) > 1 and sum(map(_size, self._movements.values())) > _MOVEMENTS:
                 self._movements.popitem(last=False)
         return found
+
+
+def _size(movement: Movement) -> int:
+    return sum(array.nbytes for array in movement)
 
 
 def _made_again(

@@ -54,12 +54,9 @@ class Ledger:
             self.outcomes[served.id][event.outcome] += 1
 
     def move_on(self, served: ServedCollection, learner: QueryLearner, time: float) -> None:
-        """Have a learner in the newest edition, and written down as it is there: who brings it back later need not
-        make an earlier edition again.
-        """
+        """Have a learner in the newest edition."""
         if learner.edition is not served.edition:
             self.append(served, learner, learner.move(served.edition, round(time, 3)))
-            self.learners.write(learner)
 
     def discount(self, served: ServedCollection, event: Event, shown: Event) -> None:
         """Count an event no more, on an impression that was shown by another."""

@@ -115,6 +115,7 @@ class QueryLearner:
         self.arm_visits: list[ArmVisit] = []  # that nobody has counted yet
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
+        self.written_in = self.edition.number  # the edition of that, or the one in which it began
         self.listed: Listed | None = None  # as lists of queries have it
 
     def show(
