@@ -14,6 +14,7 @@ from zoomrank.cli.commands import (
     export,
     import_clicks,
     inspect,
+    judge,
     report,
     reproduce,
     restore,
@@ -30,6 +31,7 @@ _COMMANDS = {
     "to begin with": (demo, demo_service),
     "your own documents": (inspect, evaluate, serve, import_clicks),
     "what a service keeps": (backup, restore, verify, export),
+    "what is better": (judge,),
     "experiments": (simulate, reproduce, study, report, year),
 }
 
