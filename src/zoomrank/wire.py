@@ -38,6 +38,7 @@ STOP = "/v1/collections/{name}/experiments/{experiment}/stop"
 PROMOTE = "/v1/collections/{name}/experiments/{experiment}/promote"
 HEALTH = "/v1/health"
 READY = "/v1/ready"
+ROLE = "/v1/role"
 
 LARGEST_BATCH = 10_000  # reports of one request
 
@@ -383,6 +384,12 @@ class Activity(TypedDict):
     satisfied: list[int]
     abandoned: list[int]
     clicks_by_slot: list[list[int]]
+
+
+class RoleResponse(TypedDict):
+    """The role of a key: `read` or `admin` (who may do everything)."""
+
+    role: str
 
 
 class StatusResponse(TypedDict):

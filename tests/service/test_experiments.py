@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from zoomrank.service.experiment_results import result
 from zoomrank.service.experiments import Arm, Experiment, NewArm, visitor_digest
 from zoomrank.service.refusals import ExistsError, NotFoundError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.settings import Settings
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.store import Store
 from zoomrank.service.undoing import Span
@@ -301,6 +303,23 @@ def test_documents_stay_where_an_arm_could_not_follow(place: Place) -> None:
             assert shop.edition.number == 1
 
     run(scenario())
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_nothing_more_is_known_of_a_difference_when_one_of_its_arms_is_stopped(which: int) -> None:
+    served: Any = SimpleNamespace(name="shop", settings=Settings())
+    arms = [Arm(name, 0.4, served) for name in ("now", "new")] + [Arm("other", 0.2, served)]
+    experiment = Experiment(1, "first", served, 0.0, "salt", arms)
+    rows = [(minute, arm, outcome, 20 - 10 * outcome) for minute in range(40) for arm in range(3) for outcome in (0, 1)]
+    rows += [(minute, arm, 2, 10) for minute in range(40) for arm in range(3)]
+    before = result(experiment, [row for row in rows if row[0] < 20])
+    arms[which].stopped = 20 * 60 + 30.0  # of those who came in that minute, some had no choice
+    told = result(experiment, [row for row in rows if row[0] < 20 or row[1] != which])
+    assert told["arms"][1]["difference"] == before["arms"][1]["difference"]
+    assert told["points"][-1]["differences"][0] == before["points"][-1]["differences"][0]
+    others = [one["arms"][2]["difference"] for one in (before, told)]
+    widths = [one["high"] - one["low"] for one in others]
+    assert widths[1] == widths[0] if which == 0 else widths[1] < 0.8 * widths[0]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 
 from zoomrank.judging.comparing import LEVEL, Differences, difference
 from zoomrank.numbers import Array
-from zoomrank.service.experiments import Experiment
+from zoomrank.service.experiments import Arm, Experiment, arm_name
 from zoomrank.service.storage.arm_outcomes import MINUTE, ArmOutcome
 
 _MOST_POINTS = 150
@@ -28,11 +28,11 @@ def result(experiment: Experiment, rows: Rows) -> dict[str, Any]:
     came = counts[:, :, ArmOutcome.CAME].sum(axis=0)
     told = counts[:known]
     at = _points(known)
-    compared = [_compared(experiment, told, number, at) for number in range(1, len(experiment.arms))]
+    compared = [_compared(experiment, minutes[:known], told, number, at) for number in range(1, len(experiment.arms))]
     arms = [
         {
             "name": arm.name,
-            "collection": arm.served.name if arm.served is experiment.home else _address(experiment, arm.name),
+            "collection": _looked_at(experiment, arm),
             "share": arm.share,
             "settings": arm.served.settings.model_dump(),
             "stopped": arm.stopped,
@@ -82,8 +82,12 @@ def says(experiment: Experiment, arms: Sequence[dict[str, Any]]) -> list[str]:
     return said
 
 
-def _address(experiment: Experiment, arm: str) -> str:
-    return f"{experiment.home.stored.name}~{experiment.name}~{arm}"
+def _looked_at(experiment: Experiment, arm: Arm) -> str:
+    """The name by which an arm can be looked at: that of the collection where it serves that, while it surely does."""
+    home = experiment.home
+    if experiment.ended is None and arm.served is home:
+        return home.name
+    return arm_name(home.name, experiment.name, arm.name)
 
 
 def _by_minute(rows: Rows, arms: int) -> tuple[Array, Array]:
@@ -116,9 +120,15 @@ def _points(known: int) -> Array:
     )
 
 
-def _compared(experiment: Experiment, told: Array, number: int, at: Array) -> Differences:
-    """An arm beside the first; with several others each interval is the wider, so that all hold at once."""
+def _compared(experiment: Experiment, minutes: Array, told: Array, number: int, at: Array) -> Differences:
+    """An arm beside the first; with several others each interval is the wider, so that all hold at once.
+
+    Only minutes count in which chance decided between the two: not those since one of them was stopped.
+    """
     arms = experiment.arms
+    stopped = [arm.stopped for arm in (arms[0], arms[number]) if arm.stopped is not None]
+    if stopped:
+        told = np.where((minutes < min(stopped) // MINUTE)[:, None, None], told, 0)
     other, first = (
         np.stack([_answered(told)[:, arm], told[:, arm, ArmOutcome.SATISFIED]], axis=1) for arm in (number, 0)
     )

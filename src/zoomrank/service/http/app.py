@@ -50,7 +50,7 @@ def make_app(
         redoc_url=None,
         openapi_url="/v1/openapi.json",
     )
-    metrics = Metrics(engine)
+    metrics, keys = Metrics(engine), keys or Keys({})
     _add_errors(api)
     fast = add_ranking(api, engine)
     maker = Maker(engine.collections.folder)
@@ -64,9 +64,9 @@ def make_app(
     add_experiments(api, engine)
     add_export(api, engine)
     add_imports(api, engine)
-    add_operations(api, engine, metrics)
+    add_operations(api, engine, metrics, keys)
     add_page_files(api)
-    return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body, Origins(origins))
+    return Access(FastPath(api, fast), keys, metrics, largest_body, Origins(origins))
 
 
 def _add_errors(api: FastAPI) -> None:
