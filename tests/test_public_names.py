@@ -14,6 +14,7 @@ ROOMS = (
     "zoomrank.bandits",
     "zoomrank.rankers",
     "zoomrank.documents",
+    "zoomrank.judging",
     "zoomrank.lab",
     "zoomrank.client",
     "zoomrank",  # last: most of its names come from the others
@@ -22,6 +23,7 @@ ROOMS_WITH_METHODS = (  # whose methods are looked at, too
     "zoomrank.spaces",
     "zoomrank.users",
     "zoomrank.documents",
+    "zoomrank.judging",
     "zoomrank.lab",
     "zoomrank.client",
 )

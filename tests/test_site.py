@@ -21,7 +21,7 @@ import zoomrank
 from tests.support.browsing import in_a_browser
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("bandits", "client", "documents", "errors", "lab", "rankers", "spaces", "users")
+PACKAGES = ("bandits", "client", "documents", "errors", "judging", "lab", "rankers", "spaces", "users")
 LOADED = {
     "script": "src",
     "img": "src",

@@ -18,8 +18,8 @@ HOMES = (
 _BEGINNING = """# The Python API
 
 `import zoomrank as zr` has the names below. Each package has a page of its own; what is on no page is not for others to
-rely on. [`zoomrank.documents`](documents.md) and [`zoomrank.client`](client.md) are imported by their own names; they
-need [extras](../install.md), the first for some of what it does.
+rely on. [`zoomrank.documents`](documents.md), [`zoomrank.judging`](judging.md) and [`zoomrank.client`](client.md) are
+imported by their own names; the first and the last need [extras](../install.md), the first for some of what it does.
 
 | name | what it is |
 |---|---|

@@ -50,6 +50,7 @@ ARGUMENTS = {
     "export": ["impressions.jsonl"],
     "report": ["somewhere"],
     "import": ["clicks.jsonl", "--collection", "shop"],
+    "judge": ["log.jsonl", "--ranking", "better.tsv"],
     "study": ["efficiency"],
     "inspect": ["categories.txt"],
     "evaluate": ["pages.tsv", "--relevance", "qrels.txt"],

@@ -15,6 +15,7 @@ from zoomrank.cli.commands import (
     export,
     import_clicks,
     inspect,
+    judge,
     report,
     reproduce,
     restore,
@@ -31,6 +32,7 @@ _COMMANDS = {
     "to begin with": (demo, demo_service, demo_experiment),
     "your own documents": (inspect, evaluate, serve, import_clicks),
     "what a service keeps": (backup, restore, verify, export),
+    "what is better": (judge,),
     "experiments": (simulate, reproduce, study, report, year),
 }
 

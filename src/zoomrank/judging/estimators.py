@@ -44,18 +44,8 @@ def weighted(seen: Weighed) -> Estimate:
 
 
 def self_normalised(seen: Weighed) -> Estimate:
-    """The product-limit of slots: of those who look at a slot, how many does it satisfy, and how many go on."""
-    weight = seen.weight * seen.looked
-    total = weight.sum(axis=0)
-    clicks, stays = ((weight * kind).sum(axis=0) for kind in (seen.satisfied, seen.stays))
-    earns, further = _over(clicks, total), _over(stays, total)
-    rest = np.zeros(len(total) + 1)  # of those who look at a slot, how many it or one below satisfies
-    for slot in reversed(range(len(total))):
-        rest[slot] = earns[slot] + further[slot] * rest[slot + 1]
-    surprise = seen.satisfied + seen.stays * rest[1:] - rest[:-1]
-    reach = np.concatenate([[1.0], np.cumprod(further[:-1])])
-    influence = (weight * _over(reach, total) * surprise).sum(axis=1) * len(weight)
-    return Estimate(float(rest[0]), influence)
+    """Of those who look at a slot, how many does it satisfy, and how many go on: the product-limit of slots."""
+    return _slot_by_slot(seen, seen.satisfied)
 
 
 def doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
@@ -65,14 +55,8 @@ def doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
 
 def self_normalised_doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
     """Doubly robust, where those who look at a slot weigh as much as the visitors that the target has there."""
-    weight, beyond = seen.weight * seen.looked, _beyond(seen, model)
-    total = weight.sum(axis=0)
-    further = _over((weight * seen.stays).sum(axis=0), total)
-    reach = np.concatenate([[1.0], np.cumprod(further[:-1])])
-    mean = _over((weight * beyond).sum(axis=0), total)
-    first = _mean(model.before[:, 0])
-    influence = first.influence + (weight * _over(reach, total) * (beyond - mean)).sum(axis=1) * len(weight)
-    return Estimate(first.value + float(reach @ mean), influence)
+    first, rest = _mean(model.before[:, 0]), _slot_by_slot(seen, _beyond(seen, model))
+    return Estimate(first.value + rest.value, first.influence + rest.influence)
 
 
 ESTIMATORS: Mapping[str, Callable[[Weighed, Predicted], Estimate]] = {
@@ -82,6 +66,20 @@ ESTIMATORS: Mapping[str, Callable[[Weighed, Predicted], Estimate]] = {
     "self-normalised-doubly-robust": self_normalised_doubly_robust,
 }
 NEED_A_MODEL = ("doubly-robust", "self-normalised-doubly-robust")
+
+
+def _slot_by_slot(seen: Weighed, gained: Array) -> Estimate:
+    """What visitors gain, where those who look at a slot weigh as much as the visitors that the target has there."""
+    weight = seen.weight * seen.looked
+    total = weight.sum(axis=0)
+    gains, further = (_over((weight * kind).sum(axis=0), total) for kind in (gained, seen.stays))
+    rest = np.zeros(len(total) + 1)  # what those who look at a slot gain, there and below
+    for slot in reversed(range(len(total))):
+        rest[slot] = gains[slot] + further[slot] * rest[slot + 1]
+    reach = np.concatenate([[1.0], np.cumprod(further[:-1])])
+    surprise = gained + seen.stays * rest[1:] - rest[:-1]
+    influence = (weight * _over(reach, total) * surprise).sum(axis=1) * len(weight)
+    return Estimate(float(rest[0]), influence)
 
 
 def _beyond(seen: Weighed, model: Predicted) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,10 @@ from zoomrank.judging.refusals import check_told, comparable
 from zoomrank.judging.targets import Target, target_of
 from zoomrank.judging.tree_model import predicted
 from zoomrank.judging.weighing import by_query, weighed
+from zoomrank.numbers import whole_number
 from zoomrank.spaces import DocumentTree
 
-DEFAULT = "self-normalised"
+DEFAULT = "doubly-robust"
 UNKNOWN = ("refuse", "skip")
 
 
@@ -51,7 +52,7 @@ class Judgment:
     >>> print(judge(log, ["a"]))
     satisfied by what was shown   0.375 [0.342, 0.409]
     by the target                 0.750 [0.705, 0.790]
-    the difference               +0.375 [0.341, 0.409]
+    the difference               +0.375 [0.343, 0.407]
     effective sample              400 visits, of 800 impressions
     """
 
@@ -97,6 +98,7 @@ def judge(
     log: ImpressionLog,
     target: Any,
     *,
+    slots: int | None = None,
     tree: DocumentTree | None = None,
     estimator: str = DEFAULT,
     unknown: str = "refuse",
@@ -109,9 +111,11 @@ def judge(
         What was shown, how likely that was, and what became of it.
     target : ranking, rankings by query, ranker, rankers by query, or Target
         What is asked about. A ranking is a list of ids, from the top, for all queries alike.
+    slots : int, optional
+        Ask about so many slots from the top only; all that the target has, unless said otherwise.
     tree : DocumentTree, optional
         Which documents are alike, for the model of the doubly robust estimators; without it none are.
-    estimator : {"self-normalised", "weighted", "doubly-robust", "self-normalised-doubly-robust"}
+    estimator : {"doubly-robust", "self-normalised", "weighted", "self-normalised-doubly-robust"}
         How to estimate.
     unknown : {"refuse", "skip"}
         What to do with impressions whose propensities are not known.
@@ -136,19 +140,15 @@ def judge(
     >>> print(judge(log, ["a"]).target)
     0.750 [0.705, 0.790]
     """
-    if estimator not in ESTIMATORS:
-        raise ParameterError(f"There is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}.")
-    if unknown not in UNKNOWN:
-        raise ParameterError(f"What to do with unknown propensities is 'refuse' or 'skip', not {unknown!r}.")
-    asked = target_of(log, target)
-    part, others = comparable(log, asked, unknown)
-    return _judged(part, asked, tree, estimator, others)
+    asked, part, others = _asked(log, target, slots, estimator, unknown)
+    return judged_by([estimator], part, asked, tree, others)[estimator]
 
 
 def judge_by_query(
     log: ImpressionLog,
     target: Any,
     *,
+    slots: int | None = None,
     tree: DocumentTree | None = None,
     estimator: str = DEFAULT,
     unknown: str = "refuse",
@@ -157,7 +157,7 @@ def judge_by_query(
 
     Parameters
     ----------
-    log, target, tree, estimator, unknown
+    log, target, slots, tree, estimator, unknown
         As for `judge`.
 
     Returns
@@ -177,28 +177,48 @@ def judge_by_query(
     >>> print(str(found["pikes"]).partition(":")[0])
     The effective sample is 20
     """
-    asked = target_of(log, target)
-    part, _ = comparable(log, asked, unknown)
+    asked, part, _ = _asked(log, target, slots, estimator, unknown)
     found: dict[str, Judgment | CannotTellError] = {}
     for query, rows in by_query(part):
         try:
-            found[query] = _judged(part.only(rows), asked, tree, estimator, 0)
+            found[query] = judged_by([estimator], part.only(rows), asked, tree)[estimator]
         except CannotTellError as error:
             found[query] = error
     return found
 
 
-def _judged(log: ImpressionLog, target: Target, tree: DocumentTree | None, estimator: str, others: int) -> Judgment:
+def _asked(
+    log: ImpressionLog, target: Any, slots: int | None, estimator: str, unknown: str
+) -> tuple[Target, ImpressionLog, int]:
+    """What is asked about, the impressions that may tell, and how many are of other queries."""
+    if estimator not in ESTIMATORS:
+        raise ParameterError(f"There is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}.")
+    if unknown not in UNKNOWN:
+        raise ParameterError(f"What to do with unknown propensities is 'refuse' or 'skip', not {unknown!r}.")
+    if slots is not None and whole_number(slots, "slots") < 1:
+        raise ParameterError(f"{slots} slots are too few to judge by: 1 will do.")
+    asked = target_of(log, target)
+    return asked, *comparable(log, asked, asked.slots if slots is None else min(slots, asked.slots), unknown)
+
+
+def judged_by(
+    estimators: Iterable[str], log: ImpressionLog, target: Target, tree: DocumentTree | None, others: int = 0
+) -> dict[str, Judgment]:
+    """What several estimators say of the part of a log that may tell."""
     seen = weighed(log, target)
     sample = check_told(log, seen)
-    model: Any = predicted(log, target, seen, tree) if estimator in NEED_A_MODEL else None
-    found, itself = ESTIMATORS[estimator](seen, model), log_itself(seen)
-    return Judgment(
-        log=intervals.share(itself, len(log)),
-        target=intervals.share(found, sample),
-        difference=intervals.difference(found, itself),
-        sample=sample,
-        impressions=len(log),
-        others=others,
-        estimator=estimator,
-    )
+    wanted, itself = list(estimators), log_itself(seen)
+    model: Any = predicted(log, target, seen, tree) if {*wanted} & {*NEED_A_MODEL} else None
+    found = {name: ESTIMATORS[name](seen, model) for name in wanted}
+    return {
+        name: Judgment(
+            log=intervals.share(itself, len(log)),
+            target=intervals.share(one, sample),
+            difference=intervals.difference(one, itself),
+            sample=sample,
+            impressions=len(log),
+            others=others,
+            estimator=name,
+        )
+        for name, one in found.items()
+    }

@@ -3,7 +3,7 @@
 - Propensities are not known: of imported impressions, and of those that an earlier zoomrank wrote.
 - The log is deterministic, and the target is something else: chance must have played a part.
 - The target shows what the log does not: support is missing.
-- The effective sample is below 100.
+- The effective sample is below 100; or few heavy impressions decide, so that a hundredth of all is one of them.
 """
 
 from __future__ import annotations
@@ -13,31 +13,42 @@ import numpy as np
 from zoomrank.errors import CannotTellError
 from zoomrank.judging.impression_log import ImpressionLog
 from zoomrank.judging.targets import Target
-from zoomrank.judging.weighing import Weighed, effective_sample, missing
+from zoomrank.judging.weighing import Weighed, as_heavy, effective_sample, missing
+from zoomrank.numbers import Array
 
 LEAST_SAMPLE = 100
-_CERTAIN = 4.0  # standard errors
+_CERTAIN = 3.0  # standard errors
 _EXPLORE = "Let the log explore (the setting `explore` of a collection, such as 0.1)"
 
 
-def comparable(log: ImpressionLog, target: Target, unknown: str) -> tuple[ImpressionLog, int]:
-    """The part of a log that a target is about, and how many impressions are of other queries."""
-    if target.slots > log.slots:
+def comparable(log: ImpressionLog, target: Target, slots: int, unknown: str) -> tuple[ImpressionLog, int]:
+    """The part of a log that the first slots of a target are about, and how many impressions are of other queries."""
+    if slots > log.slots:
         raise CannotTellError(
-            f"The target shows {target.slots} documents, the log {log.slots} at most; nobody looked further down. "
-            f"Ask about its first {log.slots} (--slots {log.slots})."
+            f"The target shows {slots} documents, the log {log.slots} at most; nobody looked further down. Ask about "
+            f"its first {log.slots}: slots={log.slots} (--slots {log.slots})."
         )
     whole, others = len(log), 0
     if target.queries is not None:
         log = _of_queries(log, target.queries)
         others = whole - len(log)
-    log = log.cut(target.slots)
-    known = np.asarray(~np.isnan(log.propensity).any(axis=1))
-    if not known.all():
-        if unknown == "refuse" or not known.any():
-            raise CannotTellError(_without_propensities(len(known), int((~known).sum())))
+    log = log.cut(slots)
+    known = _known(log)
+    if unknown == "skip" and known.any():
         log = log.only(known)
+    check_known(log)
     return log, others
+
+
+def check_known(log: ImpressionLog) -> None:
+    """Refuse a log that does not say how likely its rankings were."""
+    known = _known(log)
+    if not known.all():
+        raise CannotTellError(_without_propensities(len(known), int((~known).sum())))
+
+
+def _known(log: ImpressionLog) -> Array:
+    return np.asarray(~np.isnan(log.propensity).any(axis=1))
 
 
 def _of_queries(log: ImpressionLog, queries: list[str]) -> ImpressionLog:
@@ -79,6 +90,7 @@ def check_told(log: ImpressionLog, seen: Weighed) -> float:
     if sample < LEAST_SAMPLE:
         raise CannotTellError(_too_few(len(log), sample))
     _check_support(seen)
+    _check_heaviest(len(log), as_heavy(seen))
     return sample
 
 
@@ -89,6 +101,18 @@ def _too_few(impressions: int, sample: float) -> str:
         f"visits to it would, and {LEAST_SAMPLE} is the least. Wait for about {_round(more):,} impressions more, let "
         "the log explore more, or ask for a target that is nearer to what was shown."
     )
+
+
+def _check_heaviest(impressions: int, times: float) -> None:
+    """A mean that hangs on few heavy impressions looks surer than it is."""
+    if times < LEAST_SAMPLE:
+        more = impressions * (LEAST_SAMPLE / times - 1.0)
+        raise CannotTellError(
+            f"Of {times:.0f} impressions as heavy as the heaviest all would consist, and {LEAST_SAMPLE} is the least: "
+            "something that the target shows often is rare in the log. Wait for about "
+            f"{_round(more):,} impressions more, let the log explore more, or ask for a target that is nearer to what "
+            "was shown."
+        )
 
 
 def _round(count: float) -> int:

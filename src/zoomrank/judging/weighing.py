@@ -59,8 +59,17 @@ def effective_sample(seen: Weighed) -> float:
 
     Of the weights w of a slot it is (Σ w)² / Σ w², clicks aside: to look at clicks would be to choose among results.
     """
-    total, squares = seen.weight.sum(axis=0), (seen.weight**2).sum(axis=0)
-    samples = np.divide(total**2, squares, out=np.zeros(len(total)), where=squares > 0)
+    squares = (seen.weight**2).sum(axis=0)
+    return _least(seen, np.divide(seen.weight.sum(axis=0) ** 2, squares, out=np.zeros(len(squares)), where=squares > 0))
+
+
+def as_heavy(seen: Weighed) -> float:
+    """How many impressions as heavy as the heaviest all of them weigh, where that is least: Σ w / max w."""
+    heaviest = seen.weight.max(axis=0)
+    return _least(seen, np.divide(seen.weight.sum(axis=0), heaviest, out=np.zeros(len(heaviest)), where=heaviest > 0))
+
+
+def _least(seen: Weighed, samples: Array) -> float:
     return float(samples[reached(seen) >= _REACHED].min())
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from zoomrank.bandits.state.visited import entry_of
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array
-from zoomrank.rankers.ranking_arrays import RankingArrays
+from zoomrank.rankers.ranking_arrays import RankingArrays, given_rankings
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
 from zoomrank.spaces import DocumentId, DocumentIds, Eligible
 
@@ -55,7 +55,7 @@ def led(
     best = (allowed if exactly else _best(ranker, allowed))[:slots]
     others = [place for place in ranking.shown[0].tolist() if place not in best]
     shown = np.array([(best + others)[:slots]], np.int64)
-    return RankingArrays(shown, shown, np.zeros_like(shown), np.ones(shown.shape))
+    return given_rankings(shown)
 
 
 def _best(ranker: SlotBandits, order: list[int]) -> list[int]:

@@ -26,7 +26,7 @@ from zoomrank.spaces.movement import Movement
 
 _A_NODE = 200  # bytes, roughly, of an edition
 _BUDGET = 2**28  # bytes of earlier editions that are kept in memory though nobody is in them
-_MOVEMENTS = 2**26  # bytes of movements between editions, roughly
+_MOVEMENTS = 2**27  # bytes of movements between editions, roughly
 _SAID_AT_ONCE = 256  # changes
 
 Changes = Sequence[Mapping[str, Any]]  # where everything goes, as `Edition.placed` says

@@ -21,6 +21,7 @@ from zoomrank.spaces.packed_strings import PackedStrings
 from zoomrank.spaces.string_table import StringTable
 
 NOBODY = -1
+_PIECE = 1 << 16
 
 
 class KeptIds(ABC):
@@ -136,7 +137,9 @@ class NumberIds(KeptIds):
         return NumberIds(np.concatenate([numbers, np.array(more, np.int64)])[source] if len(more) else numbers[source])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers.tolist())
+        """Piece by piece, so that other threads have their turn in between."""
+        for first in range(0, len(self._numbers), _PIECE):
+            yield from self._numbers[first : first + _PIECE].tolist()
 
 
 class StringIds(KeptIds):

@@ -90,7 +90,7 @@ def unpacked_edition(content: bytes) -> int:
 
 def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)
     """One ranking in few bytes; what most rankings have in common is left out. A loan stands behind it as it is."""
-    shown, pick, strategy, chance = (array[0].tolist() for array in ranking)  # a document below 0 is unknown here
+    shown, pick, strategy, chance = (array[0].tolist() for array in ranking[:4])  # a document below 0 is unknown here
     flags, rows, behind = 0, shown + strategy, b""
     if pick != shown:
         flags |= _PICKS
@@ -117,7 +117,7 @@ def unpack(content: bytes) -> RankingArrays:
     chance = np.ones((1, slots))
     if flags & _CHANCES:
         chance[0] = np.frombuffer(content, "<f8", slots, _HEAD.size + 4 * count * slots)
-    return RankingArrays(shown, pick, strategy, chance)
+    return RankingArrays(shown, pick, strategy, chance, np.full((1, slots), np.nan))
 
 
 def parted(content: bytes) -> Parts:

@@ -1,0 +1,131 @@
+"""`zoomrank judge`: from a log with propensities, how another ranking or ranker would have done."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zoomrank.cli.arguments import Commands, add_command, add_seed, listed, parameter
+from zoomrank.errors import CannotTellError, ParameterError
+
+if TYPE_CHECKING:
+    from zoomrank.judging import ImpressionLog, Judgment
+    from zoomrank.spaces import DocumentTree
+
+_ESTIMATORS = ("doubly-robust", "self-normalised", "weighted", "self-normalised-doubly-robust")
+_ABOUT = f"""Tell from a log how many visitors another ranking or ranker would have
+satisfied, with a 95 % interval, beside what was shown; or refuse, in words,
+where the log cannot tell. The log must say how likely its rankings were, and
+chance must have played a part in them (the setting explore of a collection).
+
+log:         JSON lines or Parquet, as zoomrank export writes them: query,
+             shown, propensity, slot or clicked; outcome, looked_at and void
+             count if they are there
+--ranking:   a table with columns query and shown (a list of ids, from the top),
+             or query and document, a row each; without query, for all queries
+--ranker:    a ranker that was saved; it learns nothing on the way
+--replay:    a ranker that learns from those impressions that it might have
+             shown itself: for a slot or two over few documents
+--tree:      documents, as for zoomrank inspect; which are alike, for estimates
+             that have a model, and where a saved or new ranker lives
+{listed("estimators:", _ESTIMATORS)}"""
+
+
+def add(commands: Commands) -> None:
+    """Describe the command."""
+    parser = add_command(
+        commands,
+        "judge",
+        "tell from a log how another ranking would have done",
+        _ABOUT,
+        "zoomrank judge log.jsonl --ranking better.tsv",
+        "zoomrank judge log.parquet --ranking better.jsonl --by-query --json",
+        "zoomrank judge log.jsonl --ranker saved.ranker --tree shop.zoom",
+        "zoomrank judge log.jsonl --replay ZoomRank --tree shop.zoom --slots 1",
+        extras=("documents",),
+    )
+    parser.add_argument("log", type=Path, metavar="LOG", help="the log")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--ranking", type=Path, metavar="FILE", help="a ranking for each query, or one for all")
+    asked.add_argument("--ranker", type=Path, metavar="FILE", help="a saved ranker, as it is")
+    asked.add_argument("--replay", metavar="RANKER", help="a ranker that learns from the log")
+    parser.add_argument("--tree", type=Path, metavar="FILE", help="the documents, and which are alike")
+    parser.add_argument(
+        "--slots", type=int, metavar="N", help="look at so many documents from the top only (default: all)"
+    )
+    parser.add_argument("--set", type=parameter, action="append", default=[], metavar="NAME=VALUE", help="of --replay")
+    parser.add_argument(
+        "--estimator",
+        choices=_ESTIMATORS,
+        default=_ESTIMATORS[0],
+        metavar="NAME",
+        help=f"how to estimate (default: {_ESTIMATORS[0]})",
+    )
+    parser.add_argument("--by-query", action="store_true", help="judge each query for itself, too")
+    parser.add_argument(
+        "--unknown",
+        choices=["refuse", "skip"],
+        default="refuse",
+        help="what to do with impressions whose propensities are not known (default: refuse)",
+    )
+    parser.add_argument("--json", action="store_true", help="say it as JSON")
+    add_seed(parser, 1)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, judge, and say what was found."""
+    from zoomrank.cli.inputs import read_collection
+    from zoomrank.judging import read_log
+
+    tree = None if options.tree is None else read_collection(options.tree).tree
+    log = read_log(options.log)
+    if options.replay is not None:
+        _say(options, _replayed(options, log, tree))
+    else:
+        _judge(options, log, tree)
+
+
+def _judge(options: argparse.Namespace, log: ImpressionLog, tree: DocumentTree | None) -> None:
+    from zoomrank.judging import judge, judge_by_query
+
+    target = _target(options, tree)
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("slots", "estimator", "unknown")} | {"tree": tree}
+    found = judge(log, target, **how)
+    queries = judge_by_query(log, target, **how) if options.by_query else {}
+    if options.json:
+        each = {query: _plain(one) for query, one in queries.items()}
+        print(json.dumps({**found.as_dict(), **({"queries": each} if options.by_query else {})}, ensure_ascii=False))
+        return
+    print(found)
+    for query, one in queries.items():
+        print(f"\n{query or 'without a query'}:\n{one}")
+
+
+def _plain(one: Judgment | CannotTellError) -> dict[str, Any]:
+    return {"cannot_tell": str(one)} if isinstance(one, CannotTellError) else one.as_dict()
+
+
+def _target(options: argparse.Namespace, tree: DocumentTree | None) -> Any:
+    from zoomrank import load
+    from zoomrank.judging import read_rankings
+
+    return load(options.ranker, tree) if options.ranker else read_rankings(options.ranking)
+
+
+def _replayed(options: argparse.Namespace, log: ImpressionLog, tree: DocumentTree | None) -> Any:
+    from zoomrank.judging import replay
+    from zoomrank.lab.catalogue import RANKERS
+
+    if tree is None:
+        raise ParameterError("A learner needs to know the documents: say --tree FILE.")
+    if options.replay not in RANKERS:
+        raise ParameterError(f"There is no ranker {options.replay!r}; there are {', '.join(RANKERS)}.")
+    kind, given, slots = RANKERS[options.replay], dict(options.set), options.slots or log.slots
+    return replay(log, lambda: kind(tree, slots, seed=options.seed, **given), seed=options.seed)
+
+
+def _say(options: argparse.Namespace, found: Any) -> None:
+    print(json.dumps(found.as_dict()) if options.json else found)

@@ -1,0 +1,211 @@
+"""Logs that are judged against what is known exactly: kinds of logs, targets near and far, and what came of each.
+
+A log is told about by everything it may be asked: the greedy ranking, what is most popular, a ranking one step from it,
+what another learner has found, a mix of two, a policy that leaves more or less to chance, and a ranking far away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.errors import CannotTellError
+from zoomrank.judging import ImpressionLog, Judgment, Target, TargetMix, TargetRankings
+from zoomrank.judging.estimators import ESTIMATORS
+from zoomrank.judging.judgment import judged_by
+from zoomrank.lab.simulator import simulate
+from zoomrank.lab.studies.judged_worlds import (
+    DOCUMENTS,
+    SLOTS,
+    WORLDS,
+    Mostly,
+    Policy,
+    PolicyTarget,
+    Softmax,
+    World,
+    logged,
+    standard_scores,
+    world,
+)
+from zoomrank.numbers import Array
+from zoomrank.rankers import ZoomRank
+
+QUERIES = 20  # of the kind that has many
+LEVELS = ("half", "low", "high")  # of its queries, which take turns
+_EXPLORE = 0.2
+_STEP = [0, 1, SLOTS]  # of an order: its best documents, but another in the last slot
+_MIDDLE = [0, SLOTS, 1]
+_SCALE, _SHARPER = 1.5, 2.0  # of scores
+_TAUGHT = 500  # visits of the other learner
+_BEFORE, _AT_ONCE = 2_000, 10  # visits that a learner has had when its log begins; after how many it learns
+
+Row = dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """A kind of logs."""
+
+    name: str
+    title: str
+    level: str
+    impressions: int
+    queries: int = 1
+
+
+KINDS = (
+    Kind("softmax", "softmax over popularity", "half", 5_000),
+    Kind("softmax-low", "the same, few are satisfied", "low", 5_000),
+    Kind("softmax-high", "the same, most are satisfied", "high", 8_000),
+    Kind("mostly", "popular, 0.2 of each slot at random", "half", 15_000),
+    Kind("learning", "a learner that explores 0.2 and goes on learning", "half", 15_000),
+    Kind("queries", f"{QUERIES} queries, softmax", "all", 10_000, QUERIES),
+    Kind("certain", "deterministic: popular, always", "half", 1_500),
+)
+
+
+class Asked(NamedTuple):
+    """A target, and the share that it satisfies."""
+
+    target: Target
+    truth: float
+
+
+class Simulated(NamedTuple):
+    """A log, the share that what showed it satisfies, and rankings that are asked about in logs of this kind alone."""
+
+    log: ImpressionLog
+    itself: float
+    own: dict[str, list[Array]]
+
+
+def judged(kind: Kind, number: int, seed: int) -> list[Row]:
+    """Simulate a log and ask it about every target, by every estimator."""
+    rng = np.random.default_rng([seed, *map(ord, kind.name), number])
+    worlds = worlds_of(kind, number)
+    simulated = _simulated(kind, worlds, rng)
+    rows: list[Row] = []
+    for name, asked in _targets(simulated, worlds, number).items():
+        row: Row = {"log": number, "target": name}
+        try:
+            found = judged_by(ESTIMATORS, simulated.log, asked.target, worlds[0].tree)
+        except CannotTellError as error:
+            rows.append({**row, "refused": str(error)})
+            continue
+        row |= {"truth": asked.truth, "apart": asked.truth - simulated.itself}
+        rows += [{**row, "estimator": estimator, **_told(one)} for estimator, one in found.items()]
+    return rows
+
+
+def worlds_of(kind: Kind, number: int) -> list[World]:
+    """The worlds of the queries of a log."""
+    levels = LEVELS if kind.queries > 1 else (kind.level,)
+    return [world(levels[query % len(levels)], (number + query) % WORLDS) for query in range(kind.queries)]
+
+
+def _told(found: Judgment) -> Row:
+    return {"share": [*found.target], "difference": [*found.difference], "sample": found.sample}
+
+
+def _simulated(kind: Kind, worlds: list[World], rng: np.random.Generator) -> Simulated:
+    if kind.name == "learning":
+        return _of_learner(kind, worlds[0], rng)
+    if kind.name.startswith("softmax") or kind.queries > 1:
+        return _of_policies(kind, worlds, [Softmax(_SCALE * standard_scores(one)) for one in worlds], rng)
+    explore = 0.0 if kind.name == "certain" else _EXPLORE
+    return _of_policies(kind, worlds, [Mostly(one.popular, explore) for one in worlds], rng)
+
+
+def _of_policies(kind: Kind, worlds: list[World], policies: Sequence[Policy], rng: np.random.Generator) -> Simulated:
+    """The log of a policy for each query."""
+    query = rng.integers(kind.queries, size=kind.impressions)
+    shown, click = np.zeros((kind.impressions, SLOTS), np.int64), np.zeros(kind.impressions, np.int64)
+    propensity = np.zeros(shown.shape)
+    for number, (one, policy) in enumerate(zip(worlds, policies, strict=True)):
+        rows = np.flatnonzero(query == number)
+        shown[rows], propensity[rows] = policy.draw(len(rows), rng)
+        click[rows] = one.click(shown[rows], rng)
+    shares = [policy.worth(one) for one, policy in zip(worlds, policies, strict=True)]
+    return Simulated(logged(query, shown, propensity, click), float(np.mean(shares)), {})
+
+
+class _Learner:
+    """Shows what was clicked most often when it was looked at, and explores."""
+
+    def __init__(self, one: World) -> None:
+        self._world = one
+        self._looks, self._clicks = np.full(DOCUMENTS, 2.0), np.full(DOCUMENTS, 0.5)
+        self._known: dict[tuple[int, ...], float] = {}
+
+    @property
+    def order(self) -> Array:
+        """Its documents, the best first."""
+        return np.argsort(-self._clicks / self._looks, kind="stable")
+
+    def visit(self, rng: np.random.Generator) -> tuple[Array, Array, Array, float]:
+        """Some visitors come, and it learns: what it showed, how likely, what was clicked, what it satisfies."""
+        policy, best = Mostly(self.order, _EXPLORE), tuple(self.order[:SLOTS])
+        shown, propensity = policy.draw(_AT_ONCE, rng)
+        click = self._world.click(shown, rng)
+        slots = np.arange(SLOTS)
+        np.add.at(self._looks, shown[slots <= click[:, None]], 1.0)
+        np.add.at(self._clicks, shown[slots == click[:, None]], 1.0)
+        if best not in self._known:  # no other document of the order matters
+            self._known[best] = policy.worth(self._world)
+        return shown, propensity, click, self._known[best]
+
+
+def _of_learner(kind: Kind, one: World, rng: np.random.Generator) -> Simulated:
+    """The log of a learner that goes on learning, which is asked about what it believed when the log began."""
+    learner = _Learner(one)
+    for _ in range(0, _BEFORE, _AT_ONCE):
+        learner.visit(rng)
+    order = learner.order
+    visits = [learner.visit(rng) for _ in range(0, kind.impressions, _AT_ONCE)]
+    shown, propensity, click = (np.concatenate(column) for column in list(zip(*visits, strict=True))[:3])
+    log = logged(np.zeros(len(shown), np.int64), shown, propensity, click)
+    own = {"as the log began": [order[:SLOTS]], "one step from the beginning": [order[_STEP]]}
+    return Simulated(log, float(np.mean([visit[3] for visit in visits])), own)
+
+
+def _targets(simulated: Simulated, worlds: list[World], number: int) -> dict[str, Asked]:
+    """Everything that a log is asked about."""
+    fixed = {
+        "greedy": [one.users.documents.positions(one.users.greedy(SLOTS).documents) for one in worlds],
+        "popular": [one.popular[:SLOTS] for one in worlds],
+        "one step from that": [one.popular[_STEP] for one in worlds],
+        "another in the middle": [one.popular[_MIDDLE] for one in worlds],
+        "of another learner": [_learned(one, number % WORLDS) for one in worlds],
+        "far away": [one.popular[-SLOTS:] for one in worlds],
+        **simulated.own,
+    }
+    asked = {name: _fixed(simulated.log, worlds, rankings) for name, rankings in fixed.items()}
+    halves = [asked["greedy"], asked["another in the middle"]]
+    mix = TargetMix([half.target for half in halves], [0.5, 0.5])
+    sharper = [Softmax(_SHARPER * standard_scores(one)) for one in worlds]
+    return {
+        **asked,
+        "a mix": Asked(mix, sum(half.truth for half in halves) / 2),
+        "sharper softmax": _policies(worlds, sharper),
+    }
+
+
+def _fixed(log: ImpressionLog, worlds: list[World], rankings: list[Array]) -> Asked:
+    by_query = {str(number): [str(document) for document in ranking] for number, ranking in enumerate(rankings)}
+    shares = [one.worth(ranking) for one, ranking in zip(worlds, rankings, strict=True)]
+    return Asked(TargetRankings(log, by_query), float(np.mean(shares)))
+
+
+def _policies(worlds: list[World], policies: list[Softmax]) -> Asked:
+    shares = [policy.worth(one) for one, policy in zip(worlds, policies, strict=True)]
+    return Asked(PolicyTarget({str(number): one for number, one in enumerate(policies)}), float(np.mean(shares)))
+
+
+def _learned(one: World, seed: int) -> Array:
+    """What another learner has found after some visits."""
+    if seed not in one.learned:
+        ranker = ZoomRank(one.tree, SLOTS, seed=seed)
+        simulate(ranker, one.users, _TAUGHT, seed=seed)
+        one.learned[seed] = one.tree.documents.positions(ranker.rank().documents)
+    return one.learned[seed]

@@ -1,0 +1,161 @@
+"""Small worlds in which everything about a log is known: who shows what, how likely it was, and what it is worth.
+
+A collection has 16 documents and a ranking 3, so that all 3,360 rankings can be looked through: what a ranking
+satisfies is computed from the model of visitors, and what a policy satisfies is the mean over its rankings.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from itertools import permutations
+
+import numpy as np
+
+from zoomrank.judging import ImpressionLog, Target
+from zoomrank.numbers import Array
+from zoomrank.spaces import DocumentTree
+from zoomrank.users import Independent, UserDistribution, random_peaks, two_peaks
+
+DEPTH, SLOTS = 4, 3
+DOCUMENTS = 2**DEPTH
+WORLDS = 10  # of a kind; logs take turns
+RANKINGS = np.array(list(permutations(range(DOCUMENTS), SLOTS)))
+
+
+class World:
+    """A query: documents, visitors, and what each ranking is worth."""
+
+    def __init__(self, level: str, number: int) -> None:
+        rng = np.random.default_rng([WORLDS, *map(ord, level), number])
+        self.tree = DocumentTree.exponential(depth=DEPTH)
+        self.users = _visitors(self.tree, level, rng)
+        self.satisfies = _satisfaction(self.users)
+        self.means = np.asarray(self.users.mean())
+        self.popular = np.argsort(-self.means, kind="stable")
+        self.learned: dict[int, Array] = {}  # by seed: rankings that learners have found here
+
+    def worth(self, ranking: Array) -> float:
+        """The share of visitors that a ranking satisfies."""
+        return float(self.satisfies[tuple(ranking)])
+
+    def click(self, shown: Array, rng: np.random.Generator) -> Array:
+        """The slot of each visitor's first click; the number of slots for none."""
+        relevant = np.take_along_axis(self.users.draw(len(shown), rng), shown, axis=1)
+        return np.where(relevant.any(axis=1), relevant.argmax(axis=1), SLOTS)
+
+
+@lru_cache(maxsize=64)
+def world(level: str, number: int) -> World:
+    """A world of a level of satisfaction: "low" (about .1), "half" or "high" (about .9)."""
+    return World(level, number)
+
+
+def _visitors(tree: DocumentTree, level: str, rng: np.random.Generator) -> UserDistribution:
+    if level == "low":
+        return random_peaks(tree, values=[0.06, 0.04], background=0.01, seed=rng)
+    if level == "half":
+        return two_peaks(tree, seed=rng)
+    means = rng.uniform(0.05, 0.4, DOCUMENTS)
+    means[rng.permutation(DOCUMENTS)[:SLOTS]] = (0.6, 0.55, 0.5)
+    return Independent(tree, means)
+
+
+def _satisfaction(users: UserDistribution) -> Array:
+    """What each ranking satisfies, whatever its order."""
+    satisfies = np.zeros((DOCUMENTS,) * SLOTS)
+    for ranking in RANKINGS[(np.diff(RANKINGS, axis=1) > 0).all(axis=1)]:
+        share = users.satisfaction(users.documents.at(ranking))
+        for order in permutations(ranking):
+            satisfies[order] = share
+    return satisfies
+
+
+class Policy(ABC):
+    """What shows rankings by chance, slot by slot; the chances are known."""
+
+    @abstractmethod
+    def chances(self, above: Array) -> Array:
+        """How likely each document comes next, below those above: a row for each of them."""
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Rankings, and the propensity of each document in its slot."""
+        shown, propensity = np.zeros((count, SLOTS), np.int64), np.zeros((count, SLOTS))
+        for slot in range(SLOTS):
+            chances = self.chances(shown[:, :slot])
+            luck = rng.random((count, 1)) * chances.sum(axis=1, keepdims=True)
+            shown[:, slot] = np.minimum((chances.cumsum(axis=1) <= luck).sum(axis=1), DOCUMENTS - 1)
+            propensity[:, slot] = chances[np.arange(count), shown[:, slot]]
+        return shown, propensity
+
+    def propensities(self, shown: Array) -> Array:
+        """How likely each document of a ranking is in its slot, given those above."""
+        rows = np.arange(len(shown))
+        each = [self.chances(shown[:, :slot])[rows, shown[:, slot]] for slot in range(shown.shape[1])]
+        return np.column_stack(each)
+
+    def worth(self, world: World) -> float:
+        """The share of visitors that it satisfies, exactly."""
+        chances = self.propensities(RANKINGS).prod(axis=1)
+        return float(chances @ world.satisfies[tuple(RANKINGS.T)])
+
+
+class Softmax(Policy):
+    """A document is likelier the higher its score, among those that are left."""
+
+    def __init__(self, scores: Array) -> None:
+        self._odds = np.exp(scores)
+
+    def chances(self, above: Array) -> Array:
+        """In proportion to the odds."""
+        odds = np.tile(self._odds, (len(above), 1))
+        np.put_along_axis(odds, above, 0.0, axis=1)
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+class Mostly(Policy):
+    """The first document of an order that is left, but sometimes any other; never, if `explore` is 0."""
+
+    def __init__(self, order: Array, explore: float) -> None:
+        self._place = np.argsort(order)
+        self._explore = explore
+
+    def chances(self, above: Array) -> Array:
+        """Nearly 1 for the first that is left."""
+        left = np.ones((len(above), DOCUMENTS), bool)
+        np.put_along_axis(left, above, False, axis=1)
+        chances = left * self._explore / left.sum(axis=1, keepdims=True)
+        first = np.where(left, self._place, DOCUMENTS).argmin(axis=1)
+        chances[np.arange(len(above)), first] += 1.0 - self._explore
+        return np.asarray(chances)
+
+
+class PolicyTarget(Target):
+    """A policy for each query, asked about in a log of `logged`, whose documents have the numbers of the tree."""
+
+    def __init__(self, policies: dict[str, Policy]) -> None:
+        super().__init__(SLOTS, policies)
+        self._policies = policies
+
+    def propensities(self, query: str, shown: Array) -> Array:
+        """As the policy says."""
+        return self._policies[query].propensities(shown)
+
+    def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
+        """The mean over all documents."""
+        del otherwise  # there are no others
+        return np.asarray(self._policies[query].chances(above) @ worth)
+
+
+def logged(query: Array, shown: Array, propensity: Array, click: Array) -> ImpressionLog:
+    """A log of impressions whose queries are called by their numbers, and documents too."""
+    queries = [str(number) for number in range(int(query.max()) + 1)]
+    documents = [str(document) for document in range(DOCUMENTS)]
+    looks = np.minimum(click + 1, SLOTS)
+    return ImpressionLog(queries, documents, query, shown, propensity, looks, click)
+
+
+def standard_scores(world: World) -> Array:
+    """How popular documents are, on a scale whose spread is 1."""
+    odds = np.log(world.means / (1.0 - world.means))
+    return np.asarray((odds - odds.mean()) / odds.std())
