@@ -17,7 +17,7 @@ from zoomrank.judging.weighing import Weighed, as_heavy, effective_sample, missi
 from zoomrank.numbers import Array
 
 LEAST_SAMPLE = 100
-_CERTAIN = 3.0  # standard errors
+_CERTAIN = 3.5  # standard errors
 _EXPLORE = "Let the log explore (the setting `explore` of a collection, such as 0.1)"
 
 
