@@ -32,6 +32,8 @@ SECTIONS = {
     "others": others.others,
     "service": service.service,
 }
+PARTS = {"experiment": service.experiment}  # of others
+
 ON_REQUEST = {  # take too long to be run with the rest
     "steady": service.steady,
     "catalogue": catalogue.catalogue,
@@ -40,7 +42,7 @@ ON_REQUEST = {  # take too long to be run with the rest
 
 
 def main() -> None:
-    known = {**SECTIONS, **ON_REQUEST}
+    known = {**SECTIONS, **PARTS, **ON_REQUEST}
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument(
         "sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(known)} (default: all but the last three)"

@@ -104,11 +104,19 @@ def _by_vectors(documents: int) -> Collection:
     return Collection.from_vectors(vectors.astype(np.float32))
 
 
-async def pair(connection: Connection, number: int, times: list[float] | None = None, queries: int = QUERIES) -> None:
+async def pair(
+    connection: Connection,
+    number: int,
+    times: list[float] | None = None,
+    queries: int = QUERIES,
+    collection: str = "bench",
+    visitor: str | None = None,
+) -> None:
     """One visitor: asks, looks, clicks or leaves."""
     began = time.perf_counter()
-    asked = json.dumps({"query": f"query {number % queries}"}).encode()
-    shown = json.loads(await connection.ask("POST", "/v1/collections/bench/rank", asked))
+    named = {} if visitor is None else {"visitor": visitor}
+    asked = json.dumps({"query": f"query {number % queries}"} | named).encode()
+    shown = json.loads(await connection.ask("POST", f"/v1/collections/{collection}/rank", asked))
     between = time.perf_counter()
     documents = shown["documents"]
     clicked = documents[number % 7]["id"] if number % 7 < len(documents) else None
@@ -298,8 +306,43 @@ def making() -> Iterator[Row]:
         yield Row(when, f"median {middle:.1f} ms, 99 of 100 within {slow:.1f} ms, all within {1e3 * max(times):.0f}")
 
 
+async def _in_turns(port: int, file: bytes) -> list[float]:
+    """Pairs a second with an experiment, as shares of those without, in turns on two collections that are alike."""
+    serial = iter(range(10**9))
+    async with connected(port) as connections:
+        await connections[0].ask("PUT", "/v1/collections/tried", file)
+        arms = [{"name": "now", "share": 0.5}, {"name": "other", "share": 0.5, "settings": {"seed": 1}}]
+        body = json.dumps({"name": "first", "arms": arms}).encode()
+        await connections[0].ask("POST", "/v1/collections/tried/experiments", body)
+
+        async def speed(collection: str, queries: int, seconds: float) -> float:
+            async def work(connection: Connection, number: int, times: list[float] | None) -> None:
+                await pair(connection, number, times, queries, collection, f"visitor {next(serial) % 1_000_000}")
+
+            return await full_speed(connections, work, seconds)
+
+        shares = []
+        for turn in range(2 * ROUNDS + 1):
+            plain = await speed("bench", QUERIES, SECONDS)
+            tried = await speed("tried", QUERIES // 2, SECONDS)  # two arms: as many learners as the other has
+            if turn:  # the first makes learners
+                shares.append(tried / plain)
+        return shares
+
+
+def experiment() -> Iterator[Row]:
+    """What an experiment costs those who ask: each is new, has a name, and is remembered."""
+    with tempfile.TemporaryDirectory() as folder, served(10_000) as server:
+        path = Path(folder) / "collection"
+        _by_vectors(10_000).save(path)
+        shares = uvloop.run(_in_turns(server.port, path.read_bytes()))
+    middle = f"{1 / np.median(shares):.2f} ({1 / max(shares):.2f} to {1 / min(shares):.2f} in {len(shares)} turns)"
+    yield Row("a pair with an experiment, of what it takes without", middle, "1.1")
+
+
 def service() -> Iterator[Row]:
     """Everything but the million pairs, which take a quarter of an hour: `python -m bench steady`."""
     yield from load()
     yield from making()
     yield from learners()
+    yield from experiment()

@@ -32,6 +32,8 @@ from zoomrank.wire import (
     CollectionInfo,
     Curve,
     DocumentInfo,
+    ExperimentInfo,
+    ExperimentSummary,
     FeedbackResult,
     Id,
     ImportProgress,
@@ -532,6 +534,7 @@ class Client:
         unknown: str = "refuse",
         fewer: bool = False,
         order: Iterable[Id] | None = None,
+        visitor: str | None = None,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -556,6 +559,9 @@ class Client:
         order
             Ids from the best, in an order that you have: what the first visitors of a query are shown, as far as clicks
             do not overrule it. Later it changes nothing. Ids that the collection lacks are skipped.
+        visitor
+            A name of hers, such as the value of a cookie: while there is an experiment, she meets the same arm whenever
+            she comes, and counts once. Only a hash of it is kept.
 
         Returns
         -------
@@ -587,6 +593,8 @@ class Client:
             body["unknown"] = unknown
         if fewer:
             body["fewer"] = True
+        if visitor is not None:
+            body["visitor"] = visitor
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
         shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body, headers=headers)
         documents = [Document(**document) for document in shown["documents"]]
@@ -1016,6 +1024,136 @@ class Client:
 
     # How it is sent.
 
+    # Experiments.
+
+    def create_experiment(self, collection: str, name: str, arms: Iterable[Mapping[str, Any]]) -> ExperimentInfo:
+        """Begin an experiment: visitors are shared out among arms, each with learners of its own.
+
+        Parameters
+        ----------
+        collection
+            The collection's name.
+        name
+            A name for the experiment, of letters, digits, `-`, `_` and `.`.
+        arms
+            Each with a `name`, its `share` of the visitors, and the `settings` in which it differs from the collection;
+            without settings it is the collection as it is. The others are compared with the first.
+
+        Returns
+        -------
+        ExperimentInfo
+            The experiment, of which nothing is known yet.
+
+        Examples
+        --------
+        >>> arms = [{"name": "now", "share": 0.5}, {"name": "new", "share": 0.5, "settings": {"algorithm": "RankUCB1"}}]
+        >>> client.create_experiment("birds", "ucb1", arms)["says"]  # doctest: +SKIP
+        ['Nothing is known of new beside now yet.']
+        """
+        body = {"name": name, "arms": [dict(arm) for arm in arms]}
+        return cast(ExperimentInfo, self._send("POST", _path(wire.EXPERIMENTS, collection), json=body, again=False))
+
+    def experiments(self, collection: str) -> list[ExperimentSummary]:
+        """List the experiments of a collection.
+
+        Parameters
+        ----------
+        collection
+            Its name.
+
+        Returns
+        -------
+        list of ExperimentSummary
+            The newest first.
+
+        Examples
+        --------
+        >>> [one["name"] for one in client.experiments("birds")]  # doctest: +SKIP
+        ['ucb1']
+        """
+        return cast(list[ExperimentSummary], self._get(_path(wire.EXPERIMENTS, collection))["experiments"])
+
+    def experiment(self, collection: str, name: str) -> ExperimentInfo:
+        """Look at what an experiment says so far, whenever you like: its intervals hold at all times at once.
+
+        Parameters
+        ----------
+        collection, name
+            Which one.
+
+        Returns
+        -------
+        ExperimentInfo
+            Who came to each arm, how many were satisfied, by how much arms differ from the first, and how that came
+            about.
+
+        Examples
+        --------
+        >>> client.experiment("birds", "ucb1")["arms"][1]["difference"]  # doctest: +SKIP
+        {'estimate': -0.08, 'low': -0.12, 'high': -0.04}
+        """
+        return cast(ExperimentInfo, self._get(_experiment(wire.EXPERIMENT, collection, name)))
+
+    def stop_experiment(self, collection: str, name: str, arm: str | None = None) -> ExperimentInfo:
+        """Stop an arm, or the whole experiment: its visitors then meet the collection as it is.
+
+        Parameters
+        ----------
+        collection, name
+            Which one.
+        arm
+            The arm; None: all of it.
+
+        Returns
+        -------
+        ExperimentInfo
+            What it says.
+
+        Examples
+        --------
+        >>> client.stop_experiment("birds", "ucb1")["ended"]  # doctest: +SKIP
+        1763400000.0
+        """
+        body = {} if arm is None else {"arm": arm}
+        return cast(ExperimentInfo, self._send("POST", _experiment(wire.STOP, collection, name), json=body))
+
+    def promote_arm(self, collection: str, name: str, arm: str) -> ExperimentInfo:
+        """End an experiment, and have an arm serve the collection from now on, with all that it has learned.
+
+        Parameters
+        ----------
+        collection, name
+            Which experiment.
+        arm
+            The arm.
+
+        Returns
+        -------
+        ExperimentInfo
+            What the experiment says.
+
+        Examples
+        --------
+        >>> client.promote_arm("birds", "ucb1", "now")["promoted"]  # doctest: +SKIP
+        'now'
+        """
+        path = _experiment(wire.PROMOTE, collection, name)
+        return cast(ExperimentInfo, self._send("POST", path, json={"arm": arm}))
+
+    def remove_experiment(self, collection: str, name: str) -> None:
+        """Let go of an experiment that has ended, with the learners of its arms that serve nobody.
+
+        Parameters
+        ----------
+        collection, name
+            Which one.
+
+        Examples
+        --------
+        >>> client.remove_experiment("birds", "ucb1")  # doctest: +SKIP
+        """
+        self._send("DELETE", _experiment(wire.EXPERIMENT, collection, name), again=False)
+
     def _get(self, path: str, **parameters: int | str) -> Any:
         return self._send("GET", path, params=parameters)
 
@@ -1041,8 +1179,14 @@ class Client:
         raise AssertionError  # the last attempt returns or raises
 
 
-def _path(path: str, collection: str, document: Id | None = None) -> str:
-    return path.format(name=quote(collection, safe=""), document=quote(str(document), safe=""))
+def _path(path: str, collection: str, document: Id | None = None, experiment: str = "") -> str:
+    return path.format(
+        name=quote(collection, safe=""), document=quote(str(document), safe=""), experiment=quote(experiment, safe="")
+    )
+
+
+def _experiment(path: str, collection: str, name: str) -> str:
+    return _path(path, collection, experiment=name)
 
 
 def _added_up(one: Changed, other: Changed) -> Changed:

@@ -1,4 +1,5 @@
-"""How zoomrank compiles: `@compiled` for kernels, `@generic` for kernels with one body per kind of state.
+"""How zoomrank compiles: `@compiled` for kernels, `@alongside` for those beside which other threads run, `@generic` for
+kernels with one body per kind of state.
 
 Numba keeps compiled kernels on disk, but does not notice that a *callee in another file* was edited. So the
 cache lives in a folder named by a hash of the package's sources: other sources, other folder, never a stale kernel.
@@ -125,10 +126,22 @@ def separate(function: Function) -> Function:
 
 def compiled(function: Function) -> Function:
     """Compile a kernel on first use and keep it on disk. Exact arithmetic: no fastmath."""
+    return _kept(function)
+
+
+def alongside(function: Function) -> Function:
+    """Compile a kernel that goes through a whole collection: other threads run meanwhile, as they do not beside others.
+
+    To let them, and to have a turn again, takes longer than most kernels do.
+    """
+    return _kept(function, nogil=True)
+
+
+def _kept(function: Function, **options: Any) -> Function:
     before = _settings.CACHE_DIR
     _settings.CACHE_DIR = str(_CACHE)  # read when the decorator runs, so others' kernels stay where they were
     try:
-        return cast(Function, numba.njit(cache=True)(function))
+        return cast(Function, numba.njit(cache=True, **options)(function))
     finally:
         _settings.CACHE_DIR = before
 

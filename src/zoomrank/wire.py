@@ -32,8 +32,13 @@ SEEN = "/v1/seen"
 EXPORT = "/v1/collections/{name}/export"
 VOID = "/v1/collections/{name}/void"
 CLICKS = "/v1/collections/{name}/clicks"
+EXPERIMENTS = "/v1/collections/{name}/experiments"
+EXPERIMENT = "/v1/collections/{name}/experiments/{experiment}"
+STOP = "/v1/collections/{name}/experiments/{experiment}/stop"
+PROMOTE = "/v1/collections/{name}/experiments/{experiment}/promote"
 HEALTH = "/v1/health"
 READY = "/v1/ready"
+ROLE = "/v1/role"
 
 LARGEST_BATCH = 10_000  # reports of one request
 
@@ -381,7 +386,79 @@ class Activity(TypedDict):
     clicks_by_slot: list[list[int]]
 
 
+class RoleResponse(TypedDict):
+    """The role of a key: `read` or `admin` (who may do everything)."""
+
+    role: str
+
+
 class StatusResponse(TypedDict):
     """How the service is."""
 
+    status: str
+
+
+class Difference(TypedDict):
+    """How many more visitors an arm satisfies than the first one, as a share of all; the interval holds whenever one
+    looks.
+    """
+
+    estimate: float
+    low: float
+    high: float
+
+
+class ArmInfo(TypedDict):
+    """An arm of an experiment: who came, of how many it is known what became of them, and how many were satisfied.
+    `collection` is the name under which its queries can be looked at.
+    """
+
+    name: str
+    collection: str
+    share: float
+    settings: dict[str, Any]
+    stopped: float | None
+    visitors: int
+    counted: int
+    satisfied: int
+    difference: Difference | None
+
+
+class ExperimentPoint(TypedDict):
+    """What was known at a time, arm by arm; of all but the first, how they differ from it."""
+
+    time: float
+    visitors: list[int]
+    satisfied: list[int]
+    differences: list[Difference | None]
+
+
+class ExperimentSummary(TypedDict):
+    """An experiment in few words."""
+
+    name: str
+    created: float
+    ended: float | None
+    promoted: str | None
+
+
+class ExperimentInfo(ExperimentSummary):
+    """An experiment, and what it says so far."""
+
+    arms: list[ArmInfo]
+    level: float
+    points: list[ExperimentPoint]
+    says: list[str]
+
+
+class ExperimentsResponse(TypedDict):
+    """Experiments, the newest first."""
+
+    experiments: list[ExperimentSummary]
+
+
+class RemovedExperiment(TypedDict):
+    """An experiment that is no more."""
+
+    name: str
     status: str

@@ -1,5 +1,7 @@
 """What slots know, and which documents are on trial, against the definitions and the literal twin."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -16,9 +18,9 @@ class Watched(reference.PathZooming):
 
     chosen: list[int]
 
-    def exchange(self, shown: list[int], picks: list[int], nodes: list[int]) -> None:
+    def exchange(self, shown: list[int], picks: list[int], nodes: list[int], certain: Callable[[int], bool]) -> None:
         self.chosen = shown.copy()
-        super().exchange(shown, picks, nodes)
+        super().exchange(shown, picks, nodes, certain)
 
     def trial(self, i: int, chosen: list[int]) -> bool:
         """Whether what slot i chose has not the best record, or nobody has clicked it though more is hoped for."""
@@ -67,7 +69,7 @@ def _check_records(told: list[SlotExplanation], paths: Watched, shown: list[int]
 @pytest.mark.parametrize("shape", LIKENESS)
 def test_records_and_trials_are_those_of_the_literal_twin(shape: str) -> None:
     """Exactly, but for exchanges: a ranking does not say whether there was one, and how it stands may leave a doubt."""
-    exchanged, wrong, wrong_after_exchange = compared(LIKENESS[shape], visits=400, restrict=0.2)
+    exchanged, wrong, wrong_after_exchange = compared(LIKENESS[shape], visits=600, restrict=0.2)
     assert exchanged > 20
     assert wrong == wrong_after_exchange
     assert wrong <= exchanged / 20

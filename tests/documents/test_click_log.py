@@ -20,12 +20,12 @@ from zoomrank.documents import (
     scale_from_clicks,
 )
 from zoomrank.documents.click_calibration import comparisons
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.lab.inspection.agreement import CLICKS, Verdict
 from zoomrank.lab.inspection.inspection_report import write_inspection
 from zoomrank.lab.inspection.look import inspect_tree
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentIds
+from zoomrank.spaces.packed_strings import PackedStrings
 from zoomrank.users import Independent, TreeNetwork, UserDistribution
 
 ABC = DocumentIds(3, ["a", "b", "c"])
@@ -330,7 +330,7 @@ def test_inspect_reads_a_click_log(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_strings_in_one_go_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.documents.packed_strings._PIECE", 2)
+    monkeypatch.setattr("zoomrank.spaces.packed_strings._PIECE", 2)
     words = ["owl", "", "日本", "pike", "x"]
     strings = PackedStrings.packed(words)
     assert list(strings) == [strings[at] for at in range(5)] == words

@@ -5,9 +5,13 @@ the same.
 """
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
+
+from tests.reference.every_outcome import every_outcome
 
 
 class Tree:
@@ -469,25 +473,39 @@ class Ranked:
         self.tree, self.learners, self.duplicates = tree, learners, duplicates
         self.rng = np.random.default_rng(seed)
 
+    def choose(self, slot: int, shown: list[int], rng: np.random.Generator) -> tuple[int, int, float, int]:
+        """The document of a slot, the one that its learner picked, the chance of that choice, and the node."""
+        node, chance = self.learners[slot].select(shown, rng)
+        document = self.tree.draw(node, [] if self.duplicates else shown, rng)
+        pick = self.tree.below(node)[0] if document is None else document
+        if document is None:
+            document = self.tree.draw(0, shown, rng)
+        assert document is not None
+        return document, pick, chance, node
+
     def rank(self) -> tuple[list[int], list[int], list[float]]:
         shown: list[int] = []
         picks: list[int] = []
         chances: list[float] = []
         nodes: list[int] = []
-        for learner in self.learners:
-            node, chance = learner.select(shown, self.rng)
-            document = self.tree.draw(node, [] if self.duplicates else shown, self.rng)
-            pick = self.tree.below(node)[0] if document is None else document
-            if document is None:
-                document = self.tree.draw(0, shown, self.rng)
-            assert document is not None
+        for slot in range(len(self.learners)):
+            document, pick, chance, node = self.choose(slot, shown, self.rng)
             shown.append(document)
             picks.append(pick)
             chances.append(chance)
             nodes.append(node)
         if isinstance(self.learners[0], PathSlot) and not self.duplicates:
-            self.learners[0].paths.exchange(shown, picks, nodes)
+            self.learners[0].paths.exchange(shown, picks, nodes, self.certain(shown))
         return shown, picks, chances
+
+    def odds(self, slot: int, shown: list[int]) -> dict[int, Fraction]:
+        """How likely each document is in a slot, given those above."""
+        return every_outcome(lambda rng: self.choose(slot, shown, rng)[0])
+
+    def certain(self, shown: list[int]) -> Callable[[int], bool]:
+        """Whether chance had nothing to do with what was chosen for slots down to this one."""
+        chosen = [*shown]
+        return lambda low: all(len(self.odds(slot, chosen[:slot])) == 1 for slot in range(low + 1))
 
     def learn(self, shown: list[int], picks: list[int], chances: list[float], click: int) -> None:
         for slot, learner in enumerate(self.learners[: click + 1]):
@@ -632,8 +650,8 @@ class PathZooming(Visits):
                     self.want[u, slot] = float(np.float32(self.in_want(u, slot)))
                     self.look_below(u, slot)
 
-    def exchange(self, shown: list[int], picks: list[int], nodes: list[int]) -> None:
-        """A document that does well below one that is like it takes the other's place."""
+    def exchange(self, shown: list[int], picks: list[int], nodes: list[int], certain: Callable[[int], bool]) -> None:
+        """A document that does well below one that is like it takes the other's place, if chance had no say so far."""
         for low in range(1, len(shown)) if self.exchanging else []:
             near = [self.tree.distance_in_steps(shown[low], shown[slot]) for slot in range(low)]
             high = near.index(min(near))
@@ -646,7 +664,7 @@ class PathZooming(Visits):
                     self.n[y, high] < self.n[y, low]
                     and self.upper(self.r[y, high] / self.n[y, high], self.n[y, high], 1.0) > p
                 )
-                if alike and q * (1 - p) > self.margin * p and open_yet:
+                if alike and q * (1 - p) > self.margin * p and open_yet and certain(low):
                     self.exchanges += 1
                     for row in (shown, picks, nodes):
                         row[low], row[high] = row[high], row[low]

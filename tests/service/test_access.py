@@ -94,6 +94,21 @@ def test_roles(sqlite: Place, request_: tuple[str, str], needed: str | None) -> 
     run(scenario())
 
 
+def test_a_key_has_its_role_told(sqlite: Place) -> None:
+    async def scenario() -> None:
+        keys = Keys({secret: role for role, secret in SECRETS.items()})
+        async with started(sqlite) as engine:
+            async with client_of(engine, keys) as client:
+                for role in ("read", "admin"):
+                    told = await client.get("/v1/role", headers={"Authorization": f"Bearer {SECRETS[role]}"})
+                    assert told.json() == {"role": role}
+                assert (await client.get("/v1/role")).status_code == 401
+            async with client_of(engine) as client:
+                assert (await client.get("/v1/role")).json() == {"role": "admin"}
+
+    run(scenario())
+
+
 def test_a_refusal_says_what_to_do(sqlite: Place) -> None:
     async def scenario() -> None:
         keys = Keys({secret: role for role, secret in SECRETS.items()})

@@ -89,8 +89,8 @@ def test_the_service_learns_what_the_library_learns(place: Place, algorithm: str
             name, documents = await engine.rank(shop, "owl")
             assert documents[0]["id"].startswith("d00")
             assert await engine.feedback(name, documents[0]["id"]) == "learned"
-            assert engine.store.activity(shop.id, int(clock()) // 10 - 10) != []
-            today = engine.store.activity(shop.id, int(clock()) // 10 - 10)
+            assert engine.store.activity([shop.id], int(clock()) // 10 - 10) != []
+            today = engine.store.activity([shop.id], int(clock()) // 10 - 10)
             assert sum(count for _, _, count in today) == 2  # that of the log is nobody's activity of today
             await audit(engine)
 

@@ -23,6 +23,7 @@ def test_killed_again_and_again(place: Place, similar: str) -> None:
     assert (numbers["loans in the log"] > 0) == (similar == "words")
     assert numbers["feedback acknowledged"] > 0
     assert numbers["asked again"] > 0
+    assert numbers["visitors counted"] > 0
     assert numbers["changes acknowledged"] > 0
     assert numbers["impressions void"] > 0 or KILLS < 10  # few lives may have none
     assert numbers["outcomes in the log"] >= numbers["feedback acknowledged"]

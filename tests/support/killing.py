@@ -15,17 +15,23 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.support.services import Audit, Place, audit, key_of, only_edition, run, served, small_collection
+from zoomrank.service.bases import begun, log_from
 from zoomrank.service.engine import Engine
+from zoomrank.service.experiments import NewArm, visitor_digest
+from zoomrank.service.storage.batch import ArmVisit
 from zoomrank.service.storage.events import parted
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
+VISITORS = 400
+ARMS = [NewArm("now", 0.4, None), NewArm("other", 0.4, {"seed": 5})]  # of an experiment; some visitors are in none
 QUERIES = [f"query {number}" for number in range(12)]
 OUTAGES = 0.2  # of lives, before which there was none for a while
 _TIMEOUT = 30
@@ -153,6 +159,7 @@ class Memory:
     voids: dict[tuple[str, float, float], bool] = field(default_factory=dict)  # of a query between two times, likewise
     there: dict[str, str | None] = field(default_factory=dict)  # where documents are that come and go; None: gone
     changing: dict[str, str | None] = field(default_factory=dict)  # where they will be, if that was heard
+    counted: int = 0  # in the experiment
     changes: int = 0
     asked_again: int = 0
     voided: int = 0
@@ -167,6 +174,12 @@ class Memory:
             known for (about, since, until), known in self.voids.items() if about == query and since <= time_ < until
         }
         return True if True in heard else None if heard else False
+
+
+def _who(key: str) -> dict[str, str]:
+    """The visitor of a request; some have no name."""
+    number = int(key, 16)
+    return {"visitor": f"v{number % VISITORS}"} if number % 3 else {}
 
 
 class Client(threading.Thread):
@@ -222,7 +235,7 @@ class Client(threading.Thread):
             elif memory.answered and self.random.random() < 0.1:
                 key, (query, _) = self.random.choice(list(memory.answered.items())[-20:])
             memory.asked[key] = query
-        body = {"query": query, "slots": 3}
+        body = {"query": query, "slots": 3} | _who(key)
         status, ranking = self._post(connection, "/v1/collections/shop/rank", body, **{"Idempotency-Key": key})
         assert status == 200, ranking
         impression, documents = ranking["impression"], [one["id"] for one in ranking["documents"]]
@@ -309,6 +322,32 @@ def _check_documents(engine: Engine, memory: Memory) -> None:
     memory.there, memory.changing = places, {}
 
 
+def _check_experiment(engine: Engine, memory: Memory) -> None:
+    """What is counted of an experiment is what the log says, and each visitor met her arm, and counts once."""
+    shop = engine.collections.find("shop")
+    experiment = engine.experiments.find(shop, "first")
+    rows = engine.store.arm_visits(experiment.id)
+    kept = {ArmVisit(experiment.id, arm, minute, kind): count for minute, arm, kind, count in rows if count}
+    in_log: Counter[ArmVisit] = Counter()
+    homes = {}
+    for number, collection in engine.store._read("SELECT id, collection FROM learners"):
+        homes[number] = collection
+        begins = begun(engine.store, engine.collections.by_id[collection], number)
+        in_log.update(log_from(begins, engine.store.events(number)).arm_visits)
+    assert kept == in_log, "an experiment counts something else than the log has"
+    visitors = engine.store.visitors(experiment.id)
+    assert len(set(visitors)) == len(visitors)
+    memory.counted = len(visitors)
+    for key, (_, impression) in memory.answered.items():
+        who = _who(key).get("visitor")
+        if who is not None:
+            digest = visitor_digest(experiment.salt, who)
+            arm = experiment.arm_of(digest)
+            met = shop if arm is None else experiment.arms[arm].served
+            assert homes[key_of(impression)[0]] == met.id, "she met another arm"
+            assert arm is None or digest in visitors, "who was shown something was not remembered"
+
+
 def check(place: Place, memory: Memory) -> Audit:
     """Nothing acknowledged is lost, nothing is there twice, and what comes back is what the whole log makes."""
 
@@ -320,6 +359,7 @@ def check(place: Place, memory: Memory) -> Audit:
             found = await audit(engine)
             _check_requests(engine)
             _check_documents(engine, memory)
+            _check_experiment(engine, memory)
             unseen = engine.collections.find("shop").settings.no_feedback == "unseen"
         finally:
             await engine.stop()
@@ -405,6 +445,7 @@ def torment(
         "outcomes in the log": found.closed,
         "learners": found.learners,
         "loans in the log": found.loans,
+        "visitors counted": memory.counted,
     }
 
 
@@ -412,7 +453,8 @@ def make_collection(place: Place, **settings: Any) -> None:
     async def scenario() -> None:
         engine = Engine(place.open(), place.folder)
         await engine.start()
-        await served(engine, **SETTINGS, **settings)
+        shop = await served(engine, **SETTINGS, **settings)
+        await engine.experiments.create(shop, "first", ARMS)
         await engine.stop()
 
     asyncio.run(scenario())

@@ -186,8 +186,8 @@ def _audit_counts(engine: Engine, activity: dict[int, Counter[Outcome]]) -> None
     """Check what is said of collections against the log."""
     for counts in (engine.store.outcomes(), engine.outcomes):
         assert {collection: +outcomes for collection, outcomes in counts.items() if +outcomes} == activity
-    for collection, outcomes in activity.items():
-        served = engine.collections.by_id[collection]
+    for served in engine.collections.by_name.values():
+        outcomes = sum((activity.get(one.id, Counter()) for one in served.family), Counter())
         about = page_data.about(engine, served)
         assert about["impressions"] == outcomes[WAITING]
         assert about["satisfied"] == sum(outcomes[slot] for slot in range(served.settings.slots))

@@ -36,6 +36,7 @@ from zoomrank.bandits.state.pair_tree import (
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.zoom_tree import (
     ZoomCounts,
+    chance_of_walk,
     plant,
     plant_all,
     update_zoom,
@@ -43,7 +44,7 @@ from zoomrank.bandits.state.zoom_tree import (
     with_larger_zoom_trees,
     zoom_trees_are_roomy,
 )
-from zoomrank.bandits.walks.contextual_walk import PairScratch, fresh_pair_scratch, walk_context
+from zoomrank.bandits.walks.contextual_walk import PairScratch, fresh_pair_scratch, odds_in_context, walk_context
 from zoomrank.bandits.zooming import Zooming, ZoomParameters
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import ParameterError
@@ -75,6 +76,15 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     return node, 1.0
 
 
+def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    if above == 0:
+        chance, entry = chance_of_walk(state, slot, 0, np.inf, document)
+        node, hopeful = np.int64(state.node[slot, entry]), False
+    else:
+        chance, node, hopeful = odds_in_context(state, slot, shown, above, document)
+    return chance, node, hopeful
+
+
 def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return strategy
 
@@ -98,7 +108,7 @@ def _roomy(state: Any) -> Scalar:
     return zoom_trees_are_roomy(state) and pairs_are_roomy(state)
 
 
-register(ContextualState, select=_select, update=_update, subtree=_subtree, reset=_reset, roomy=_roomy)
+register(ContextualState, select=_select, odds=_odds, update=_update, subtree=_subtree, reset=_reset, roomy=_roomy)
 
 
 class ContextualZooming(Zooming):

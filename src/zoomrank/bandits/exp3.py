@@ -47,6 +47,15 @@ def mixing_rate(arms: Scalar, horizon: Scalar) -> Scalar:
 
 
 @inlined
+def chance_of_arm(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
+    """The probability that an arm is drawn."""
+    row = np.uint64(slot)
+    gamma = state.gamma[row]
+    total = state.weight[row, np.uint64(state.level_start[row, state.levels[row] - 1])]
+    return (1.0 - gamma) * state.weight[row, np.uint64(arm)] / total + gamma / state.arms[row]
+
+
+@inlined
 def random_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     """Draw an arm with one random number; return it and its probability."""
     row = np.uint64(slot)
@@ -67,8 +76,7 @@ def random_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> tuple[Scal
             while node < last and target >= state.weight[row, start + node]:
                 target -= state.weight[row, start + node]
                 node += np.uint64(1)
-    chance = (1.0 - gamma) * state.weight[row, node] / total + gamma / arms
-    return np.int64(node), chance
+    return np.int64(node), chance_of_arm(state, slot, node)
 
 
 @inlined
@@ -120,6 +128,10 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     return random_arm(state, slot, rng)
 
 
+def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    return chance_of_arm(state, slot, document), np.int64(state.leaf[document]), False
+
+
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reinforce_arm(state, slot, feedback.pick, feedback.chance, feedback.reward)
 
@@ -128,7 +140,7 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     fresh_weights(state, slot, len(state.leaf), horizon)
 
 
-register(EXP3State, select=_select, update=_update, reset=_reset)
+register(EXP3State, select=_select, odds=_odds, update=_update, reset=_reset)
 
 
 @compiled

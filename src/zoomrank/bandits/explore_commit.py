@@ -52,6 +52,18 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     return document, chance
 
 
+def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    documents, chance = len(state.leaf), 0.0
+    if slot > 0 and state.passes[slot - 1] < state.looks:
+        chance = 1.0 / documents
+    elif state.passes[slot] < state.looks:
+        if state.place[slot, document] >= state.seen[slot]:
+            chance = 1.0 / (documents - state.seen[slot])
+    elif document == state.leader[slot]:
+        chance = 1.0
+    return chance, np.int64(state.leaf[document]), False
+
+
 @inlined
 def _look_away(state: Any, slot: Scalar, document: Scalar) -> None:
     """Put a document in front of those that wait, and begin another pass if none does."""
@@ -77,7 +89,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
         _look_away(state, slot, pick)
 
 
-register(ExploreCommitState, select=_select, update=_update)
+register(ExploreCommitState, select=_select, odds=_odds, update=_update)
 
 
 class ExploreThenCommit(Bandit):

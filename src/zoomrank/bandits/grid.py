@@ -21,6 +21,7 @@ from zoomrank.bandits.exp3 import (
     EXP3Parameters,
     EXP3Weights,
     arm_weight,
+    chance_of_arm,
     fresh_weights,
     random_arm,
     reinforce_arm,
@@ -35,6 +36,7 @@ from zoomrank.bandits.ucb1 import (
     UCB1Counts,
     arm_bounds,
     best_arm,
+    chance_of_best,
     fresh_bounds,
     index_of,
     reward_arm,
@@ -169,6 +171,20 @@ def _select_exp3(
     return random_arm(state, slot, rng)
 
 
+def _odds_ucb1(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
+) -> tuple[Scalar, Scalar, Scalar]:
+    arm = _arm_of(state, slot, document)
+    return chance_of_best(state, slot, arm), _node_of(state, slot, arm), False
+
+
+def _odds_exp3(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
+) -> tuple[Scalar, Scalar, Scalar]:
+    arm = _arm_of(state, slot, document)
+    return chance_of_arm(state, slot, arm), _node_of(state, slot, arm), False
+
+
 def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
     return _node_of(state, slot, strategy)
 
@@ -199,8 +215,22 @@ def _reset_exp3(state: Any, slot: Scalar, horizon: Scalar) -> None:
     _begin_exp3(state, slot)
 
 
-register(GridUCB1State, select=_select_ucb1, update=_update_ucb1, subtree=_subtree, reset=_reset_ucb1)
-register(GridEXP3State, select=_select_exp3, update=_update_exp3, subtree=_subtree, reset=_reset_exp3)
+register(
+    GridUCB1State,
+    select=_select_ucb1,
+    odds=_odds_ucb1,
+    update=_update_ucb1,
+    subtree=_subtree,
+    reset=_reset_ucb1,
+)
+register(
+    GridEXP3State,
+    select=_select_exp3,
+    odds=_odds_exp3,
+    update=_update_exp3,
+    subtree=_subtree,
+    reset=_reset_exp3,
+)
 
 
 @compiled

@@ -20,7 +20,7 @@ from zoomrank.bandits.registration import Clock, Feedback, endless, register
 from zoomrank.bandits.state.arms import Arms, fresh_arms
 from zoomrank.bandits.state.context_paths import largest_context
 from zoomrank.bandits.state.tree_view import TreeView
-from zoomrank.bandits.ucb1 import best_arm, fresh_indices, set_index, sum_up
+from zoomrank.bandits.ucb1 import best_arm, chance_of_best, fresh_indices, set_index, sum_up
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
@@ -109,19 +109,40 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     set_index(state, row, arm, kl_bound(state.clicks[row, arm] / plays, plays, state.budget[row]))
 
 
+@inlined
+def _set_aside(state: Any, shown: Array, above: Scalar) -> None:
+    """What is shown above is out of the race for a moment."""
+    for place in range(above):
+        state.set_aside[place] = state.top[0, shown[place]]
+        set_index(state, 0, shown[place], -1.0)
+
+
+@inlined
+def _take_back(state: Any, shown: Array, above: Scalar) -> None:
+    for place in range(above - 1, -1, -1):
+        set_index(state, 0, shown[place], state.set_aside[place])
+
+
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     if not state.shared:
         return best_arm(state, slot, rng), 1.0
-    for place in range(above):  # what is shown above is out of the race for a moment
-        state.set_aside[place] = state.top[0, shown[place]]
-        set_index(state, 0, shown[place], -1.0)
+    _set_aside(state, shown, above)
     chosen = best_arm(state, 0, rng)
-    for place in range(above - 1, -1, -1):
-        set_index(state, 0, shown[place], state.set_aside[place])
+    _take_back(state, shown, above)
     return chosen, 1.0
 
 
-register(KLUCBState, select=_select, update=_update)
+def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    leaf = np.int64(state.leaf[document])
+    if not state.shared:
+        return chance_of_best(state, slot, document), leaf, False
+    _set_aside(state, shown, above)
+    chance = chance_of_best(state, 0, document)
+    _take_back(state, shown, above)
+    return chance, leaf, True
+
+
+register(KLUCBState, select=_select, odds=_odds, update=_update)
 
 
 @compiled

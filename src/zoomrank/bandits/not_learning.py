@@ -9,7 +9,7 @@ import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
 from zoomrank.bandits.registration import Clock, Feedback, endless, register
-from zoomrank.bandits.state.tree_view import TreeView
+from zoomrank.bandits.state.tree_view import TreeView, size_of
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError
 from zoomrank.numbers import Array, Seed
@@ -41,12 +41,25 @@ def _select_fixed(
     return state.pinned[slot], 1.0
 
 
+def _odds_uniform(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
+) -> tuple[Scalar, Scalar, Scalar]:
+    leaf = np.int64(state.leaf[document])
+    return size_of(state, leaf) / size_of(state, 0), leaf, False
+
+
+def _odds_fixed(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
+) -> tuple[Scalar, Scalar, Scalar]:
+    return 1.0 if document == state.pinned[slot] else 0.0, np.int64(state.leaf[document]), False
+
+
 def _learn_nothing(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     pass
 
 
-register(UniformState, select=_select_uniform, update=_learn_nothing)
-register(FixedState, select=_select_fixed, update=_learn_nothing)
+register(UniformState, select=_select_uniform, odds=_odds_uniform, update=_learn_nothing)
+register(FixedState, select=_select_fixed, odds=_odds_fixed, update=_learn_nothing)
 
 
 class _Ignorant(Bandit):

@@ -50,8 +50,9 @@ from zoomrank.bandits.state.path_bounds import (
     rebound_path,
 )
 from zoomrank.bandits.state.tree_view import TreeView
-from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier, widest_of
+from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier
 from zoomrank.bandits.walks.exchange import exchange_alike
+from zoomrank.bandits.walks.path_odds import odds_along_paths, odds_of_eligible
 from zoomrank.bandits.walks.path_walk import (
     PathScratch,
     best_of_all,
@@ -105,13 +106,17 @@ def register_paths(kind: Any, choosy: Any, evidence: Function, update: Function)
 
     They differ from others in what counts in a slot, and in what an answer changes.
     """
-    kinds = ((kind, select_along_paths, best_of_all), (choosy, select_eligible, best_of_eligible))
-    for each, select, best in kinds:
+    kinds = (
+        (kind, select_along_paths, odds_along_paths, best_of_all),
+        (choosy, select_eligible, odds_of_eligible, best_of_eligible),
+    )
+    for each, select, odds, best in kinds:
         on_best_of(each)(best)
         on_evidence(each)(evidence)
         register(
             each,
             select=select,
+            odds=odds,
             update=update,
             subtree=subtree_of_entry,
             arrange=exchange_alike,
@@ -224,7 +229,7 @@ class PathZooming(VisitCounting):
     def _scratch(self, slots: int) -> tuple[Any, ...]:
         """Room to work in, which all learners of this bandit share."""
         if slots not in self._scratches:
-            widest = widest_of(self.tree)
+            widest = self.tree.widest
             context = fresh_context_scratch(self.tree, slots, widest)
             room = max(len(context.stack_entry), (self.tree.depth + 1) * (widest + 1) + 1)
             stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}

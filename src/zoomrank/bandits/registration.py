@@ -1,4 +1,4 @@
-"""What kernels see of a one-slot learner: six pieces, of which every kind of state registers its own bodies.
+"""What kernels see of a one-slot learner: seven pieces, of which every kind of state registers its own bodies.
 
 Kernels see every learner alike, and the ranker above them never asks which kind it holds. One state holds the learners
 of all slots of a ranker; `shown[:above]` are the documents above the slot, a context that context-free learners ignore.
@@ -8,6 +8,9 @@ of all slots of a ranker; `shown[:above]` are the documents above the slot, a co
 - `update(state, slot, feedback, shown, above)` credits the strategy that made the choice or, if that is no longer
   active, the one that now holds the document it picked;
 - `reset(state, slot, horizon)` makes the slot's learner a fresh one;
+- `odds(state, slot, shown, above, document)` is the probability that it chooses the strategy that holds a document, the
+  node of that strategy where this is above 0, and whether it is `sure` that no strategy is chosen all of whose
+  documents, eligible or not, are above;
 - `arrange(state, shown, pick, strategy, chance)` may put the documents of a ranking, which is filled, in another order;
 - `roomy(state)` says whether the arrays have room for one more visit; Python makes room, kernels cannot.
 """
@@ -59,6 +62,7 @@ select, _on_select = _kernel("select")
 subtree, _on_subtree = _kernel("subtree")
 update, _on_update = _kernel("update")
 reset, _on_reset = _kernel("reset")
+odds, _on_odds = _kernel("odds")
 arrange, _on_arrange = _kernel("arrange")
 roomy, _on_roomy = _kernel("roomy")
 
@@ -83,6 +87,7 @@ def register(
     state: Any,
     *,
     select: Callable[..., Any],
+    odds: Callable[..., Any],
     update: Callable[..., Any],
     subtree: Callable[..., Any] = _own_leaf,
     reset: Callable[..., Any] = _goes_on,
@@ -95,6 +100,7 @@ def register(
     there is always room.
     """
     _on_select(state)(select)
+    _on_odds(state)(odds)
     _on_update(state)(update)
     _on_subtree(state)(subtree)
     _on_reset(state)(reset)

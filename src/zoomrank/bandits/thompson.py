@@ -73,11 +73,16 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     return np.int64(at), 1.0
 
 
+def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Nobody knows: there is no closed form."""
+    return np.nan, np.int64(0), False
+
+
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     count_visit(state, slot, feedback.pick, feedback.reward)
 
 
-register(ThompsonState, select=_select, update=_update, subtree=subtree_of_entry, roomy=entries_fit)
+register(ThompsonState, select=_select, odds=_odds, update=_update, subtree=subtree_of_entry, roomy=entries_fit)
 
 
 class TreeThompson(VisitCounting):

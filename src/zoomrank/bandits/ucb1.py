@@ -59,6 +59,15 @@ def best_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> Scalar:
 
 
 @inlined
+def chance_of_best(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
+    """The probability that an arm is the one that `best_arm` finds."""
+    row = np.uint64(slot)
+    root = np.uint64(state.level_start[row, state.levels[row] - 1])
+    best = state.top[row, np.uint64(arm)] == state.top[row, root]
+    return 1.0 / np.float64(state.ties[row, root]) if best else 0.0
+
+
+@inlined
 def set_index(state: Any, slot: Scalar, arm: Scalar, index: Scalar) -> None:
     """Give an arm another index, and tell the nodes above it as far as that changes anything."""
     row, node = np.uint64(slot), np.uint64(arm)
@@ -146,6 +155,10 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
     return best_arm(state, slot, rng), 1.0
 
 
+def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    return chance_of_best(state, slot, document), np.int64(state.leaf[document]), False
+
+
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     reward_arm(state, slot, feedback.pick, feedback.reward)
 
@@ -155,7 +168,7 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     fresh_bounds(state, slot, len(state.leaf))
 
 
-register(UCB1State, select=_select, update=_update, reset=_reset)
+register(UCB1State, select=_select, odds=_odds, update=_update, reset=_reset)
 
 
 @compiled

@@ -14,10 +14,10 @@ import numpy as np
 
 from zoomrank.documents.collection import Collection
 from zoomrank.documents.editions import BORROWED, LATE, Edition, Gone
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.errors import ChangeError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.spaces.packed_strings import PackedStrings
 from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import breadth_first_shape
 

@@ -25,17 +25,17 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.documents.source_files import PathLike
 from zoomrank.errors import FileFormatError, SourceError, ZoomrankError
 from zoomrank.files import whole_file
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds
+from zoomrank.spaces.packed_strings import PackedStrings
 from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import shape_from_breadth_first
 
@@ -161,11 +161,11 @@ def _arrays(collection: Collection) -> dict[str, Array]:
         "parent": tree.shape.parent.astype("<u4", copy=False),
         "width": tree.width.astype("<f8", copy=False),
     }
-    ids = list(tree.documents)
-    if all(isinstance(document, int | np.integer) and not isinstance(document, bool) for document in ids):
-        arrays["ids"] = np.array(ids, "<i8")
-    elif all(isinstance(document, str) for document in ids):
-        arrays |= packed_arrays("ids", ids)
+    ids = tree.documents.column
+    if tree.documents.are_numbers:
+        arrays["ids"] = np.asarray(ids, "<i8")
+    elif isinstance(ids, PackedStrings) or all(isinstance(document, str) for document in ids):
+        arrays |= packed_arrays("ids", cast("Sequence[str]", ids))
     else:
         raise FileFormatError("A collection can be saved if its ids are all strings or all whole numbers.")
     columns = {"names": tree.names, "titles": collection.titles, "urls": collection.urls, "texts": collection.texts}
@@ -257,7 +257,7 @@ def _tree(arrays: Mapping[str, Array]) -> DocumentTree:
     child_start = (1 + np.searchsorted(parent[1:], np.arange(len(parent) + 1))).astype(np.uint32)
     shape = shape_from_breadth_first(parent, child_start)
     strings, names = strings_of(arrays, "ids"), strings_of(arrays, "names")
-    ids = DocumentIds(len(shape.leaf), arrays["ids"] if strings is None else list(strings))
+    ids = DocumentIds(len(shape.leaf), arrays["ids"] if strings is None else strings.checked())
     if names is not None and len(names) != len(parent):
         raise FileFormatError("its names are not one for each node.")
     return DocumentTree(shape, width, ids, names)

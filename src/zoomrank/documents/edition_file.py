@@ -11,9 +11,9 @@ import numpy as np
 
 from zoomrank.documents.collection_file import loaded, packed_arrays, strings_of, write
 from zoomrank.documents.editions import Edition, Gone
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.documents.source_files import PathLike
 from zoomrank.errors import FileFormatError
+from zoomrank.spaces.packed_strings import PackedStrings
 
 NUMBERS = ("documents", "nodes", "heirs", "marks")
 
@@ -85,15 +85,17 @@ def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
 
 def _check(edition: Edition) -> None:
     """Refuse numbers that do not belong to this collection, or stand for two things."""
-    tree = edition.collection.tree
+    tree, nodes, heirs = edition.collection.tree, edition.nodes, edition.heirs
     every = np.concatenate([edition.documents, edition.gone.numbers])
     fits = (
-        (len(edition.documents), len(edition.marks), len(edition.nodes)) == (len(tree), len(tree), tree.nodes)
+        (len(edition.documents), len(edition.marks), len(nodes)) == (len(tree), len(tree), tree.nodes)
         and len(edition.gone.ids) == len(edition.gone.numbers)
         and bool((np.bincount(every, minlength=len(every))[: len(every)] == 1).all())
-        and len(np.unique(edition.nodes)) == tree.nodes <= len(edition.heirs)
-        and int(edition.nodes.max()) < len(edition.heirs)
-        and bool(np.isin(edition.heirs, edition.nodes).all())
+        and max(int(nodes.max()), int(heirs.max(initial=0))) < len(heirs)
     )
+    if fits:
+        there = np.zeros(len(heirs), bool)
+        there[nodes] = True
+        fits = np.count_nonzero(there) == tree.nodes and bool(there[heirs].all())
     if not fits:
         raise FileFormatError("its numbers are not those of its documents and nodes.")

@@ -20,11 +20,11 @@ import numpy as np
 
 from zoomrank.documents.clustering import Progress
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.errors import UnknownDocumentError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId
 from zoomrank.spaces.movement import Movement
+from zoomrank.spaces.packed_strings import PackedStrings
 
 USUAL_RATIO = 0.837  # of the width of a category to that of its parent, where there is no category to tell
 LATE, BORROWED = (
@@ -367,8 +367,8 @@ class Edition:
         >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).index.tolist()
         [0, 1, 2]
         """
-        index = np.full(len(self.heirs), -1, np.int64)
-        index[self.nodes] = np.arange(len(self.nodes))
+        index = np.full(len(self.heirs), -1, np.int32)
+        index[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
         return index
 
     def searches_without(self, documents: Iterable[int]) -> dict[str, Any]:
@@ -394,8 +394,8 @@ class Edition:
 
     @cached_property
     def _place(self) -> Array:
-        place = np.full(self.numbered, -1, np.int64)
-        place[self.documents] = np.arange(len(self.documents))
+        place = np.full(self.numbered, -1, np.int32)
+        place[self.documents] = np.arange(len(self.documents), dtype=np.int32)
         return place
 
 

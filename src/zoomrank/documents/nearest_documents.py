@@ -13,7 +13,7 @@ import numpy as np
 
 from zoomrank.documents.editions import Edition
 from zoomrank.documents.texts import piece_counter
-from zoomrank.errors import ChangeError, UnknownDocumentError, VectorError
+from zoomrank.errors import ChangeError, VectorError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId
 
@@ -70,7 +70,8 @@ def nearest(edition: Edition, asked: Mapping[int, Wanted], leaving: Iterable[Doc
     if not asked:
         return found
     open_to = np.ones(len(edition), bool)
-    open_to[[place for place in (_place(edition, document) for document in leaving) if place >= 0]] = False
+    gone = edition.collection.tree.documents.places(leaving)
+    open_to[gone[gone >= 0]] = False
     for by_vector in (True, False):
         places = [at for at, one in asked.items() if (one.vector is not None) == by_vector]
         if places:
@@ -80,17 +81,10 @@ def nearest(edition: Edition, asked: Mapping[int, Wanted], leaving: Iterable[Doc
     return found
 
 
-def _place(edition: Edition, document: DocumentId) -> int:
-    try:
-        return edition.collection.tree.documents.position(document)
-    except UnknownDocumentError:
-        return -1
-
-
 def _nearest_vectors(edition: Edition, asked: Sequence[Wanted], open_to: Array) -> Array:
     vectors = edition.collection.vectors
     assert vectors is not None  # noqa: S101  (checked by `wanted`)
-    itself = np.array([_place(edition, one.document) for one in asked])
+    itself = edition.collection.tree.documents.places(one.document for one in asked)
     wished = np.stack([one.vector for one in asked if one.vector is not None])
     best, where = np.full(len(asked), -np.inf), np.full(len(asked), -1, np.int64)
     for start in range(0, len(vectors), _ROWS):

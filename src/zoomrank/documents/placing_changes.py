@@ -21,6 +21,7 @@ from zoomrank.spaces.trees.taxonomy import TaxonomyPath, steps_of
 
 KINDS = ("add", "change", "remove", "category")
 PLACES = ("path", "vector", "near")
+_NAMES = ("add", "change", "remove", "near")  # what names a document
 _MAY_SAY = {
     "add": {*COLUMNS, *PLACES},
     "change": {*COLUMNS, *PLACES},
@@ -34,13 +35,13 @@ def placed(edition: Edition, changes: Iterable[Mapping[str, Any]]) -> list[dict[
     asked, searched, refusal = _checked(edition, list(changes))
     leaving = [change["remove"] for change in asked if "remove" in change]
     beside = nearest(edition, searched, leaving)
-    draft, since = _Draft(edition), 0
+    draft, since = _Draft(edition, asked), 0
     done: list[dict[str, Any]] = []
     for at, change in enumerate(asked):
         with _about(at, change):
             done.append(draft.place(change, searched.get(at), beside.get(at)))
         if "category" in change:
-            draft, since = _Draft(applied(draft.edition, done[since:])), len(done)
+            draft, since = _Draft(applied(draft.edition, done[since:]), asked[at + 1 :]), len(done)
     if refusal is not None:
         raise refusal
     return done
@@ -115,8 +116,9 @@ def _check_id(edition: Edition, document: Any) -> None:
 class _Draft:
     """What changes come to, so far, beside what the edition has."""
 
-    def __init__(self, edition: Edition) -> None:
+    def __init__(self, edition: Edition, asked: Sequence[Mapping[str, Any]]) -> None:
         self.edition, self.tree = edition, edition.collection.geometry
+        self.known = _numbers(edition, asked)
         self.documents, self.numbered, self.nodes = len(edition), edition.numbered, len(edition.heirs)
         self.root = int(edition.nodes[0])
         self.added: dict[DocumentId, int] = {}
@@ -340,9 +342,13 @@ class _Draft:
         _check_id(self.edition, document)
         if document in self.added:
             return self.added[document]
-        if document in self.removed:
-            return None
-        try:
-            return int(self.edition.documents[self.tree.documents.position(document)])
-        except UnknownDocumentError:
-            return None
+        return None if document in self.removed else self.known.get(document)
+
+
+def _numbers(edition: Edition, asked: Sequence[Mapping[str, Any]]) -> dict[DocumentId, int]:
+    """The numbers of all documents that changes name, if they are there, looked up at once."""
+    named = [change[key] for change in asked for key in _NAMES if key in change]
+    places = edition.collection.geometry.documents.places(named)
+    numbers = edition.documents[places]
+    there = np.flatnonzero(places >= 0).tolist()
+    return {named[at]: int(numbers[at]) for at in there}

@@ -14,10 +14,10 @@ from zoomrank.documents.clustering import Progress, tree_from_vectors
 from zoomrank.documents.collection import Collection
 from zoomrank.documents.editions import BORROWED, USUAL_RATIO, Edition
 from zoomrank.documents.nearest_documents import of_length_one
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.documents.texts import text_vectors
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array
+from zoomrank.spaces.packed_strings import PackedStrings
 from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import Shape, breadth_first_shape, least_common_ancestor
 from zoomrank.spaces.trees.widths import exponential_widths

@@ -1,5 +1,6 @@
-"""What a log can tell: how another ranking or ranker would have done, from impressions whose propensities are known."""
+"""Which is better: by an experiment, or by what a log can tell of another ranking, where its propensities are known."""
 
+from zoomrank.judging.comparing import Differences, difference
 from zoomrank.judging.impression_log import ImpressionLog, read_log
 from zoomrank.judging.intervals import Share
 from zoomrank.judging.judgment import Judgment, judge, judge_by_query
@@ -8,6 +9,7 @@ from zoomrank.judging.replaying import Replay, replay
 from zoomrank.judging.targets import KnowsPropensities, Target, TargetMix, TargetRanker, TargetRankings, target_of
 
 __all__ = [
+    "Differences",
     "ImpressionLog",
     "Judgment",
     "KnowsPropensities",
@@ -17,6 +19,7 @@ __all__ = [
     "TargetMix",
     "TargetRanker",
     "TargetRankings",
+    "difference",
     "judge",
     "judge_by_query",
     "read_log",

@@ -232,7 +232,7 @@ def _simulate_compiled(
 ) -> Trace:
     if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
         raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
-    log = empty_rankings(late + 1, ranker.slots)
+    log = empty_rankings(late + 1, ranker.slots, weighed=False)
     pending = np.zeros(late + 1, np.int64)
     clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
     shown = []

@@ -15,7 +15,7 @@ import numpy as np
 from zoomrank.documents.logged_impressions import Impression, checked, positions_of
 from zoomrank.errors import ParameterError, UnknownDocumentError
 from zoomrank.numbers import Array
-from zoomrank.rankers.ranking_arrays import RankingArrays
+from zoomrank.rankers.ranking_arrays import RankingArrays, given_rankings
 from zoomrank.spaces import DocumentIds
 
 UNKNOWN = ("refuse", "skip")
@@ -63,7 +63,7 @@ def visit_arrays(visits: Sequence[LoggedVisit], slots: int) -> tuple[RankingArra
     for row, visit in enumerate(visits):
         shown[row, : len(visit.shown)] = visit.shown
     clicks = np.array([slots if visit.click is None else visit.click for visit in visits], np.int64)
-    return RankingArrays(shown, shown, np.zeros_like(shown), np.ones(shown.shape)), clicks
+    return given_rankings(shown), clicks
 
 
 def in_batches(visits: Iterator[LoggedVisit], slots: int) -> Iterator[tuple[RankingArrays, Array]]:

@@ -374,7 +374,7 @@ class Ranked(SlotBandits):
             raise ParameterError(f"{cannot(self.bandit, 'move to another tree', 'growable')} Make a new ranker.")
         if (len(movement.node), len(movement.document)) != (self.tree.nodes, len(self.tree)):
             raise ParameterError("This movement is that of another tree.")
-        place = movement.document
+        place = movement.document.astype(np.int64)
         present = None
         if self.present is not None:
             chosen = np.ones(len(tree), bool)

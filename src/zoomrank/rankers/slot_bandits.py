@@ -23,7 +23,7 @@ from zoomrank.dice import Dice
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation, explained
-from zoomrank.rankers.ranking_arrays import RankingArrays, empty_rankings, learn_rows, rank_rows
+from zoomrank.rankers.ranking_arrays import RankingArrays, empty_rankings, learn_rows, rank_rows, weigh_rows
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
 SLOTS = 5  # of a ranker that was not told
@@ -72,6 +72,42 @@ class SlotBandits:
         while row < len(clicks):
             self.make_room()
             row = learn_rows(self.state, rankings, clicks, row)
+
+    def propensities(self, shown: Array, eligible: Eligible | Iterable[DocumentId] | None = None) -> Array:
+        """How likely this ranker, as it is now, would show the documents of rankings, whoever made them.
+
+        Parameters
+        ----------
+        shown : ndarray
+            A row for each ranking: the positions of its documents, from the top; as many slots as this ranker has, or
+            fewer.
+        eligible : Eligible, iterable of DocumentId or None
+            The documents that may be shown; None: all.
+
+        Returns
+        -------
+        ndarray
+            For each document the probability that it stands in its slot, given those above; 0 if it cannot, and below
+            a document that may not be shown; not a number if it is not known. Their product along a row is the
+            probability of the ranking.
+
+        Examples
+        --------
+        >>> import numpy as np, zoomrank as zr
+        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=2), slots=2, seed=0)
+        >>> ranker.propensities(np.array([[0, 1], [2, 2]])).tolist()  # nothing is known yet: all are as likely
+        [[0.25, 0.3333333333333333], [0.25, 0.0]]
+        """
+        rankings = np.ascontiguousarray(shown, np.int64)
+        state = self.restricted(self._allowed(eligible, rankings.shape[1]))
+        weights = np.empty(rankings.shape)
+        weigh_rows(state, rankings, weights, self.duplicates)
+        twin = copy.copy(self)
+        twin._dice = Dice(np.random.default_rng(0))
+        own = twin.rank_arrays(1, eligible, rankings.shape[1])
+        certain = int((np.cumprod(own.propensity[0] == 1.0)).sum())  # slots, whose documents may have changed places
+        weights[:, :certain] = rankings[:, :certain] == own.shown[0, :certain]
+        return weights
 
     def explain_arrays(
         self, ranking: RankingArrays, eligible: Eligible | Iterable[DocumentId] | None = None

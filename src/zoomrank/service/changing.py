@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from zoomrank.documents.edition_file import write_edition
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import packed_changes
+from zoomrank.service.experiments import Experiments
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.nameless_files import digest_of, nameless_file
 from zoomrank.service.query_learner import QueryLearner
@@ -26,7 +27,7 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredEdition
-from zoomrank.spaces import DocumentId
+from zoomrank.spaces import DocumentIds
 
 MOST_AT_ONCE = 20_000  # changes of one edition
 _LEAST_FILE = 2**20  # bytes of changes before the file of an edition is kept
@@ -46,20 +47,32 @@ class _Waiting(NamedTuple):
 class Changing:
     """Makes editions."""
 
-    def __init__(self, store: Store, collections: CollectionRegistry, ledger: Ledger, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        collections: CollectionRegistry,
+        experiments: Experiments,
+        ledger: Ledger,
+        now: Callable[[], float],
+    ) -> None:
         self._store = store
         self._collections = collections
+        self._experiments = experiments
         self._ledger = ledger
         self._now = now
         self._waiting: dict[int, list[_Waiting]] = defaultdict(list)
         self._busy: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._of_arm: dict[
+            tuple[int, int], ServedEdition
+        ] = {}  # editions that are made, of arms, until they are served
 
     async def change(
         self, served: ServedCollection, changes: Sequence[Change], unknown: str = "refuse"
     ) -> ServedEdition:
         """Change a collection as told, all of it or nothing; returns the edition in which it has happened."""
         done: asyncio.Future[ServedEdition] = asyncio.get_running_loop().create_future()
+        served = served.home  # arms of its experiments have the same documents
         done.add_done_callback(lambda future: future.cancelled() or future.exception())  # though nobody may wait
         self._waiting[served.id].append(_Waiting(changes, unknown, done))
         self._begin(self._change_all(served))
@@ -67,7 +80,7 @@ class Changing:
 
     async def remake(self, served: ServedCollection, seed: int = 0) -> ServedEdition:
         """Make the tree of a collection anew; what was learned is carried over document by document."""
-        return await asyncio.shield(self._begin(self._remake(served, seed)))
+        return await asyncio.shield(self._begin(self._remake(served.home, seed)))
 
     def _begin(self, work: Any) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
@@ -125,9 +138,13 @@ class Changing:
         edition: ServedEdition = await self._elsewhere(make)
         if edition is served.edition:  # there was nothing to change
             return edition
-        if served.neighbours is not None:
-            await served.neighbours.move_on(edition)
+        arms = {arm.id: self._of_arm.pop((arm.id, edition.number), None) for arm in served.arms}
+        for one in served.family:
+            if one.neighbours is not None:
+                await one.neighbours.move_on(arms.get(one.id) or edition)
         served.editions.go_on(edition)  # in the same turn of the loop in which the neighbours are there
+        for arm in served.arms:
+            arm.editions.go_on(arms.get(arm.id) or arm_edition(edition, arm))
         return edition
 
     async def _elsewhere(self, work: Callable[[], Any]) -> Any:
@@ -177,8 +194,13 @@ class Changing:
     ) -> None:
         """Write an edition down that learners can move to."""
         _check_growable(before, after)
-        _ = after.tree.fingerprint, after.crowded  # here, where nobody waits for it
+        after.prepare()  # here, where nobody waits for it
         rehearse_move(served, before, after)
+        for arm in list(served.arms):
+            there, then = arm_edition(before, arm), arm_edition(after, arm)
+            _check_growable(there, then, arm.name)
+            rehearse_move(arm, there, then)
+            self._of_arm[arm.id, after.number] = then
         try:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())
         except StorageError:  # which may have come true all the same
@@ -212,37 +234,48 @@ class Changing:
 
     async def _remove(self, served: ServedCollection) -> None:
         self._collections.begin_removal(served)
-        async with self._busy[served.id]:
-            await self._ledger.learners.let_go(served.id)
+        async with self._busy[served.home.id]:
+            for one in served.family:
+                await self._ledger.learners.let_go(one.id)
             await self._ledger.journal.written()  # nothing of it is on its way any more
-            await asyncio.to_thread(self._store.drop_collection, served.id)
-        self._ledger.outcomes.pop(served.id, None)
+            for one in served.family:  # its home first: then it is gone
+                await asyncio.to_thread(self._store.drop_collection, one.id)
+                self._ledger.outcomes.pop(one.id, None)
+            await self._experiments.forget(served.home)
         self._collections.end_removal(served)
 
 
-def settled(documents: Container[DocumentId], changes: Iterable[tuple[Change, str]]) -> list[Change]:
+def settled(documents: DocumentIds, changes: Iterable[tuple[Change, str]]) -> list[Change]:
     """Changes that say whether documents are added or changed, without those of documents that are not there, if they
     are to be left out; each is meant as if those before it had happened.
 
-    >>> settled(["a"], [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
+    >>> there = DocumentIds(1, ["a"])
+    >>> settled(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
     [{'change': 'a'}, {'add': 'b'}]
     """
-    there: dict[DocumentId, bool] = {}
+    changes = list(changes)
+    there = set(documents.known(change[verb] for change, _ in changes if (verb := _verb(change)) != "category"))
     found: list[Change] = []
     for change, unknown in changes:
-        if "category" in change:
+        verb = _verb(change)
+        if verb == "category":
             found.append(change)
             continue
-        verb = next(verb for verb in ("put", "add", "change", "remove") if verb in change)
         name, rest = change[verb], {key: value for key, value in change.items() if key != verb}
-        is_there = there.get(name, name in documents)
         if verb == "put":
-            verb = "change" if is_there else "add"
-        elif verb != "add" and not is_there and unknown == "skip":
+            verb = "change" if name in there else "add"
+        elif verb != "add" and name not in there and unknown == "skip":
             continue
-        there[name] = verb != "remove"
+        if verb == "remove":
+            there.discard(name)
+        else:
+            there.add(name)
         found.append({verb: name, **rest})
     return found
+
+
+def _verb(change: Change) -> str:
+    return next(verb for verb in ("category", "put", "add", "change", "remove") if verb in change)
 
 
 def _in_words(work: Callable[[], Any]) -> Any:
@@ -250,8 +283,20 @@ def _in_words(work: Callable[[], Any]) -> Any:
         return work()
 
 
-def _check_growable(before: ServedEdition, after: ServedEdition) -> None:
+def arm_edition(edition: ServedEdition, arm: ServedCollection) -> ServedEdition:
+    """An edition of a collection as an arm of an experiment sees it."""
+    if edition.number == arm.edition.number:
+        return arm.edition
+    return ServedEdition(edition.number, edition.edition, arm.settings)
+
+
+def _check_growable(before: ServedEdition, after: ServedEdition, arm: str | None = None) -> None:
     """Refuse another tree where learners could not follow."""
+    if arm is not None and not before.bandit.growable and before.tree.fingerprint != after.tree.fingerprint:
+        raise UnusableError(
+            f"Learners of “{arm}” cannot move to another tree: titles, urls and texts can be changed, documents cannot "
+            "come or go while there is this experiment. Stop and remove it."
+        )
     if not before.bandit.growable and before.tree.fingerprint != after.tree.fingerprint:
         raise UnusableError(
             "Learners of this collection's algorithm cannot move to another tree: titles, urls and texts can be "

@@ -46,7 +46,8 @@ class CollectionRegistry:
     def __init__(self, store: Store, folder: Path, now: Callable[[], float]) -> None:
         self.folder = folder  # for files without a name
         self.by_name: dict[str, ServedCollection] = {}
-        self.by_id: dict[int, ServedCollection] = {}
+        self.by_id: dict[int, ServedCollection] = {}  # arms of experiments, too
+        self.arms: dict[str, ServedCollection] = {}  # of experiments, by names that no collection can have
         self._store = store
         self._now = now
         self._last = store.last("collections")
@@ -57,23 +58,34 @@ class CollectionRegistry:
 
     def find(self, name: str) -> ServedCollection:
         """The collection of a name."""
-        try:
-            return self.by_name[name]
-        except KeyError:
-            raise NotFoundError(f"There is no collection “{name}”: see GET /v1/collections.") from None
+        found = self.by_name.get(name) or self.arms.get(name)
+        if found is None:
+            raise NotFoundError(f"There is no collection “{name}”: see GET /v1/collections.")
+        return found
 
     def start(self) -> None:
         """Bring all collections back."""
         shutil.rmtree(self.folder / _MAPPED_ONCE, ignore_errors=True)
         self._store.drop_unfinished()
-        for stored in self._store.collections():
+        kept = self._store.collections()
+        for stored in sorted(kept, key=lambda one: one.home is not None):  # arms when their homes are there
             settings = Settings.model_validate_json(stored.settings)
-            editions = EditionHistory.kept(self._store, stored, settings, self.folder)
-            served = ServedCollection(stored, settings, editions)
+            home = None if stored.home is None else self.by_id[stored.home]
+            if home is None:
+                editions = EditionHistory.kept(self._store, stored, settings, self.folder)
+            else:
+                editions = home.editions.for_arm(settings)
+            served = ServedCollection(stored, settings, editions, home)
             if served.neighbours is not None:
                 served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
             rehearse(served)
-            self._register(served)
+            if home is None:
+                self._register(served)
+            else:
+                self.register_arm(served)
+        for stored in kept:
+            if stored.server is not None and stored.server != stored.id:
+                self.promote(self.by_id[stored.server])
 
     def stop(self) -> None:
         """Make no more; what is being made is given up before the next piece is kept."""
@@ -91,8 +103,7 @@ class CollectionRegistry:
         """Make a collection, keep it and serve it."""
         self.check_free(name)
         self._coming.add(name)
-        self._last += 1
-        coming = asyncio.create_task(self._add(self._last, name, make, settings))
+        coming = asyncio.create_task(self._add(self.next_number(), name, make, settings))
         return await asyncio.shield(coming)  # once begun it is ended, whether or not somebody still waits
 
     async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
@@ -116,15 +127,39 @@ class CollectionRegistry:
         return served
 
     def begin_removal(self, served: ServedCollection) -> None:
-        """Serve a collection no more; its name is free when the removal has ended."""
+        """Serve a collection no more, nor its arms; its name is free when the removal has ended."""
         del self.by_name[served.name]
-        served.removed = True
+        for one in served.family:
+            one.removed = True
         self._coming.add(served.name)
 
     def end_removal(self, served: ServedCollection) -> None:
         """Nothing is left of a collection."""
-        del self.by_id[served.id]
+        for one in served.family:
+            del self.by_id[one.id]
+        self.arms = {name: arm for name, arm in self.arms.items() if arm.home is not served.home}
         self._coming.discard(served.name)
+
+    def next_number(self) -> int:
+        """A number that no collection has had."""
+        self._last += 1
+        return self._last
+
+    def register_arm(self, arm: ServedCollection) -> None:
+        """Serve an arm of an experiment."""
+        self.by_id[arm.id] = arm
+        arm.home.arms.append(arm)
+
+    def forget_arm(self, arm: ServedCollection) -> None:
+        """Serve an arm no more."""
+        del self.by_id[arm.id]
+        arm.home.arms.remove(arm)
+        self.arms = {name: served for name, served in self.arms.items() if served is not arm}
+
+    def promote(self, served: ServedCollection) -> None:
+        """Have an arm, or the collection itself, serve those who ask for the collection."""
+        served.name = served.home.stored.name
+        self.by_name[served.name] = served
 
     def _register(self, served: ServedCollection) -> None:
         self.by_name[served.name] = self.by_id[served.id] = served

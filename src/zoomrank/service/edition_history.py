@@ -26,7 +26,8 @@ from zoomrank.spaces.movement import Movement
 
 _A_NODE = 200  # bytes, roughly, of an edition
 _BUDGET = 2**28  # bytes of earlier editions that are kept in memory though nobody is in them
-_MOVEMENTS = 16
+_MOVEMENTS = 2**27  # bytes of movements between editions, roughly
+_SAID_AT_ONCE = 256  # changes
 
 Changes = Sequence[Mapping[str, Any]]  # where everything goes, as `Edition.placed` says
 Begin = tuple[int, Edition]  # an earlier edition that is at hand, and its number
@@ -34,8 +35,13 @@ Again = Callable[[int, Begin | None], ServedEdition]
 
 
 def packed_changes(changes: Changes) -> bytes:
-    """Changes in few bytes."""
-    return zlib.compress(json.dumps(list(changes), separators=(",", ":"), ensure_ascii=False).encode(), 1)
+    """Changes in few bytes; said some at a time, since no other thread runs meanwhile."""
+    said = (_said(changes[first : first + _SAID_AT_ONCE]) for first in range(0, len(changes), _SAID_AT_ONCE))
+    return zlib.compress(f"[{','.join(said)}]".encode(), 1)
+
+
+def _said(changes: Changes) -> str:
+    return json.dumps(list(changes), separators=(",", ":"), ensure_ascii=False)[1:-1]
 
 
 def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
@@ -72,7 +78,15 @@ class EditionHistory:
 
         if first is not None:
             return cls(ServedEdition(0, first, settings), again)
-        return cls(again(store.last_edition(stored.id), None), again)
+        return cls(again(store.last_edition(stored.documents), None), again)
+
+    def for_arm(self, settings: Settings) -> EditionHistory:
+        """The same editions for learners with other settings; whoever goes on has to tell both."""
+
+        def again(number: int, _: Begin | None) -> ServedEdition:
+            return ServedEdition(number, self.at(number).edition, settings)
+
+        return EditionHistory(again(self.newest.number, None), again)
 
     def go_on(self, edition: ServedEdition) -> None:
         """Have a newer edition."""
@@ -109,9 +123,13 @@ class EditionHistory:
         found = self._movements.get(key)
         if found is None:
             found = self._movements[key] = before.edition.movement_to(after.edition)
-            while len(self._movements) > _MOVEMENTS:
+            while len(self._movements) > 1 and sum(map(_size, self._movements.values())) > _MOVEMENTS:
                 self._movements.popitem(last=False)
         return found
+
+
+def _size(movement: Movement) -> int:
+    return sum(array.nbytes for array in movement)
 
 
 def _made_again(
@@ -122,14 +140,14 @@ def _made_again(
     begin: Begin | None,
 ) -> Edition:
     """An edition, from the newest before it that is at hand or of which the file is kept."""
-    whole = store.whole_edition(stored.id, number)
+    whole = store.whole_edition(stored.documents, number)
     if begin is None or (whole is not None and whole.number > begin[0]):
         if whole is None:
             raise _damaged(stored)
         begin = whole.number, _read(store, stored, folder, whole.number, whole.digest or "")
     at, edition = begin
     changes: list[dict[str, Any]] = []
-    for each in store.changes(stored.id, at, number):
+    for each in store.changes(stored.documents, at, number):
         if each.changes is None or each.number != at + 1:
             raise _damaged(stored)
         changes += unpacked_changes(each.changes)
@@ -143,7 +161,7 @@ def _read(store: StoreReader, stored: StoredCollection, folder: Path, number: in
     """An edition whose file is kept, mapped from a copy of it that only this process has."""
     try:
         with nameless_file(folder) as file:
-            if filled(file, store.content(stored.id, number)) == digest:
+            if filled(file, store.content(stored.documents, number)) == digest:
                 return load_edition(file)
     except OSError as error:
         raise StorageError(f"The collection “{stored.name}” cannot be copied to {folder}: {error}.") from error

@@ -20,6 +20,7 @@ from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_not
 from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.experiments import Assigned, Experiments
 from zoomrank.service.importing import Importing
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
@@ -66,14 +67,19 @@ class Among(NamedTuple):
     fewer: bool  # whether fewer will do
     order: Sequence[DocumentId] | None  # of the caller, from the best
 
-    def found_in(self, edition: ServedEdition) -> Found:
+    def found_in(self, edition: ServedEdition, settings: Settings) -> Found:
         """What that comes to in an edition."""
-        order = edition.order(self.order)
+        brought, exactly = self.order, settings.shows != "learned"
+        if exactly and settings.shows != "order":
+            brought = settings.shows
+        elif exactly and brought is None:
+            raise UnusableError("This collection shows the order that you bring: send `order`.")
+        order = edition.order(brought)
         allowed = edition.eligible(self.eligible, self.excluded, self.unknown == "skip")
         slots = edition.fillable(allowed, self.slots, self.fewer)
         if not slots:
             raise _NothingToShow
-        return Found(slots, allowed, order)
+        return Found(slots, allowed, order, exactly)
 
 
 class Found(NamedTuple):
@@ -82,6 +88,7 @@ class Found(NamedTuple):
     slots: int  # that can be filled
     allowed: Eligible | None  # None: all
     order: list[int] | None
+    exactly: bool  # whether the order is shown as it is
 
 
 class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
@@ -122,7 +129,8 @@ class Engine:
         self.repeats = Repeats(self.store, self._steady)
         self.importing = Importing(self.store, self.ledger)
         self.undoing = Undoing(self.store, self.ledger, self.now)
-        self.changing = Changing(self.store, self.collections, self.ledger, self.now)
+        self.experiments = Experiments(self.store, self.collections, self.ledger, self.now)
+        self.changing = Changing(self.store, self.collections, self.experiments, self.ledger, self.now)
         self.sweeper = Sweeper(
             self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
         )
@@ -175,13 +183,15 @@ class Engine:
         unknown: str = "refuse",
         fewer: bool = False,
         order: Sequence[DocumentId] | None = None,
+        visitor: str | None = None,
     ) -> tuple[str, list[dict[str, Any]]]:
         """Choose what a visitor sees; returns the impression's name and the documents.
 
         The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new, and `order`
         what it begins with. Ids that the collection lacks are refused, or skipped if they are `unknown` and may be.
         Where fewer documents may be shown than there are slots, that is refused unless `fewer` will do; if none may be,
-        there is no impression, and its name is empty.
+        there is no impression, and its name is empty. While there is an experiment, the name of the `visitor` decides
+        which arm she meets.
         """
         wanted = served.settings.slots if slots is None else slots
         if wanted > served.settings.slots:
@@ -189,14 +199,15 @@ class Engine:
         described: list[dict[str, Any]] | None = None
         request = None
         if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about, unknown, fewer, order)).encode()
+            body = repr((query, slots, eligible, excluded, about, unknown, fewer, order, visitor)).encode()
             request = request_digest(served.id, asker.once, body)
 
         async def show() -> Event:
             nonlocal described
             among = Among(wanted, eligible, excluded, unknown, fewer, order)
-            new = Wanted(served.about(about), asker.digest or b"")
-            event, described = await self._show(served, query, among, new, Marks(request, asker.digest))
+            met = self.experiments.assign(served, visitor, order is not None)
+            new = Wanted(met.served.about(about), asker.digest or b"")
+            event, described = await self._show(met, query, among, new, Marks(request, asker.digest, met.mark))
             return event
 
         try:
@@ -209,24 +220,28 @@ class Engine:
         return name, described
 
     async def _show(
-        self, served: ServedCollection, query: str, among: Among, new: Wanted, marks: Marks
+        self, met: Assigned, query: str, among: Among, new: Wanted, marks: Marks
     ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
+        served = met.served
         edition = served.edition
-        found = among.found_in(edition)  # here already, so that no learner is made in vain
+        if met.mark is not None and not served.bandit.counts_visits:
+            among = among._replace(order=None)  # another arm may begin with it
+        found = among.found_in(edition, served.settings)  # here already, so that no learner is made in vain
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
         if edition is not served.edition:  # documents were changed meanwhile
             edition = served.edition
-            found = among.found_in(edition)
+            found = among.found_in(edition, served.settings)
         time = round(self.now(), 3)
         self.ledger.move_on(served, learner, time)
         loan = self.next_loan(served, learner)
         try:
-            event, ranking = learner.show(time, found.slots, found.allowed, loan, marks, found.order)
+            event, ranking = learner.show(time, found.slots, found.allowed, loan, marks, found.order, found.exactly)
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)
+        self.experiments.count(met)
         await self.journal.written()
         return event, edition.describe(ranking.shown[0])
 
@@ -309,16 +324,26 @@ class Engine:
 
     async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
         """Take impressions back, as if they had never been; says how many, and of how many queries."""
-        found = await self.undoing.find(served, span)
-        if not dry_run:
+        impressions, queries = 0, set()
+        for one in self._meant(served):
+            found = await self.undoing.find(one, span)
             for learner, numbers in found.items():
-                await self.undoing.void(served, learner, numbers)
-        return sum(map(len, found.values())), len(found)
+                key = await self.learners.key_of(learner)
+                queries.add(learner if key is None else key[1])
+                impressions += len(numbers)
+                if not dry_run:
+                    await self.undoing.void(one, learner, numbers)
+        return impressions, len(queries)
 
     async def remove_query(self, served: ServedCollection, query: str) -> None:
         """Remove a query with all that it has learned."""
-        if not await self.undoing.remove(served, query):
+        removed = [await self.undoing.remove(one, query) for one in self._meant(served)]
+        if not any(removed):
             raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
+
+    def _meant(self, served: ServedCollection) -> list[ServedCollection]:
+        """What is meant by a collection where something is taken back: all arms of its experiments, too."""
+        return served.family if self.collections.by_name.get(served.name) is served else [served]
 
     async def known(self, served: ServedCollection, query: str) -> QueryLearner:
         """The learner of a query that somebody has asked."""

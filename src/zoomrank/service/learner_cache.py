@@ -202,7 +202,7 @@ class LearnerCache:
             learner.number, learner.edition.number, first, len(learner.waiting), counts, learner.snapshot()
         )
         self._list(learner)
-        learner.written = learner.noted
+        learner.written, learner.written_in = learner.noted, learner.edition.number
 
     def _list(self, learner: QueryLearner) -> None:
         learner.listed = learner.counts.listed

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from zoomrank.service.storage.arm_outcomes import arm_visit
+from zoomrank.service.storage.batch import ArmVisit
 from zoomrank.service.storage.events import Event, counted, unpack
 from zoomrank.service.storage.outcomes import (
     LOOKED_AT,
@@ -18,6 +20,7 @@ from zoomrank.service.storage.outcomes import (
     VOIDED,
     WAITING,
     Outcome,
+    is_end,
     is_note,
     is_satisfied,
     note_of,
@@ -71,6 +74,22 @@ class LearnerLog:
     def shown(self) -> int:
         """How many impressions there are that count."""
         return sum(count for (_, outcome), count in self.counted.items() if outcome == WAITING)
+
+    @property
+    def arm_visits(self) -> Counter[ArmVisit]:
+        """What counts in experiments, of impressions that the log has from their beginning."""
+        shown: dict[int, Event] = {}
+        found: Counter[ArmVisit] = Counter()
+        for event in counted(event for _, event in self.events):
+            if event.outcome == WAITING:
+                shown[event.number] = event
+            elif event.outcome == VOIDED or not is_end(event.outcome):
+                continue
+            begun = shown.get(event.number)
+            visit = None if begun is None else arm_visit(begun.shown or b"", begun.time, event.outcome)
+            if visit is not None:
+                found[visit] += 1
+        return found
 
     @property
     def answers(self) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from zoomrank.service.learner_cache import LearnerCache
@@ -9,10 +10,11 @@ from zoomrank.service.newcomers import Newcomers
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.storage.arm_outcomes import arm_visit
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.journal import Journal
-from zoomrank.service.storage.outcomes import MOVED
+from zoomrank.service.storage.outcomes import MOVED, WAITING, is_end
 from zoomrank.service.storage.store import Store
 
 
@@ -31,12 +33,16 @@ class Ledger:
         self.journal = Journal(store, self._refused)
         self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers)
         self.outcomes = store.outcomes()  # how often what became of the impressions of each collection
+        self.counted: dict[int, set[bytes]] = defaultdict(set)  # the visitors of each experiment that goes on
         self._store = store
         self._renewals = store.renewals
 
     def append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
         """Have an event written down that its learner has noted."""
         self.write(served, event)
+        for visit in learner.arm_visits:
+            self.journal.count_in_arm(visit)
+        learner.arm_visits.clear()
         if served.neighbours is not None and served.neighbours.is_due(learner.number, learner.answers):
             self.tell(served, learner)
         self.learners.noted(learner)
@@ -48,17 +54,18 @@ class Ledger:
             self.outcomes[served.id][event.outcome] += 1
 
     def move_on(self, served: ServedCollection, learner: QueryLearner, time: float) -> None:
-        """Have a learner in the newest edition, and written down as it is there: who brings it back later need not
-        make an earlier edition again.
-        """
+        """Have a learner in the newest edition."""
         if learner.edition is not served.edition:
             self.append(served, learner, learner.move(served.edition, round(time, 3)))
-            self.learners.write(learner)
 
-    def discount(self, served: ServedCollection, event: Event) -> None:
-        """Count an event no more."""
+    def discount(self, served: ServedCollection, event: Event, shown: Event) -> None:
+        """Count an event no more, on an impression that was shown by another."""
         self.journal.discount(served.id, event)
         self.outcomes[served.id][event.outcome] -= 1
+        if event.outcome == WAITING or is_end(event.outcome):
+            visit = arm_visit(shown.shown or b"", shown.time, event.outcome)
+            if visit is not None:
+                self.journal.count_in_arm(visit, -1)
 
     def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
         """Let a learner tell its neighbours what it has seen."""
@@ -71,6 +78,8 @@ class Ledger:
         for collection, counts in batch.outcomes.items():
             self.outcomes[collection].subtract(counts)
         self.learners.refused(batch)
+        for experiment, visitor in batch.visitors:
+            self.counted[experiment].discard(visitor)
 
     def count_again(self) -> None:
         """After the store lost its connection nobody knows what came true of what it wrote last: look it up."""

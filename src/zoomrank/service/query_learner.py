@@ -33,7 +33,8 @@ from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.refusals import ExpiredError
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.batch import Listed
+from zoomrank.service.storage.arm_outcomes import arm_visit
+from zoomrank.service.storage.batch import ArmVisit, Listed
 from zoomrank.service.storage.events import (
     LONG_AGO,
     Event,
@@ -111,8 +112,10 @@ class QueryLearner:
         self.marks: deque[tuple[int, float]] = deque()  # when every 64th impression was shown
         self.meets = 0  # its neighbours, when it has had so many answers
         self.lenders: tuple[int, ...] = ()  # the learners who made its loan, the nearest first
+        self.arm_visits: list[ArmVisit] = []  # that nobody has counted yet
         self.noted = 0  # events, since it is in memory
         self.written = 0  # of them are in the last snapshot
+        self.written_in = self.edition.number  # the edition of that, or the one in which it began
         self.listed: Listed | None = None  # as lists of queries have it
 
     def show(
@@ -123,13 +126,16 @@ class QueryLearner:
         granted: Granted | None = None,
         marks: Marks = Marks(),  # noqa: B008  (a tuple)
         order: list[int] | None = None,
+        exactly: bool = False,
     ) -> tuple[Event, RankingArrays]:
-        """Choose a ranking for the next visitor, with what is lent for it, and an order that leads if it is new."""
+        """Choose a ranking for the next visitor, with what is lent for it, and an order that leads if it is new, or
+        that is to be shown as it is.
+        """
         loan = None if granted is None else granted_bytes(granted)
         chooser = self.chooser(loan)
         ranking = chooser.rank_arrays(1, eligible, slots)
-        if order is not None and is_led(chooser, self.settings.prior):
-            ranking = led(chooser, ranking, order, eligible)
+        if order is not None and (exactly or is_led(chooser, self.settings.prior)):
+            ranking = led(chooser, ranking, order, eligible, exactly)
         event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
         self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking
@@ -273,9 +279,15 @@ class QueryLearner:
             _borrow(self.ranker, granted)
             self.meets, self.lenders = next_meeting(self.answers), granted.lenders
         self.waiting[number] = (time, ranking)
+        self._count_in_arm(number, WAITING)
         self.counts.impressions += 1
         self.counts.last = max(self.counts.last, time)
         self._go_on(number, time, WAITING)
+
+    def _count_in_arm(self, number: int, outcome: Outcome) -> None:
+        time, shown = self.waiting[number]
+        if (visit := arm_visit(shown, time, outcome)) is not None:
+            self.arm_visits.append(visit)
 
     def _note_voided(self, number: int, time: float) -> None:
         """Take in that an impression was shown which is void: nothing but its number was taken."""
@@ -298,6 +310,7 @@ class QueryLearner:
         else:
             acts = acts_noted(self.notes.get(number, ()))
             self._learn(outcome, self.shown_at(number) if ranking is None else ranking, acts)
+        self._count_in_arm(number, outcome)
         del self.waiting[number]
         self.notes.pop(number, None)
         self.seen.discard(number)
@@ -401,6 +414,7 @@ class QueryLearner:
                 self.note(event)
             elif event.outcome == WAITING:
                 self._note_voided(event.number, event.time)
+        self.arm_visits.clear()  # they were counted when they came
 
 
 def _borrow(ranker: Ranked, granted: Granted) -> None:

@@ -20,11 +20,19 @@ _NUMBER = re.compile(r"-?[0-9]{1,19}")
 class ServedCollection:
     """Documents, settings, and how to speak of both."""
 
-    def __init__(self, stored: StoredCollection, settings: Settings, editions: EditionHistory) -> None:
+    def __init__(
+        self,
+        stored: StoredCollection,
+        settings: Settings,
+        editions: EditionHistory,
+        home: ServedCollection | None = None,
+    ) -> None:
         self.stored = stored
         self.id, self.name = stored.id, stored.name
         self.settings = settings
         self.editions = editions
+        self.home = home or self  # the collection whose documents these are: of an arm of an experiment, another one
+        self.arms: list[ServedCollection] = []  # which have these documents, too
         self.removed = False
         self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.edition)
 
@@ -42,6 +50,11 @@ class ServedCollection:
     def bandit(self) -> Bandit:
         """What all learners of the newest edition share."""
         return self.edition.bandit
+
+    @property
+    def family(self) -> list[ServedCollection]:
+        """All that have the same documents."""
+        return [self.home, *self.home.arms]
 
     def check_there(self) -> None:
         """Refuse to go on with a collection that was removed meanwhile."""

@@ -43,6 +43,10 @@ class ServedEdition:
         self._eligible = lru_cache(_REMEMBERED)(partial(_find_eligible, self.tree.documents))
         self.document = lru_cache(_DESCRIBED)(partial(_describe, self.collection))
 
+    def prepare(self) -> None:
+        """Find out what takes long to find out, before anybody waits for it."""
+        _ = self.tree.fingerprint, self.crowded, self._as_numbered, self._nodes_as_numbered
+
     # Numbers that never change, and where documents stand.
 
     @cached_property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints, model_validator
 
 from zoomrank.bandits import Bandit, LoanZooming
 from zoomrank.errors import ParameterError
@@ -20,6 +20,7 @@ MOST_SLOTS = 50
 MOST_STEPS, LONGEST_STEP = 32, 512  # of the path of a query
 MOST_DIMENSIONS = 4096  # of its vector
 MOST_NAMED = 100_000  # documents that one request may name
+DocumentName = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | Annotated[str, StringConstraints(max_length=1000)]
 ALGORITHMS = WITHOUT_HORIZON  # visitors come for ever
 
 
@@ -35,6 +36,8 @@ class Settings(BaseModel):
     feedback_within: float = Field(default=1800.0, gt=0, le=30 * 86_400)  # seconds
     no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
     satisfied_by: Literal["click", "purchase"] = "click"
+    # What is shown: what was learned, the order that the caller brings, or these documents.
+    shows: Literal["learned", "order"] | tuple[DocumentName, ...] = "learned"
     prior: float = Field(default=BELIEVED, ge=0, le=1000)  # visitors that an order of the caller is believed for
     similar: Literal["off", "words", "paths", "vectors"] = "off"  # by what queries are alike
     fold: bool = True  # whether spellings of a query are one query
@@ -54,6 +57,8 @@ class Settings(BaseModel):
         if self.slots > len(tree):
             raise ParameterError(f"{self.slots} slots cannot be filled from {len(tree)} documents.")
         bandit = endless_bandit(self.algorithm, tree, self.parameters)
+        if self.shows != "learned" and not bandit.counts_visits:
+            raise ParameterError(f"{self.algorithm} shows what it has learned: `shows` has to be learned.")
         if self.similar == "off":
             return bandit
         if self.algorithm != "ZoomRank":

@@ -126,13 +126,18 @@ class Sweeper:
         return len(overdue)
 
     async def _move_some_on(self) -> None:
-        """Have learners in memory in the newest editions, some at a time, so that earlier ones can be let go of."""
+        """Have learners in memory in the newest editions, some at a time, so that earlier ones can be let go of; and
+        written down as they are there: who brings one back later need not make an earlier edition again.
+        """
         moved = 0
         for key, learner in self._ledger.learners:
             served = self._collections.get(key[0])
-            if served is None or learner.edition is served.edition or self._ledger.learners.get(key) is not learner:
+            if served is None or self._ledger.learners.get(key) is not learner:
+                continue
+            if learner.written_in == served.edition.number:
                 continue
             self._ledger.move_on(served, learner, self._now())
+            self._ledger.learners.write(learner)
             moved += 1
             if moved == _MOVE_IN_ALL:
                 break

@@ -80,9 +80,10 @@ class Undoing:
             for event in void:
                 self._ledger.write(served, event)
             new = {event.number for event in void}
+            shown = {event.number: event for event in log if event.outcome == WAITING}
             for event in counted(log):
                 if event.number in new:
-                    self._ledger.discount(served, event)
+                    self._ledger.discount(served, event, shown[event.number])
             self._ledger.learners.write(anew)  # behind all of them: whoever reads it need not know what was void
             self._ledger.tell(served, anew)
             return True

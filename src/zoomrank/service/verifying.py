@@ -30,7 +30,8 @@ from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.refusals import DamagedError, StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.batch import Snapshot, StoredReport
+from zoomrank.service.storage.arm_outcomes import ArmOutcome
+from zoomrank.service.storage.batch import ArmVisit, Snapshot, StoredReport
 from zoomrank.service.storage.events import DAY
 from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
 from zoomrank.service.storage.store_reader import StoredCollection
@@ -86,10 +87,12 @@ def _check_owners(view: StoreView, verdict: Verdict) -> None:
 
 def _check_collections(view: StoreView, verdict: Verdict, tell: Tell) -> None:
     with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
+        visits: Counter[ArmVisit] = Counter()
         for stored in view.collections():
             served = _read_collection(view, stored, Path(folder), verdict)
-            counted = _check_learners(view, stored, served, verdict, tell)
+            counted = _check_learners(view, stored, served, visits, verdict, tell)
             _check_activity(view, stored, counted, verdict)
+        _check_experiments(view, visits, verdict)
 
 
 def _read_collection(
@@ -98,7 +101,8 @@ def _read_collection(
     """A collection as it is served, if it can be."""
     verdict.checked["collections"] += 1
     try:
-        _check_editions(view, stored, folder, verdict)
+        if stored.home is None:  # arms of its experiments have the same
+            _check_editions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
         return ServedCollection(stored, settings, EditionHistory.kept(view, stored, settings, folder))
     except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
@@ -146,7 +150,7 @@ def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, 
     for step, outcome, count in view.folded(stored.id):
         counted[_day(step, coarse), outcome] += count
     kept: Counts = Counter()
-    for step, outcome, count in view.activity(stored.id, 0):
+    for step, outcome, count in view.activity([stored.id], 0):
         kept[_day(step, coarse), outcome] += count
     verdict.checked["counts"] += len(kept)
     wrong = [
@@ -156,6 +160,29 @@ def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, 
     ]
     if wrong:
         verdict.findings.append(f"Collection “{stored.name}”: activity is not what the log says: {few(wrong)}.")
+
+
+def _check_experiments(view: StoreView, visits: Counter[ArmVisit], verdict: Verdict) -> None:
+    """Compare what counts in experiments with what the log says: it has no more than was counted, and of queries that
+    were removed, or that were asked long ago, less.
+    """
+    for stored in view.experiments():
+        verdict.checked["experiments"] += 1
+        kept = Counter(
+            {ArmVisit(stored.id, arm, minute, kind): n for minute, arm, kind, n in view.arm_visits(stored.id)}
+        )
+        in_log = {visit: count for visit, count in visits.items() if visit.experiment == stored.id}
+        wrong = [
+            f"{ArmOutcome(visit.outcome).name.lower()} in minute {visit.minute} of arm {visit.arm}: "
+            f"{kept[visit]:,} counted, {count:,} in the log"
+            for visit, count in sorted(in_log.items())
+            if count > kept[visit]
+        ]
+        came = sum(count for visit, count in kept.items() if visit.outcome == ArmOutcome.CAME)
+        if 2 * came < sum(kept.values()):
+            wrong.append(f"{came:,} came, and of more it is known what became of them")
+        if wrong:
+            verdict.findings.append(f"Experiment “{stored.name}”: visitors are not those of the log: {few(wrong)}.")
 
 
 def _by_day(counts: Counts, coarse: int) -> Counts:
@@ -174,9 +201,14 @@ def _day(step: int, coarse: int) -> int:
 
 
 def _check_learners(
-    view: StoreView, stored: StoredCollection, served: ServedCollection | None, verdict: Verdict, tell: Tell
+    view: StoreView,
+    stored: StoredCollection,
+    served: ServedCollection | None,
+    visits: Counter[ArmVisit],
+    verdict: Verdict,
+    tell: Tell,
 ) -> Counts:
-    """Look at all learners of a collection; returns what is to be counted of them."""
+    """Look at all learners of a collection; returns what is to be counted of them, and adds what counts in arms."""
     [(total,)] = view.rows("SELECT COUNT(*) FROM events")
     last = view.last("events")
     reports = {report.learner: report for report in view.reports(stored.id)}
@@ -186,6 +218,7 @@ def _check_learners(
         log = LearnerLog.read(view.events(number)) if begins is None else log_from(begins, view.events(number))
         early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed any further
         counted.update(log.counted)
+        visits.update(log.arm_visits)
         snapshot = None
         wrong += log.findings if begins is not None or not view.has_base(number) else []
         try:

@@ -1,17 +1,17 @@
 """The caller's own document ids, and where each document stands in the tree.
 
 Inside zoomrank a document is its position among the leaves, left to right. Callers never see positions: they come with
-ids of their own and get the same ids back. Integers are looked up in a sorted array, so ten million of them stay small.
+ids of their own and get the same ids back. How many millions of them stay small is in `kept_ids`.
 """
 
-import operator
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, UnknownDocumentError
+from zoomrank.spaces.kept_ids import NOBODY, CountedIds, KeptIds, NumberIds, StringIds, ThingIds
+from zoomrank.spaces.packed_strings import PackedStrings
 
 DocumentId = Any  # whatever hashable thing the caller calls a document
 Positions = np.ndarray[Any, np.dtype[np.int64]]
@@ -34,49 +34,15 @@ class DocumentIds(Sequence[DocumentId]):
     (1, 'fish')
     """
 
-    def __init__(self, count: int, ids: Sequence[DocumentId] | np.ndarray[Any, Any] | None = None) -> None:
+    def __init__(
+        self, count: int, ids: Sequence[DocumentId] | np.ndarray[Any, Any] | PackedStrings | None = None
+    ) -> None:
         if count < 1:
             raise EmptyCollectionError("A collection needs at least one document.")
         if ids is not None and len(ids) != count:
             raise UnknownDocumentError(f"{len(ids)} ids were given for {count} documents.")
         self._count = count
-        self._numbers: np.ndarray[Any, Any] | None = None
-        self._things: list[DocumentId] | None = None
-        if ids is None:
-            return
-        if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-            self._remember_numbers(ids)
-        else:
-            self._remember_things(ids.tolist() if isinstance(ids, np.ndarray) else list(ids))
-
-    def _remember_numbers(self, ids: np.ndarray[Any, Any]) -> None:
-        if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
-            raise UnknownDocumentError(f"The id {ids.max()} is too large; integer ids have 63 bits at most.")
-        small = ids.dtype.kind == "i" and ids.dtype.itemsize <= 4
-        self._numbers = ids.astype(np.int32 if small else np.int64)
-        self._numbers.flags.writeable = False
-        self._order = np.argsort(ids, kind="stable").astype(np.min_scalar_type(self._count))
-        ascending = ids[self._order]
-        twice = np.flatnonzero(ascending[1:] == ascending[:-1])
-        if len(twice):
-            raise DuplicateDocumentError(f"The id {ascending[twice[0]]} stands for two documents.")
-
-    def _remember_things(self, ids: list[DocumentId]) -> None:
-        self._things = ids
-        self._position_of: dict[DocumentId, int] = {}
-        with suppress(TypeError):  # something that is not hashable: it is named below
-            self._position_of = dict(zip(ids, range(len(ids)), strict=True))
-            if len(self._position_of) == len(ids):
-                return
-        self._position_of = {}
-        for position, document in enumerate(ids):
-            if not isinstance(document, Hashable):
-                raise UnknownDocumentError(f"{document!r} cannot be an id: it is not hashable.")
-            if self._position_of.setdefault(document, position) != position:
-                raise DuplicateDocumentError(
-                    f"The id {document!r} stands for two documents: "
-                    f"number {self._position_of[document]} and number {position}."
-                )
+        self._kept = _kept(count, ids)
 
     def __len__(self) -> int:
         return self._count
@@ -84,23 +50,13 @@ class DocumentIds(Sequence[DocumentId]):
     def __getitem__(self, position: Any) -> Any:
         if isinstance(position, slice):
             return [self[i] for i in range(*position.indices(self._count))]
-        index = range(self._count)[position]
-        if self._things is not None:
-            return self._things[index]
-        return index if self._numbers is None else int(self._numbers[index])
+        return self._kept.at(range(self._count)[position])
 
     def __iter__(self) -> Iterator[DocumentId]:
-        """All at once: a million, asked for one by one, take most of a second."""
-        if self._things is not None:
-            return iter(self._things)
-        return iter(range(self._count)) if self._numbers is None else iter(self._numbers.tolist())
+        return iter(self._kept)
 
     def __contains__(self, document: object) -> bool:
-        try:
-            self.position(document)
-        except UnknownDocumentError:
-            return False
-        return True
+        return self._kept.find(document) != NOBODY
 
     def position(self, document: DocumentId) -> int:
         """Say where a document stands among the leaves.
@@ -120,25 +76,12 @@ class DocumentIds(Sequence[DocumentId]):
         >>> DocumentIds(3, [10, 20, 30]).position(20)
         1
         """
-        if self._things is not None:
-            position = self._position_of.get(document) if isinstance(document, Hashable) else None
-            if position is not None:
-                return position
-        else:
-            try:
-                number = operator.index(document)
-            except TypeError:
-                number = None
-            if number is None:
-                pass
-            elif self._numbers is None:
-                if 0 <= number < self._count:
-                    return number
-            elif abs(number) <= np.iinfo(self._numbers.dtype).max:
-                at = int(np.searchsorted(self._numbers, self._numbers.dtype.type(number), sorter=self._order))
-                if at < self._count and self._numbers[self._order[at]] == number:
-                    return int(self._order[at])
-        raise UnknownDocumentError(f"No document has the id {document!r}; the first of {self._count} is {self[0]!r}.")
+        position = self._kept.find(document)
+        if position == NOBODY:
+            raise UnknownDocumentError(
+                f"No document has the id {document!r}; the first of {self._count} is {self[0]!r}."
+            )
+        return position
 
     def positions(self, documents: Iterable[DocumentId]) -> Positions:
         """Say where each of some documents stands; naming one twice is refused.
@@ -158,21 +101,35 @@ class DocumentIds(Sequence[DocumentId]):
         >>> DocumentIds(3, ["cats", "dogs", "fish"]).positions(["fish", "cats"]).tolist()
         [2, 0]
         """
-        found = self._all_at_once(documents := list(documents))
-        if found is None:
-            found = [self.position(document) for document in documents]
-        if len(set(found)) < len(found):
-            twice = next(position for i, position in enumerate(found) if position in found[:i])
-            raise DuplicateDocumentError(f"The document {self[twice]!r} is named twice.")
-        return np.array(found, dtype=np.int64)
+        found = self.places(documents := list(documents))
+        if (found == NOBODY).any():
+            self.position(documents[int(np.argmin(found))])  # which refuses it
+        seen = set[int]()
+        for position in found.tolist() if len(np.unique(found)) < len(found) else ():
+            if position in seen:
+                raise DuplicateDocumentError(f"The document {self[position]!r} is named twice.")
+            seen.add(position)
+        return found
 
-    def _all_at_once(self, documents: list[DocumentId]) -> list[int] | None:
-        """Where documents stand, looked up without a call for each; None if it takes one to say."""
-        if self._things is not None:
-            with suppress(TypeError):  # something that is not hashable
-                found = list(map(self._position_of.get, documents))
-                return None if None in found else cast("list[int]", found)
-        return None
+    def places(self, documents: Iterable[DocumentId]) -> Positions:
+        """Say where each of some documents stands, if it is there.
+
+        Parameters
+        ----------
+        documents : iterable of DocumentId
+            Ids, some of which nobody may have; one may be named twice.
+
+        Returns
+        -------
+        ndarray of int
+            Their positions, in the same order; -1 for what is no document's id.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).places(["fish", "owls"]).tolist()
+        [2, -1]
+        """
+        return self._kept.find_all(list(documents))
 
     def known(self, documents: Iterable[DocumentId]) -> list[DocumentId]:
         """Leave out whatever is no document's id.
@@ -193,10 +150,7 @@ class DocumentIds(Sequence[DocumentId]):
         ['fish', 'cats']
         """
         documents = list(documents)
-        if self._things is not None:
-            with suppress(TypeError):  # something that is not hashable
-                return list(filter(self._position_of.__contains__, documents))
-        return [document for document in documents if document in self]
+        return [documents[at] for at in np.flatnonzero(self.places(documents) != NOBODY).tolist()]
 
     def at(self, positions: Iterable[int]) -> list[DocumentId]:
         """List the ids of the documents at some positions.
@@ -238,16 +192,26 @@ class DocumentIds(Sequence[DocumentId]):
         >>> list(DocumentIds(3, ["cats", "dogs", "fish"]).rearranged(np.array([3, 0]), ["owls"]))
         ['owls', 'cats']
         """
-        if self._things is None:
-            numbers = np.arange(self._count) if self._numbers is None else self._numbers
-            more_numbers = np.array(more, np.int64)
-            return DocumentIds(
-                len(source), np.concatenate([numbers, more_numbers])[source] if len(more) else numbers[source]
-            )
-        things = np.empty(self._count + len(more), object)
-        things[: self._count] = self._things
-        things[self._count :] = list(more)
-        return DocumentIds(len(source), things[source].tolist())
+        ids = DocumentIds.__new__(DocumentIds)
+        ids._count, ids._kept = len(source), self._kept.rearranged(source, more)
+        return ids
+
+    @property
+    def column(self) -> "list[DocumentId] | np.ndarray[Any, Any] | PackedStrings":
+        """All ids, as they are kept.
+
+        Returns
+        -------
+        ndarray of int, PackedStrings or list
+            Whole numbers in an array, strings that are packed, or whatever things they are; not to be changed.
+
+        Examples
+        --------
+        >>> DocumentIds(3, ["cats", "dogs", "fish"]).column
+        ['cats', 'dogs', 'fish']
+        """
+        column: list[DocumentId] | np.ndarray[Any, Any] | PackedStrings = self._kept.all
+        return column
 
     @property
     def are_numbers(self) -> bool:
@@ -263,8 +227,14 @@ class DocumentIds(Sequence[DocumentId]):
         >>> DocumentIds(3, ["cats", "dogs", "fish"]).are_numbers, DocumentIds(3).are_numbers
         (False, True)
         """
-        if self._things is None:
-            return True
-        return all(
-            isinstance(document, int | np.integer) and not isinstance(document, bool) for document in self._things
-        )
+        return self._kept.are_numbers
+
+
+def _kept(count: int, ids: Sequence[DocumentId] | np.ndarray[Any, Any] | PackedStrings | None) -> KeptIds:
+    if ids is None:
+        return CountedIds(count)
+    if isinstance(ids, PackedStrings):
+        return StringIds(ids)
+    if not isinstance(ids, np.ndarray):
+        return ThingIds(list(ids))
+    return NumberIds(ids) if ids.dtype.kind in "iu" else ThingIds(ids.tolist())

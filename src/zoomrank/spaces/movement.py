@@ -11,7 +11,7 @@ from zoomrank.spaces.trees.document_tree import DocumentTree
 
 
 class Movement(NamedTuple):
-    """From a tree to a later one of the same collection.
+    """From a tree to a later one of the same collection, in 32-bit integers.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ def growth_of(tree: DocumentTree) -> Movement:
     before, order = tree.grown_from, tree.given_numbers
     assert before is not None  # noqa: S101  (checked by the ranker)
     assert order is not None  # noqa: S101
-    node = np.empty(tree.nodes, np.int64)
+    node = np.empty(tree.nodes, np.int32)
     node[order] = np.arange(tree.nodes)
-    document = tree.shape.first_document[node[before.shape.leaf]].astype(np.int64)
+    document = tree.shape.first_document[node[before.shape.leaf]].astype(np.int32)
     return Movement(node[: before.nodes], document, np.ones(before.nodes, bool))

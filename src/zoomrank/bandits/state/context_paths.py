@@ -153,6 +153,13 @@ def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Gener
     return chosen
 
 
+@inlined
+def chance_of_best_place(value: Array, fan: Scalar, top: Scalar, place: Scalar) -> Scalar:
+    """The probability that `one_of_the_best` finds this place."""
+    ties, _ = best_places(value, fan, top)
+    return 1.0 / np.float64(ties) if value[place] == top else 0.0
+
+
 def correlation_cap(tree: DocumentTree, node: int, above: Array) -> float:
     """Compute max over x below the node of D(x, S) by its definition; infinite for an empty S."""
     if len(above) == 0:

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import Scalar, compiled
 from zoomrank.numbers import Array
 from zoomrank.spaces.movement import Movement
 
 
 @compiled
-def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movement) -> Array:
-    """Whether the children of each node of the other tree will be told apart."""
+def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movement) -> tuple[Array, Scalar]:
+    """Whether the children of each node of the other tree will be told apart, and how many children that are."""
     own = old.total[: old.filled[0]].astype(np.int64)
     for entry in range(1, old.filled[0]):
         own[old.up[entry]] -= np.int64(old.total[entry])
-    apart = np.zeros(len(parent), np.bool_)
+    apart, children = np.zeros(len(parent), np.bool_), np.int64(0)
     for entry in range(old.filled[0]):
         node = np.int64(moved.node[old.node[entry]])
         was = old.child[entry] != 0 and child_start[node] != child_start[node + 1]
@@ -36,8 +36,9 @@ def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movemen
                 was = True
             while was and not apart[node]:
                 apart[node] = True
+                children += np.int64(child_start[node + 1]) - np.int64(child_start[node])
                 node = np.int64(parent[node])
-    return apart
+    return apart, children
 
 
 @compiled

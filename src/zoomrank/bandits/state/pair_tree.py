@@ -185,7 +185,7 @@ def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Sc
 
 
 @inlined
-def _step_to(state: Any, node: Scalar, document: Scalar) -> Scalar:
+def step_to(state: Any, node: Scalar, document: Scalar) -> Scalar:
     """Which child of a node holds a document."""
     step = 0
     while state.end_document[np.uint64(child_at(state, node, step))] <= document:
@@ -204,7 +204,7 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
         first = family_of(state, slot, entry, level + 1)
         if first == 0:
             first = open_family(state, slot, entry, node, level + 1)
-        step = _step_to(state, node, feedback.pick)
+        step = step_to(state, node, feedback.pick)
         entry = first + step
         node = child_at(state, node, step)
         level += 1
@@ -253,7 +253,7 @@ def find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tuple
     while stored and state.pair[slot, entry].known_for != ACTIVE:
         first = family_of(state, slot, entry, level + 1)
         stored = first != 0
-        step = _step_to(state, node, document)
+        step = step_to(state, node, document)
         node = child_at(state, node, step)
         entry = first + step
         level += 1

@@ -1,4 +1,5 @@
-"""Draw a random document of a subtree: uniformly at each branch, as the paper says, not uniformly over documents.
+"""Draw a random document of a subtree: uniformly at each branch, as the paper says, not uniformly over documents. And
+how likely a document is to be drawn.
 
 One random number serves a whole walk down: at a branch with m children, `r · m` picks one by its integer part and its
 fraction is as random as r was. A fresh number is drawn before its bits run out.
@@ -108,3 +109,28 @@ def _walk_down(
                 held = taken_below(tree, place, shown, above)
             taken = held
     return np.int64(tree.first_document[place])
+
+
+@inlined
+def nothing_left(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
+    """Whether all documents of a subtree that may be shown are shown above."""
+    return taken_below(tree, np.uint64(node), shown, above) >= size_of(tree, np.uint64(node))
+
+
+@inlined
+def chance_to_draw(tree: Any, node: Scalar, document: Scalar, shown: Array, above: Scalar) -> Scalar:
+    """The probability that `draw_document` draws a document of the subtree: one over the branches to choose from, all
+    the way up.
+    """
+    at = np.uint64(tree.leaf[np.uint64(document)])
+    chance = 0.0 if nothing_left(tree, at, shown, above) else 1.0
+    while chance > 0.0 and at != np.uint64(node):
+        at = np.uint64(tree.parent[at])
+        start, stop = np.uint64(tree.child_start[at]), np.uint64(tree.child_start[at + np.uint64(1)])
+        free = np.int64(stop) - np.int64(start)
+        if len(tree.eligible) > 0 or taken_below(tree, at, shown, above) > 0:
+            for child in range(start, stop):
+                if nothing_left(tree, child, shown, above):
+                    free -= 1
+        chance /= free
+    return chance

@@ -39,14 +39,9 @@ class VisitCounts(NamedTuple):
     patience: int  # visits without a click after which children are told apart, if there are more documents than that
 
 
-def widest_of(tree: DocumentTree) -> int:
-    """The largest number of children of any node."""
-    return max(int(np.diff(tree.shape.child_start).max()), 1)
-
-
 def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) -> VisitCounts:
     """Nothing seen but that there is a root; room for a visit, and more."""
-    widest = widest_of(tree)
+    widest = tree.widest
     room = 1 + slots * widest + more
     node, up, child, fan, total, gains, last = (np.zeros(room, np.uint32) for _ in range(7))
     plays, clicks = (np.zeros((room, slots), np.uint32) for _ in range(2))

@@ -82,6 +82,24 @@ def walk_best(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.rand
 
 
 @inlined
+def chance_of_walk(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, document: Scalar) -> tuple[Scalar, Scalar]:
+    """The probability that `walk_best` comes to the active entry that holds a document, and that entry."""
+    row, at, chance = np.uint64(slot), np.uint32(entry), 1.0
+    while chance > 0.0 and state.child[row, at] != 0:
+        first, fan = state.child[row, at], state.fan[row, at]
+        top, ties, inner = -1.0, 0, first
+        for step in range(fan):
+            child = first + np.uint32(step)
+            value = min(state.best[row, child], cap)
+            ties = 1 if value > top else ties + (value == top)
+            top = max(top, value)
+            inner = child if state.first_document[state.node[row, child]] <= document else inner
+        at = inner
+        chance = chance / ties if min(state.best[row, at], cap) == top else 0.0
+    return chance, np.int64(at)
+
+
+@inlined
 def holder(state: Any, slot: Scalar, strategy: Scalar, document: Scalar) -> Scalar:
     """The active entry that holds a document: the strategy that picked it or, if that was refined since, one below
     it.

@@ -12,9 +12,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.state.context_paths import best_places, documents_below, farthest_from, one_of_the_best, share_out
+from zoomrank.bandits.state.context_paths import (
+    best_places,
+    chance_of_best_place,
+    documents_below,
+    farthest_from,
+    one_of_the_best,
+    share_out,
+)
 from zoomrank.bandits.state.described_context import context_name, context_node, describe_context, width_around
-from zoomrank.bandits.state.pair_tree import ACTIVE, child_at, family_of, fan_of, fresh_index, is_inner, is_opened
+from zoomrank.bandits.state.pair_tree import (
+    ACTIVE,
+    child_at,
+    family_of,
+    fan_of,
+    fresh_index,
+    is_inner,
+    is_opened,
+    step_to,
+)
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
@@ -262,6 +278,19 @@ def _best_fresh_child(state: Any, slot: Scalar, node: Scalar, level: Scalar, mas
 
 
 @inlined
+def _best_of_family(
+    state: Any, slot: Scalar, node: Scalar, first: Scalar, level: Scalar, mask: Scalar, cap: Scalar
+) -> Scalar:
+    """The highest value among the children of a pair, wherever they are stored."""
+    if first == 0:
+        top = _best_fresh_child(state, slot, node, level, mask, cap)
+    else:
+        around = cap if mask == 0 else state.width[np.uint64(node)]
+        top = _best_child(state, slot, node, first, level, mask, around)
+    return top
+
+
+@inlined
 def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     """Walk down along the best value of the pairs that hold the context; says whether anything was left to chance."""
     state.sure[0], state.sure[1] = -1.0, np.inf
@@ -277,10 +306,7 @@ def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> 
             step = np.int64(rng.random() * fan) if fan > 1 else np.int64(0)
             chance = chance or fan > 1
         else:
-            if first == 0:
-                top = _best_fresh_child(state, slot, node, level, mask, cap)
-            else:
-                top = _best_child(state, slot, node, first, level, mask, around)
+            top = _best_of_family(state, slot, node, first, level, mask, cap)
             ties, last = best_places(state.value, fan, top)
             step = np.int64(one_of_the_best(state.value, fan, top, rng) if ties > 1 else last)
             chance = chance or ties > 1
@@ -302,3 +328,28 @@ def walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
         node, chance = _walk(state, slot, above, rng)
         state.settled_for[row], state.settled_on[row] = np.uint64(0) if chance else name, node
     return state.settled_on[row]
+
+
+@inlined
+def odds_in_context(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
+) -> tuple[Scalar, Scalar, Scalar]:
+    """The same walk, to the pair that holds a document, counting the ways to go on where several are as good."""
+    describe_context(state, shown, above)
+    state.sure[0], state.sure[1] = -1.0, np.inf
+    entry, node, level, cap, chance, hopeful = np.int64(0), np.int64(0), 0, np.inf, 1.0, False
+    mask = ((1 << above) - 1) if state.correlated else 0
+    refined = state.pair[np.uint64(slot), np.uint64(0)].known_for != ACTIVE
+    while chance > 0.0 and refined:
+        first = family_of(state, slot, entry, level + 1)
+        top = _best_of_family(state, slot, node, first, level, mask, cap)
+        hopeful = state.correlated and top > 0.0  # what has nothing left is capped at 0
+        cap = cap if mask == 0 else state.width[np.uint64(node)]
+        step = np.int64(step_to(state, node, document))
+        chance *= chance_of_best_place(state.value, fan_of(state, node), top, np.uint64(step))
+        mask = state.inner[np.uint64(step)]
+        node = child_at(state, node, step)
+        entry = first + step
+        level += 1
+        refined = first != 0 and state.pair[np.uint64(slot), np.uint64(entry)].known_for != ACTIVE
+    return chance, node, hopeful

@@ -4,6 +4,10 @@ Whether a visitor is satisfied depends on which documents she is shown, not on t
 learn with. A document that was chosen for a low slot, below one that is like it, is only ever seen by visitors who had
 skipped that one. What it would be worth to everybody, the low slot cannot find out. If it goes on being clicked there,
 it may be the better of the two. Then they change places, until its own record in the high slot says that it is not.
+
+Documents change places only above the first slot in which chance has a say. There the ranking is the same for every
+visitor, in whatever order; and below it slots chose what they show, given those above. So how likely a ranking is stays
+the product of how likely its slots chose as they did.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from zoomrank.bandits.propensity import propensity
 from zoomrank.bandits.state.path_bounds import upper_bound
-from zoomrank.compiled import Scalar, inlined
+from zoomrank.compiled import Scalar, inlined, separate
 from zoomrank.numbers import Array
 
 FAMILIAR = 8  # visits in its own slot before a document is tried elsewhere: fewer say nothing of what it earns there
@@ -79,15 +84,27 @@ def swap(values: Array, one: Scalar, other: Scalar) -> None:
     values[other] = kept
 
 
+@separate
+def certain_slots(state: Any, shown: Array) -> Scalar:
+    """How many slots from the top have chosen documents, in this order, with which chance had nothing to do."""
+    slot = 0
+    while slot < len(shown) and propensity(state, slot, shown, shown[slot], False) == 1.0:
+        slot += 1
+    return slot
+
+
 def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
     """Exchange documents that are alike, slot by slot from the top down: the body of `arrange`.
 
     Both learn where they then stand.
     """
+    certain = -1  # nobody has asked
     if state.exchange:
         for low in range(np.uint64(1), np.uint64(len(shown))):
             high = place_to_take(state, shown, pick, strategy, low)
-            if high != low:
+            if high != low and certain < 0:
+                certain = certain_slots(state, shown)
+            if high != low and np.int64(low) < certain:
                 swap(shown, low, high)
                 swap(pick, low, high)
                 swap(strategy, low, high)

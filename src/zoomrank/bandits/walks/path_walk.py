@@ -97,7 +97,7 @@ def best_of_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, thres
 
 
 @inlined
-def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, some: Scalar) -> Scalar:
+def walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, some: Scalar) -> Scalar:
     """Walk down as long as one child is better than all others and the cap does not matter.
 
     A record may lead to a subtree that is not settled, and there to another document than its own. If its own may not
@@ -117,7 +117,7 @@ def _walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar,
 
 
 @inlined
-def _value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar) -> Scalar:
+def value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar) -> Scalar:
     """Value the children of an entry by their records if the entry is settled, else by their bounds; returns the best.
 
     The entry is known to be worth so much: less is no help, and need not be known exactly.
@@ -146,11 +146,11 @@ def _walk_freely(
     """
     at = np.uint64(entry)
     while state.child[at] != 0:
-        ahead = _walk_along_favourites(state, slot, at, cap, some)
+        ahead = walk_along_favourites(state, slot, at, cap, some)
         if not some or (state.child[ahead] == 0 and size_of(state, np.uint64(state.node[ahead])) > 0):
             at = ahead
         if state.child[at] != 0:
-            known = _value_children(state, slot, at, cap, known, some)
+            known = value_children(state, slot, at, cap, known, some)
             at = np.uint64(state.child[at]) + one_of_the_best(state.value, np.uint64(state.fan[at]), known, rng)
     return np.int64(at)
 
@@ -203,7 +203,7 @@ def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar,
 
 
 @inlined
-def _follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scalar:
+def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scalar:
     """List the entries that hold documents of S, and compute what was seen and may be hoped for there under the cap;
     returns how many there are. Of those that cannot hold the best of all, nothing is known to be there.
 
@@ -261,28 +261,38 @@ def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
 
 
 @inlined
+def value_listed(state: Any, slot: Scalar, place: Scalar, size: Scalar) -> Scalar:
+    """Value the children of a listed entry by their records if it is settled, else by their bounds; returns the best.
+    Where each child is in the list, if it is, is then in `state.below`.
+    """
+    at, listed = np.uint64(state.stack_entry[place]), np.uint64(state.inside[place])
+    first, cap = np.uint64(state.child[at]), state.width[np.uint64(state.node[at])]
+    settled = state.seen[place] >= state.limit[place]
+    known = state.seen[place] if settled else state.best[place]
+    for step in range(np.uint64(state.fan[at])):
+        if listed < size and np.uint64(state.stack_entry[listed]) == first + step:
+            state.value[step] = state.seen[listed] if settled else state.limit[listed]
+            state.below[step] = listed
+            listed += np.uint64(1)
+        else:
+            state.value[step] = _best_of(state, slot, first + step, cap, known, settled)
+            state.below[step] = 0
+    return known
+
+
+@inlined
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar, rng: np.random.Generator) -> Scalar:
     """Choose an entry: along the listed paths as long as the best is there, then freely."""
     at, cap, known = np.uint64(0), np.inf, -1.0
     if state.correlated and above > 0:
         remember_paths(state, shown, above)
-        size = _follow_paths(state, slot, above, some)
+        size = follow_paths(state, slot, above, some)
         place, on_path = np.uint64(0), True
         while on_path and state.child[at] != 0:
-            first, fan, listed = np.uint64(state.child[at]), np.uint64(state.fan[at]), np.uint64(state.inside[place])
             cap = state.width[np.uint64(state.node[at])]
-            settled = state.seen[place] >= state.limit[place]
-            known = state.seen[place] if settled else state.best[place]
-            for step in range(fan):
-                if listed < size and np.uint64(state.stack_entry[listed]) == first + step:
-                    state.value[step] = state.seen[listed] if settled else state.limit[listed]
-                    state.below[step] = listed
-                    listed += np.uint64(1)
-                else:
-                    state.value[step] = _best_of(state, slot, first + step, cap, known, settled)
-                    state.below[step] = 0
-            chosen = one_of_the_best(state.value, fan, known, rng)
-            at = first + chosen
+            known = value_listed(state, slot, place, size)
+            chosen = one_of_the_best(state.value, np.uint64(state.fan[at]), known, rng)
+            at = np.uint64(state.child[at]) + chosen
             place = np.uint64(state.below[chosen])
             on_path = place != 0
     return _walk_freely(state, slot, at, cap, known, some, rng)

@@ -18,7 +18,7 @@ from zoomrank.bandits.interface import Prospects
 from zoomrank.bandits.state.path_bounds import NO_RECORD, believed_mean
 from zoomrank.bandits.state.tree_view import size_of, taken_below
 from zoomrank.bandits.state.visited import entry_of
-from zoomrank.bandits.walks.exchange import place_to_take, swap
+from zoomrank.bandits.walks.exchange import certain_slots, place_to_take, swap
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 
@@ -88,10 +88,13 @@ def _is_trial(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, best: Scalar
 
 
 @inlined
-def _put_back(state: Any, chosen: Array, pick: Array, entry: Array, place: Array) -> None:
-    """Undo exchanges: the last first, and only where the higher slot knew the document better that made way."""
-    for back in range(1, len(chosen)):
-        low = len(chosen) - back
+def _put_back(state: Any, chosen: Array, pick: Array, entry: Array, place: Array, end: Scalar) -> Scalar:
+    """Undo exchanges above a slot: the last first, and only where the higher slot knew the document better that made
+    way. Returns the lowest slot that took part.
+    """
+    lowest = 0
+    for back in range(1, end):
+        low = end - back
         for high in range(low):
             lower, upper = state.record[entry[low], high], state.record[entry[high], high]
             done = lower > upper  # in the higher slot, of the document that stands below
@@ -101,7 +104,9 @@ def _put_back(state: Any, chosen: Array, pick: Array, entry: Array, place: Array
                 if not done:
                     _swap_all(chosen, pick, entry, place, low, high)
             if done:
+                lowest = max(lowest, low)
                 break
+    return lowest
 
 
 @inlined
@@ -123,8 +128,15 @@ def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: 
         record[slot] = best_record(state, slot, shown, slot)
         seen = believed_mean(before, entry_of(before, shown[slot]), slot)
         chance[slot] = min(_distance_above(before, shown[slot], shown, slot), seen)
-    if state.exchange and not duplicates:
-        _put_back(state, chosen, picked, entry, place)
+    end, lowest = slots, slots
+    while state.exchange and not duplicates and lowest > 0:
+        lowest = _put_back(state, chosen, picked, entry, place, end)
+        if lowest == 0 or lowest < certain_slots(state, chosen):
+            break
+        end = lowest  # chance had a say there, so that nothing was exchanged: begin again without it
+        for slot in range(slots):
+            chosen[slot], picked[slot], place[slot] = shown[slot], pick[slot], slot
+            entry[slot] = entry_of(state, shown[slot])
     examined = 1.0
     for slot in range(slots):
         stands, cap = place[slot], _distance_above(state, chosen[slot], chosen, slot)

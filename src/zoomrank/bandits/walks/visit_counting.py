@@ -56,8 +56,8 @@ class VisitCounting(Bandit):
     def adopted(self, state: Any, movement: Movement) -> Any:
         """The counts go along with the subtrees that they are of; new documents join those that they are in."""
         shape = self.tree.shape
-        apart = told_apart_after(state, shape.parent, shape.child_start, movement)
-        moved = self.fresh_state(state.plays.shape[1], int(np.diff(shape.child_start)[apart].sum()))
+        apart, children = told_apart_after(state, shape.parent, shape.child_start, movement)
+        moved = self.fresh_state(state.plays.shape[1], children)
         self.carry_over(state, moved, *move_visits(state, moved, movement, apart))
         return moved
 

@@ -108,6 +108,19 @@ class Keys:
 
     def check(self, needed: str, given: bytes) -> bytes:
         """Refuse a key that may not do what is needed; returns what is written down of one that may."""
+        role, digest = self._known(given)
+        if role is None:
+            raise MissingKeyError("Send a key: Authorization: Bearer KEY.")
+        if role not in allowed_roles(needed):
+            raise ForbiddenError(f"This key may {ROLES[role]}; this needs one that may {ROLES[needed]}.")
+        return digest[:ASKER_SIZE]
+
+    def role(self, given: bytes) -> str | None:
+        """The role of a key; without any keys, everybody may do everything."""
+        return self._known(given)[0] if self else "admin"
+
+    def _known(self, given: bytes) -> tuple[str | None, bytes]:
+        """The role of a key as it is sent, if it has one, and its digest."""
         kind, _, key = given.partition(b" ")
         role, digest = None, b""
         if kind.lower() == b"bearer":
@@ -115,11 +128,7 @@ class Keys:
             for known, its_role in self._roles.items():
                 if hmac.compare_digest(known, digest):
                     role = its_role
-        if role is None:
-            raise MissingKeyError("Send a key: Authorization: Bearer KEY.")
-        if role not in allowed_roles(needed):
-            raise ForbiddenError(f"This key may {ROLES[role]}; this needs one that may {ROLES[needed]}.")
-        return digest[:ASKER_SIZE]
+        return role, digest
 
 
 def _stamp(path: Path) -> object:

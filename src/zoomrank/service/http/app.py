@@ -24,6 +24,7 @@ from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
 from zoomrank.service.http.routes.document_routes import add_documents
+from zoomrank.service.http.routes.experiment_routes import add_experiments
 from zoomrank.service.http.routes.export import add_export
 from zoomrank.service.http.routes.imports import add_imports
 from zoomrank.service.http.routes.learned import add_learned
@@ -49,7 +50,7 @@ def make_app(
         redoc_url=None,
         openapi_url="/v1/openapi.json",
     )
-    metrics = Metrics(engine)
+    metrics, keys = Metrics(engine), keys or Keys({})
     _add_errors(api)
     fast = add_ranking(api, engine)
     maker = Maker(engine.collections.folder)
@@ -60,11 +61,12 @@ def make_app(
     copies = Copies(engine)
     add_copies(api, engine, copies)
     add_learned(api, engine, copies)
+    add_experiments(api, engine)
     add_export(api, engine)
     add_imports(api, engine)
-    add_operations(api, engine, metrics)
+    add_operations(api, engine, metrics, keys)
     add_page_files(api)
-    return Access(FastPath(api, fast), keys or Keys({}), metrics, largest_body, Origins(origins))
+    return Access(FastPath(api, fast), keys, metrics, largest_body, Origins(origins))
 
 
 def _add_errors(api: FastAPI) -> None:

@@ -14,8 +14,8 @@ from itertools import islice
 import numpy as np
 
 from zoomrank.documents import Collection
-from zoomrank.documents.packed_strings import PackedStrings
 from zoomrank.numbers import Array
+from zoomrank.spaces.packed_strings import PackedStrings
 
 _PIECE = 1 << 14  # strings
 

@@ -40,7 +40,7 @@ class KnownPath:
     @property
     def pattern(self) -> re.Pattern[str]:
         """This path, with a name that a collection may have where one is needed."""
-        return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME_PATTERN})", self.path))
+        return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME_PATTERN}(?:~{NAME_PATTERN}){{0,2}})", self.path))
 
 
 RANK = KnownPath(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
@@ -56,6 +56,9 @@ COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
 NEW_DOCUMENTS = KnownPath(wire.DOCUMENTS, body=schema.DocumentsRequest, takes_lines=True)
 CHANGES = KnownPath(wire.CHANGES, body=schema.ChangesRequest, takes_lines=True)
 VOID = KnownPath(wire.VOID, body=schema.VoidRequest)
+EXPERIMENTS = KnownPath(wire.EXPERIMENTS, body=schema.NewExperiment)
+STOP = KnownPath(wire.STOP, body=schema.StopRequest)
+PROMOTE = KnownPath(wire.PROMOTE, body=schema.PromoteRequest)
 EXPORT = KnownPath(wire.EXPORT, "export", is_private=True)
 HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
 READY = KnownPath(wire.READY, "ready", is_open=True)
@@ -66,6 +69,7 @@ _CHANGES = (NEW_DOCUMENTS, CHANGES)
 _COPIES = (COPIES, COPY_RANK, COPY_FEEDBACK)
 _ALL = (
     *(RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, *_CHANGES, VOID, EXPORT, COLLECTIONS),
+    *(EXPERIMENTS, STOP, PROMOTE),
     *(HEALTH, READY, PAGE, PAGE_FILE),
 )
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))

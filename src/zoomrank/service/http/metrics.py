@@ -67,6 +67,7 @@ class Metrics:
             "zoomrank_impressions", "What became of impressions.", labels=["collection", "outcome"]
         )
         for served in self._engine.collections.by_name.values():
-            for word, number in sorted(by_word(self._engine.outcomes[served.id]).items()):
+            counts = sum((self._engine.outcomes[one.id] for one in served.family), Counter())
+            for word, number in sorted(by_word(counts).items()):
                 impressions.add_metric([served.name, word], number)
         return impressions

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, StringConstraints, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from zoomrank import wire
 from zoomrank.service.answers import Answer
+from zoomrank.service.experiments import MOST_ARMS
 from zoomrank.service.settings import (
     LONGEST_NAME,
     LONGEST_QUERY,
@@ -17,14 +18,18 @@ from zoomrank.service.settings import (
     MOST_SLOTS,
     MOST_STEPS,
     NAME_PATTERN,
+    DocumentName,
     Settings,
 )
 
 CollectionName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
+# An arm of an experiment can be asked and looked at like a collection: NAME~EXPERIMENT~ARM.
+ServedName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}(~{NAME_PATTERN}){{0,2}}$")]
+ExperimentName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
+OF_ARMS = ("algorithm", "parameters", "seed", "shows", "prior", "similar", "explore")
 CopyName = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,32}$")]
 QueryText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$")]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
-DocumentName = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | Annotated[str, StringConstraints(max_length=1000)]
 
 Documents = Annotated[list[DocumentName], Field(max_length=MOST_SLOTS)]
 
@@ -66,7 +71,8 @@ class RankRequest(Strict):
     caller has, from the best, with which a new query begins.
 
     `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
-    slots, where no more may be shown; with none it is empty, and its impression null.
+    slots, where no more may be shown; with none it is empty, and its impression null. `visitor` is a name of hers, such
+    as a cookie's value: while there is an experiment, she meets the same arm whenever she comes.
     """
 
     query: QueryText
@@ -77,6 +83,7 @@ class RankRequest(Strict):
     unknown: Literal["refuse", "skip"] = "refuse"
     fewer: bool = False
     order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
+    visitor: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
 
 
 class FeedbackRequest(Strict):
@@ -119,6 +126,42 @@ class VoidRequest(Strict):
     until: Time | None = None
     key: Annotated[str, StringConstraints(min_length=1, max_length=1000)] | None = None
     dry_run: bool = False
+
+
+class NewArm(Strict):
+    """An arm: the share of visitors that it is to have, and the settings in which it differs from the collection.
+    Without settings it is the collection as it is, with the learners that it has.
+    """
+
+    name: ExperimentName
+    share: float = Field(gt=0, lt=1)
+    settings: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _differs_in_what_it_may(self) -> NewArm:
+        fixed = next((name for name in self.settings or {} if name not in OF_ARMS), None)
+        if fixed is not None:
+            raise ValueError(f"an arm has the {fixed} of its collection; it may have its own {', '.join(OF_ARMS)}")
+        return self
+
+
+class NewExperiment(Strict):
+    """Arms that are to be compared, the others with the first."""
+
+    name: ExperimentName
+    arms: list[NewArm] = Field(min_length=2, max_length=MOST_ARMS)
+
+
+class StopRequest(Strict):
+    """The arm that is to be stopped; without one, the whole experiment."""
+
+    arm: ExperimentName | None = None
+
+
+class PromoteRequest(Strict):
+    """The arm that is to serve the collection from now on."""
+
+    arm: ExperimentName
 
 
 class CopyRequest(Strict):

@@ -51,6 +51,15 @@ class StoredReport(NamedTuple):
     content: bytes
 
 
+class ArmVisit(NamedTuple):
+    """Something that became of a visitor who counts in an experiment."""
+
+    experiment: int
+    arm: int  # its number in the experiment
+    minute: int  # in which she came
+    outcome: int  # one of `ArmOutcome`
+
+
 class Listed(NamedTuple):
     """What lists of queries are sorted by, as of late."""
 
@@ -71,6 +80,8 @@ class Batch:
     listed: dict[int, Listed] = field(default_factory=dict)  # of a learner
     said: dict[str, str] = field(default_factory=dict)  # facts about the store, by their names
     activity: Counter[tuple[int, int, Outcome]] = field(default_factory=Counter)  # of a collection and a step
+    arm_visits: Counter[ArmVisit] = field(default_factory=Counter)
+    visitors: list[tuple[int, bytes]] = field(default_factory=list)  # who count in an experiment from now on
 
     def __bool__(self) -> bool:
         return bool(self.learners or self.events or self.snapshots or self.reports or self.listed or self.said)

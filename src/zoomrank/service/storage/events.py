@@ -19,8 +19,9 @@ STEP = 10  # seconds of one row of `activity`
 LONG_AGO = 0.0  # the time of what another ranker showed, before there was this log
 DAY = 86_400 // STEP  # steps; those of days that are long gone are one
 _HEAD = struct.Struct("<BB")
-_PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER = 1, 2, 4, 8, 16
+_PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER, _ARM = 1, 2, 4, 8, 16, 128
 REQUEST_SIZE, ASKER_SIZE = 24, 8  # bytes
+_ARM_OF = struct.Struct("<IB")
 
 
 class Event(NamedTuple):
@@ -43,17 +44,25 @@ def bounds(since: float | None, until: float | None) -> tuple[float, float]:
     return since or 0.0, float("inf") if until is None else until
 
 
+class Arm(NamedTuple):
+    """An arm of an experiment."""
+
+    experiment: int
+    number: int
+
+
 class Marks(NamedTuple):
     """Where an impression comes from."""
 
     request: bytes | None = None  # the key of the request and what it asked for, as digests of 16 and 8 bytes
     asker: bytes | None = None  # a digest of the key with which she was let in, of 8 bytes
+    arm: Arm | None = None  # in which she counts
 
 
 class Parts(NamedTuple):
     """What is packed, in its parts."""
 
-    ranking: bytes  # as if there were nothing else
+    ranking: bytes  # as if there were nothing else but the arm
     marks: Marks
     loan: bytes | None
 
@@ -81,7 +90,7 @@ def unpacked_edition(content: bytes) -> int:
 
 def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)
     """One ranking in few bytes; what most rankings have in common is left out. A loan stands behind it as it is."""
-    shown, pick, strategy, chance = (array[0].tolist() for array in ranking)  # a document below 0 is unknown here
+    shown, pick, strategy, chance = (array[0].tolist() for array in ranking[:4])  # a document below 0 is unknown here
     flags, rows, behind = 0, shown + strategy, b""
     if pick != shown:
         flags |= _PICKS
@@ -89,6 +98,9 @@ def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks
     if any(each != 1.0 for each in chance):
         flags |= _CHANCES
         behind = struct.pack(f"<{len(chance)}d", *chance)
+    if marks.arm is not None:
+        flags |= _ARM
+        behind += _ARM_OF.pack(*marks.arm)
     for flag, part in ((_REQUEST, marks.request), (_ASKER, marks.asker), (_LOAN, loan)):
         if part is not None:
             flags |= flag
@@ -105,20 +117,31 @@ def unpack(content: bytes) -> RankingArrays:
     chance = np.ones((1, slots))
     if flags & _CHANCES:
         chance[0] = np.frombuffer(content, "<f8", slots, _HEAD.size + 4 * count * slots)
-    return RankingArrays(shown, pick, strategy, chance)
+    return RankingArrays(shown, pick, strategy, chance, np.full((1, slots), np.nan))
 
 
 def parted(content: bytes) -> Parts:
     """What was packed, in its parts."""
     flags, slots = _HEAD.unpack_from(content)
-    own = flags & (_PICKS | _CHANCES)
+    own = flags & (_PICKS | _CHANCES | _ARM)
     if flags == own:
-        return Parts(content, Marks(), None)
-    end = _HEAD.size + 4 * slots * (3 if flags & _PICKS else 2) + (8 * slots if flags & _CHANCES else 0)
+        return Parts(content, Marks(arm=arm_of(content)), None)
+    end = _own_end(flags, slots) + (_ARM_OF.size if flags & _ARM else 0)
     ranking = _HEAD.pack(own, slots) + content[_HEAD.size : end]
     request = asker = None
     if flags & _REQUEST:
         request, end = content[end : end + REQUEST_SIZE], end + REQUEST_SIZE
     if flags & _ASKER:
         asker, end = content[end : end + ASKER_SIZE], end + ASKER_SIZE
-    return Parts(ranking, Marks(request, asker), content[end:] if flags & _LOAN else None)
+    return Parts(ranking, Marks(request, asker, arm_of(content)), content[end:] if flags & _LOAN else None)
+
+
+def arm_of(content: bytes) -> Arm | None:
+    """The arm that a ranking counts in, if it counts in one."""
+    flags, slots = _HEAD.unpack_from(content)
+    return Arm(*_ARM_OF.unpack_from(content, _own_end(flags, slots))) if flags & _ARM else None
+
+
+def _own_end(flags: int, slots: int) -> int:
+    """Where what a ranking is made of ends."""
+    return _HEAD.size + 4 * slots * (3 if flags & _PICKS else 2) + (8 * slots if flags & _CHANCES else 0)

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from zoomrank.service.logs import Seldom
 from zoomrank.service.refusals import StoppingError, StorageError
-from zoomrank.service.storage.batch import Batch, Listed, Snapshot, StoredLearner, StoredReport
+from zoomrank.service.storage.batch import ArmVisit, Batch, Listed, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.store import Store
 
@@ -90,6 +90,14 @@ class Journal:
     def add_report(self, report: StoredReport) -> None:
         """Keep what a learner tells its neighbours, instead of what it told before."""
         self._batch.reports[report.learner] = report
+
+    def count_in_arm(self, visit: ArmVisit, times: int = 1) -> None:
+        """Count something that became of a visitor of an experiment, or (-1) count it no more."""
+        self._batch.arm_visits[visit] += times
+
+    def add_visitor(self, experiment: int, visitor: bytes) -> None:
+        """Remember that somebody counts in an experiment."""
+        self._batch.visitors.append((experiment, visitor))
 
     def list_query(self, learner: int, listed: Listed) -> None:
         """Say how often a query was asked, and with what success, for the order of lists."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.batch import Batch, Retired, Snapshot
 from zoomrank.service.storage.events import DAY, counted
+from zoomrank.service.storage.experiment_rows import StoredExperiment
 from zoomrank.service.storage.outcomes import VOIDED, Outcome
 from zoomrank.service.storage.store_reader import StoredCollection, StoredEdition, StoreReader
 from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
@@ -33,8 +34,11 @@ _SAY = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value =
 _LIST = "UPDATE learners SET impressions = ?, satisfied = ?, answered = ?, recent = ? WHERE id = ?"
 _ROOM = 65_536  # letters
 _AT_ONCE = 64  # learners that are removed at once
+_ADD_VISITS = "ON CONFLICT (experiment, arm, minute, outcome) DO UPDATE SET count = arm_visits.count + excluded.count"
+_NO_EXPERIMENT = "Nothing was changed"
 _NOT_KEPT, _NOT_REMOVED = "The collection was not kept", "Not everything was removed"
 _LEFT_OVER = (
+    "SELECT id FROM collections WHERE home NOT IN (SELECT id FROM collections) UNION "
     "SELECT DISTINCT collection FROM editions WHERE collection NOT IN (SELECT id FROM collections) "
     "UNION SELECT DISTINCT collection FROM learners WHERE collection NOT IN (SELECT id FROM collections)"
 )
@@ -74,6 +78,8 @@ class Store(StoreReader):
             self._insert(cursor, "learners (id, collection, query, created, about, edition)", batch.learners)
             self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
             self._add_counts(cursor, "activity", batch.activity)
+            self._insert(cursor, "arm_visits", _counted(batch.arm_visits), _ADD_VISITS)
+            self._insert(cursor, "visitors", batch.visitors)
             for snapshot in batch.snapshots:
                 packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
                 self._insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
@@ -112,8 +118,7 @@ class Store(StoreReader):
                 raise StorageError(f"{otherwise}: {self.words(error)}.") from error
 
     def _add_counts(self, cursor: Any, table: str, counts: Mapping[tuple[int, int, Outcome], int]) -> None:
-        rows = [(*key, count) for key, count in sorted(counts.items()) if count]
-        self._insert(cursor, table, rows, _ADD_COUNTS.format(table))
+        self._insert(cursor, table, _counted(counts), _ADD_COUNTS.format(table))
 
     # Collections and their editions.
 
@@ -169,6 +174,9 @@ class Store(StoreReader):
         )
         for (collection,) in self._read(_LEFT_OVER):
             self.drop_collection(int(collection))
+        for experiment in self.experiments():
+            if not self._read("SELECT 1 FROM collections WHERE id = ?", (experiment.collection,)):
+                self.drop_experiment(experiment.id)
 
     def drop_collection(self, collection: int) -> None:
         """Remove a collection: its row first, so that it is gone at once, and then all else, some at a time."""
@@ -183,6 +191,31 @@ class Store(StoreReader):
         with self._transaction(_NOT_REMOVED) as cursor:
             for table in ("activity", "folded", "contents", "editions"):
                 cursor.execute(self._sql(f"DELETE FROM {table} WHERE collection = ?"), (collection,))  # noqa: S608
+
+    # Experiments.
+
+    def add_experiment(self, stored: StoredExperiment, arms: Sequence[StoredCollection]) -> None:
+        """Keep a new experiment, with the arms that it brings."""
+        with self._transaction(_NO_EXPERIMENT) as cursor:
+            self._insert(cursor, "collections", [tuple(arm) for arm in arms])
+            self._insert(cursor, "experiments", [tuple(stored)])
+
+    def change_experiment(self, stored: StoredExperiment, server: int | None = None) -> None:
+        """Keep what has become of an experiment; and, if one was promoted, which arm serves its collection now."""
+        with self._transaction(_NO_EXPERIMENT) as cursor:
+            change = self._sql("UPDATE experiments SET ended = ?, content = ? WHERE id = ?")
+            cursor.execute(change, (stored.ended, stored.content, stored.id))
+            if server is not None:
+                promote = self._sql("UPDATE collections SET server = ? WHERE id = ?")
+                cursor.execute(promote, (server, stored.collection))
+
+    def drop_experiment(self, experiment: int) -> None:
+        """Let go of an experiment and of what became of those who counted in it."""
+        with self._transaction(_NOT_REMOVED) as cursor:
+            self._keep_last(cursor, "experiments")
+            cursor.execute(self._sql("DELETE FROM experiments WHERE id = ?"), (experiment,))
+            for table in ("arm_visits", "visitors"):
+                cursor.execute(self._sql(f"DELETE FROM {table} WHERE experiment = ?"), (experiment,))  # noqa: S608
 
     def remove(self, collection: int, learners: Sequence[int]) -> None:
         """Remove learners and their log; of what became of their impressions the sums stay."""
@@ -263,3 +296,8 @@ class Store(StoreReader):
             self._sql(_SAY),
             (f"last of {table}", str(self.last(table))),
         )
+
+
+def _counted(counts: Mapping[Any, int]) -> list[tuple[Any, ...]]:
+    """Rows of counts, in the order of what was counted."""
+    return [(*key, count) for key, count in sorted(counts.items()) if count]

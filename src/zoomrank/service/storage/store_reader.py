@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from zoomrank.service.refusals import DamagedError
 from zoomrank.service.storage.batch import Snapshot, StoredReport
-from zoomrank.service.storage.database import Database
 from zoomrank.service.storage.events import LONG_AGO, STEP, Event
+from zoomrank.service.storage.experiment_rows import ExperimentReader
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 
 _AT_ONCE = 4096  # lines of the log
@@ -37,6 +37,13 @@ class StoredCollection(NamedTuple):
     name: str
     created: float
     settings: str  # JSON, which whoever serves the collection understands
+    home: int | None = None  # the collection whose documents these are, of an arm of an experiment
+    server: int | None = None  # the arm that serves it now, if one was promoted
+
+    @property
+    def documents(self) -> int:
+        """The collection whose documents these are."""
+        return self.id if self.home is None else self.home
 
 
 class StoredEdition(NamedTuple):
@@ -57,7 +64,7 @@ class QueryRow(NamedTuple):
     counts: dict[str, Any] | None
 
 
-class StoreReader(Database):
+class StoreReader(ExperimentReader):
     """What there is."""
 
     def about(self, name: str) -> str:
@@ -71,7 +78,7 @@ class StoreReader(Database):
 
     def collections(self) -> list[StoredCollection]:
         """All collections."""
-        rows = self._read("SELECT id, name, created, settings FROM collections ORDER BY id")
+        rows = self._read("SELECT id, name, created, settings, home, server FROM collections ORDER BY id")
         return [StoredCollection(*row) for row in rows]
 
     def last_edition(self, collection: int) -> int:
@@ -406,11 +413,11 @@ class StoreReader(Database):
         return found
 
     def activity(
-        self, collection: int | None, start: int, every: int = 1, end: int = 2**62
+        self, collections: Sequence[int] | None, start: int, every: int = 1, end: int = 2**62
     ) -> list[tuple[int, Outcome, int]]:
         """Steps from one on, before another: (step, outcome, count); several may be added up and told as the first."""
-        where = "" if collection is None else "AND collection = ?"
-        whose = () if collection is None else (collection,)
+        where = "" if collections is None else f"AND collection IN ({', '.join('?' * len(collections))})"
+        whose = tuple(collections or ())
         first = f"{start:d} + (step - {start:d}) / {every:d} * {every:d}"
         rows = self._read(
             f"SELECT {first} AS first, outcome, SUM(count) FROM activity "  # noqa: S608  (not from outside)

@@ -3,7 +3,10 @@
 | table | what |
 |---|---|
 | about | the version of this layout, the secret that signs impressions |
-| collections | name and settings |
+| collections | name and settings; of an arm of an experiment, whose documents it has; who serves it now |
+| experiments | what is compared with what, since when |
+| arm_visits | what became of those who count in an experiment, per arm and minute in which they came |
+| visitors | who has been counted in an experiment |
 | editions | what a collection became by each change of its documents; the digest of its file, where that is kept |
 | contents | files of editions, in pieces; where the edition has no digest, it never was complete |
 | learners | the query of each learner, what it said of itself, how often it was asked with what success (as of late) |
@@ -28,13 +31,22 @@ from collections.abc import Mapping
 
 from zoomrank.service.storage.outcomes import MOVED, SEEN, VOIDED, WAITING
 
-LAYOUT = 6
+LAYOUT = 7
 
 ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 _OTHERS = f"""
 CREATE TABLE IF NOT EXISTS collections (
-    id {{whole}} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {{real}} NOT NULL, settings TEXT NOT NULL);
+    id {{whole}} PRIMARY KEY, name TEXT NOT NULL UNIQUE, created {{real}} NOT NULL, settings TEXT NOT NULL,
+    home {{whole}}, server {{whole}});
+CREATE TABLE IF NOT EXISTS experiments (
+    id {{whole}} PRIMARY KEY, collection {{whole}} NOT NULL, name TEXT NOT NULL, created {{real}} NOT NULL,
+    ended {{real}}, content TEXT NOT NULL, UNIQUE (collection, name));
+CREATE TABLE IF NOT EXISTS arm_visits (
+    experiment {{whole}} NOT NULL, arm {{whole}} NOT NULL, minute {{whole}} NOT NULL, outcome {{whole}} NOT NULL,
+    count {{whole}} NOT NULL, PRIMARY KEY (experiment, arm, minute, outcome));
+CREATE TABLE IF NOT EXISTS visitors (
+    experiment {{whole}} NOT NULL, visitor {{bytes}} NOT NULL, PRIMARY KEY (experiment, visitor));
 CREATE TABLE IF NOT EXISTS editions (
     collection {{whole}} NOT NULL, number {{whole}} NOT NULL, created {{real}} NOT NULL, changes {{bytes}}, digest TEXT,
     PRIMARY KEY (collection, number));

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from zoomrank.spaces.trees.taxonomy import TaxonomyPath, nodes_of_paths
 from zoomrank.spaces.trees.widths import checked_widths, exponential_widths, level_widths
 
 LARGEST_TREE = 2**31 - 2  # nodes are 32-bit integers
+_AT_ONCE = 4096  # ids
 
 
 class DocumentTree(RootedTree):
@@ -235,10 +237,11 @@ class DocumentTree(RootedTree):
         """
         digest = hashlib.sha256()
         for array in (*self.shape, self.width):
-            digest.update(array.tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         if self.recipe is None:
-            for document in self.documents:
-                digest.update(repr(document).encode() + b"\0")
+            rest = iter(self.documents)
+            while some := list(islice(rest, _AT_ONCE)):  # others may run in between
+                digest.update("\0".join([*map(repr, some), ""]).encode())
         return digest.hexdigest()[:32]
 
     def with_width(self, width: Array) -> DocumentTree:

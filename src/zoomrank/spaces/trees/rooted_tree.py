@@ -91,6 +91,23 @@ class RootedTree:
         """
         return sum(1 for _ in self.ancestors(self.nodes - 1)) - 1  # breadth first: the last node is a deepest one
 
+    @cached_property
+    def widest(self) -> int:
+        """The largest number of children that any node has.
+
+        Returns
+        -------
+        int
+            1 at least, also for a single document.
+
+        Examples
+        --------
+        >>> from zoomrank.spaces import DocumentTree
+        >>> DocumentTree.exponential(depth=2, branching=3).widest
+        3
+        """
+        return max(int(np.diff(self.shape.child_start).max()), 1)
+
     def children(self, node: int) -> range:
         """List the children of a node, left to right.
 

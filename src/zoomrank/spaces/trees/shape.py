@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import alongside, compiled
 from zoomrank.errors import EmptyCollectionError, TreeError
 from zoomrank.numbers import Array
 
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
     leaf: Array
 
 
-@compiled
+@alongside
 def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
     """Number the nodes breadth first: the caller's number of each, parents, child ranges, how many were reached."""
     nodes = len(parent)
@@ -79,7 +79,7 @@ def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
     return order, up, child_start, reached
 
 
-@compiled
+@alongside
 def _documents_below(parent: Array, child_start: Array) -> tuple[Array, Array, Array]:
     """The range of documents below each node, and the node of each document."""
     nodes = len(parent)
@@ -115,7 +115,7 @@ def least_common_ancestor(parent: Array, one: int, other: int) -> int:
     return one
 
 
-@compiled
+@alongside
 def node_depths(parent: Array) -> Array:
     """How many steps each node is from the root."""
     depth = np.zeros(len(parent), np.int32)

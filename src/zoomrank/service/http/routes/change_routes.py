@@ -53,7 +53,7 @@ class _Teller:
                     f"The first {done:,} changes are made, those from line {part.line:,} on are not: {error}"
                 ) from error
             done += len(part.changes)
-            told.update(_verb(one) for one in part.changes)
+            told += await asyncio.to_thread(_counted, part)
         return _told(edition, told)
 
     def streamed(self, read: Callable[..., Iterator[Part]], *options: str) -> Any:
@@ -115,7 +115,10 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
     @api.delete(wire.COLLECTION, response_model=wire.RemovedCollection, responses=refusals(404))
     async def remove_collection(name: CollectionName) -> Any:
         """Remove a collection with all that was learned in it."""
-        await engine.changing.remove(engine.collections.find(name))
+        served = engine.collections.find(name)
+        if engine.collections.by_name.get(name) is not served:
+            raise UnusableError("This is an arm of an experiment: remove the experiment.")
+        await engine.changing.remove(served)
         return {"name": name, "status": "removed"}
 
 
@@ -125,6 +128,10 @@ def _chosen(said: Mapping[str, str], option: str) -> str:
     if chosen not in ("refuse", other):
         raise MalformedError(f"query.{option}: it is “refuse” or “{other}”.")
     return chosen
+
+
+def _counted(part: Part) -> Counter[str]:
+    return Counter(_verb(one) for one in part.changes)
 
 
 def _verb(change: dict[str, Any]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Path, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -58,7 +58,7 @@ def add_collections(api: FastAPI, engine: Engine, maker: Maker) -> None:
     api.router.add_api_route(COLLECTIONS.path, create, methods=["POST"], route_class_override=Streamed, **made)
 
     @api.put(wire.COLLECTION, **made, openapi_extra=_A_FILE)
-    async def upload(request: Request, name: CollectionName, settings: str = "{}") -> Any:
+    async def upload(request: Request, name: Annotated[schema.CollectionName, Path()], settings: str = "{}") -> Any:
         """Make a collection of a file that `Collection.save` wrote; settings are JSON."""
         try:
             chosen = Settings.model_validate_json(settings)

@@ -1,19 +1,20 @@
-"""For those who keep the service running."""
+"""For those who keep the service running, and for pages that ask what they may do."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from zoomrank import wire
 from zoomrank.service.engine import Engine
+from zoomrank.service.http.access import Keys
 from zoomrank.service.http.known_paths import HEALTH, READY
 from zoomrank.service.http.metrics import Metrics
 
 
-def add_operations(api: FastAPI, engine: Engine, metrics: Metrics) -> None:
+def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys) -> None:
     """Add the routes."""
 
     @api.get(HEALTH.path, response_model=wire.StatusResponse)
@@ -26,6 +27,11 @@ def add_operations(api: FastAPI, engine: Engine, metrics: Metrics) -> None:
         """Whether it can rank, and write that down."""
         status = "starting" if not engine.ready else "storage" if engine.store.away else "ready"
         return {"status": status} if status == "ready" else JSONResponse({"status": status}, 503)
+
+    @api.get(wire.ROLE, response_model=wire.RoleResponse)
+    async def role(request: Request) -> Any:
+        """What the key of this request may do, by its role; where there are no keys, everything."""
+        return {"role": keys.role(request.headers.get("authorization", "").encode("latin-1"))}
 
     @api.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:

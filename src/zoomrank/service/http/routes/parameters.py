@@ -19,7 +19,7 @@ def _who_asks(
     return asker(request.scope)
 
 
-CollectionName = Annotated[schema.CollectionName, Path()]
+CollectionName = Annotated[schema.ServedName, Path()]
 CopyName = Annotated[schema.CopyName, Path()]
 DocumentText = Annotated[str, Path(max_length=1000)]
 ANY_DOCUMENT = wire.DOCUMENT.replace("{document}", "{document:path}")  # ids may have a slash in them

@@ -39,6 +39,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
             asked.unknown,
             asked.fewer,
             asked.order,
+            asked.visitor,
         )
         return {"impression": impression or None, "query": query, "documents": documents}
 

@@ -7,12 +7,13 @@ and decoded one at a time, when somebody looks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import alongside
 from zoomrank.errors import FileFormatError
 from zoomrank.numbers import Array
 
@@ -42,8 +43,25 @@ class PackedStrings(Sequence[str]):
     def rearranged(self, source: Array, more: Iterable[str] = ()) -> PackedStrings:
         """Strings in another order: for each the place where it stood; places beyond the last are those of `more`."""
         others = PackedStrings.packed(more)
-        own, new = (_fixed(self.letters), _fixed(self.ends)), (_fixed(others.letters), _fixed(others.ends))
+        own, new = (fixed(self.letters), fixed(self.ends)), (fixed(others.letters), fixed(others.ends))
         return PackedStrings(*_gathered(*own, *new, source.astype(np.int64, copy=False)))
+
+    def checked(self) -> PackedStrings:
+        """The same strings, if all of them can be decoded, which is found without making an object of each."""
+        if not self._are_sound():
+            list(self)  # which says where they are not
+        return self
+
+    def _are_sound(self) -> bool:
+        begins = self.ends[:-1][np.diff(self.ends) > 0]
+        if ((self.letters[begins] & 0xC0) == 0x80).any():  # in the middle of a letter
+            return False
+        with suppress(UnicodeDecodeError):
+            for first in range(0, len(self), _PIECE):
+                around = self.ends[first : first + _PIECE + 1]
+                bytes(self.letters[around[0] : around[-1]]).decode("utf-8", "surrogatepass")
+            return True
+        return False
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -70,14 +88,14 @@ def _decoded(letters: bytes, at: int) -> str:
         raise FileFormatError(f"String {at} of this file is damaged: it is not UTF-8.") from error
 
 
-def _fixed(array: Array) -> Array:
+def fixed(array: Array) -> Array:
     """The same array for a kernel, which is compiled for one kind: arrays that cannot be written to."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
-@compiled
+@alongside
 def _gathered(letters: Array, ends: Array, more: Array, more_ends: Array, source: Array) -> tuple[Array, Array]:
     count = len(ends) - 1
     found = np.zeros(len(source) + 1, np.int64)

@@ -1,0 +1,55 @@
+"""Propensity: how likely a document is in a slot, given those above.
+
+All that is left to chance are ties and draws inside a subtree, so there is a closed form. Either the slot's strategy
+holds the document, which is then drawn from its subtree; or all that the strategy could show is shown above, and then
+the document may be drawn from the whole tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits.registration import odds
+from zoomrank.bandits.state.tree_view import chance_to_draw, nothing_left
+from zoomrank.compiled import Scalar, separate
+from zoomrank.numbers import Array
+
+
+@separate
+def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> Any:
+    return odds(state, slot, shown, above, document)
+
+
+@separate
+def _chance_of_none_left(state: Any, slot: Scalar, shown: Array, above: Scalar, sure: Scalar) -> Scalar:
+    """The probability of a strategy all of whose documents are shown above: the strategies that hold those."""
+    taken = 0.0
+    for place in range(above):
+        leaf = np.uint64(state.leaf[np.uint64(shown[place])])
+        if not sure or nothing_left(state, state.parent[leaf], shown, above):
+            chance, node, _ = _odds(state, slot, shown, above, shown[place])
+            if chance > 0.0 and nothing_left(state, node, shown, above):
+                first, end = state.first_document[np.uint64(node)], state.end_document[np.uint64(node)]
+                counted = False
+                for other in range(place):  # of several documents that one strategy holds, the first counts
+                    counted = counted or first <= shown[other] < end
+                taken += 0.0 if counted else chance
+    return taken
+
+
+@separate
+def propensity(state: Any, slot: Scalar, shown: Array, document: Scalar, duplicates: Scalar) -> Scalar:
+    """The probability of a document in a slot, given those that `shown` has above; not a number if nobody knows it."""
+    above = 0 if duplicates else slot  # documents that cannot be shown again
+    anyway = chance_to_draw(state, 0, document, shown, above)
+    found = 0.0
+    if anyway > 0.0:
+        chance, node, sure = _odds(state, slot, shown, slot, document)
+        found = chance
+        if chance > 0.0:
+            found = chance * chance_to_draw(state, node, document, shown, above)
+        if chance < 1.0 and (not sure or len(state.eligible) > 0):
+            found += anyway * _chance_of_none_left(state, slot, shown, above, sure)
+    return found

@@ -1,0 +1,159 @@
+"""What an experiment says so far: who came to each arm, how many were satisfied, and by how much arms differ.
+
+Visitors count in the order in which they came, up to the first minute in which one came of whom it is not known yet
+what becomes of her. Who clicks says so at once, and who leaves often says nothing: to count answers as they come would
+favour the arm whose visitors are quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zoomrank.judging.comparing import LEVEL, Differences, difference
+from zoomrank.numbers import Array
+from zoomrank.service.experiments import Arm, Experiment, arm_name
+from zoomrank.service.storage.arm_outcomes import MINUTE, ArmOutcome
+
+_MOST_POINTS = 150
+Rows = Sequence[tuple[int, int, int, int]]  # minute, arm, outcome, count
+
+
+def result(experiment: Experiment, rows: Rows) -> dict[str, Any]:
+    """An experiment as it is told, of what became of its visitors."""
+    minutes, counts = _by_minute(rows, len(experiment.arms))
+    known = _known(counts)
+    came = counts[:, :, ArmOutcome.CAME].sum(axis=0)
+    told = counts[:known]
+    at = _points(known)
+    compared = [_compared(experiment, minutes[:known], told, number, at) for number in range(1, len(experiment.arms))]
+    arms = [
+        {
+            "name": arm.name,
+            "collection": _looked_at(experiment, arm),
+            "share": arm.share,
+            "settings": arm.served.settings.model_dump(),
+            "stopped": arm.stopped,
+            "visitors": int(came[number]),
+            "counted": int(_answered(told)[:, number].sum()),
+            "satisfied": int(told[:, number, ArmOutcome.SATISFIED].sum()),
+            "difference": None if number == 0 else _last(compared[number - 1]),
+        }
+        for number, arm in enumerate(experiment.arms)
+    ]
+    return {
+        **summary(experiment),
+        "arms": arms,
+        "level": LEVEL,
+        "points": [_point(minutes, told, compared, at, index) for index in range(len(at))],
+        "says": says(experiment, arms),
+    }
+
+
+def summary(experiment: Experiment) -> dict[str, Any]:
+    """An experiment in few words."""
+    return {
+        "name": experiment.name,
+        "created": experiment.created,
+        "ended": experiment.ended,
+        "promoted": experiment.promoted,
+    }
+
+
+def says(experiment: Experiment, arms: Sequence[dict[str, Any]]) -> list[str]:
+    """What is known of each arm beside the first, in a sentence."""
+    first, said = arms[0]["name"], []
+    for arm in arms[1:]:
+        told = arm["difference"]
+        if told is None:
+            said.append(f"Nothing is known of {arm['name']} beside {first} yet.")
+            continue
+        between = f"between {100 * told['low']:+.1f} and {100 * told['high']:+.1f} points"
+        if told["low"] > 0:
+            said.append(f"{arm['name']} satisfies more visitors than {first}: {between}.")
+        elif told["high"] < 0:
+            said.append(f"{arm['name']} satisfies fewer visitors than {first}: {between}.")
+        else:
+            said.append(f"Whether {arm['name']} is better than {first} is not known yet: {between}.")
+    if experiment.promoted is not None:
+        said.append(f"{experiment.promoted} was promoted.")
+    return said
+
+
+def _looked_at(experiment: Experiment, arm: Arm) -> str:
+    """The name by which an arm can be looked at: that of the collection where it serves that, while it surely does."""
+    home = experiment.home
+    if experiment.ended is None and arm.served is home:
+        return home.name
+    return arm_name(home.name, experiment.name, arm.name)
+
+
+def _by_minute(rows: Rows, arms: int) -> tuple[Array, Array]:
+    """The minutes in which somebody came, and what became of those: minutes × arms × outcomes."""
+    minutes = np.unique(np.array([row[0] for row in rows], np.int64))
+    counts = np.zeros((len(minutes), arms, len(ArmOutcome)), np.int64)
+    if rows:
+        minute, arm, outcome, count = np.array(rows, np.int64).T
+        counts[np.searchsorted(minutes, minute), arm, outcome] = count
+    return minutes, counts
+
+
+def _known(counts: Array) -> int:
+    """How many minutes there are before the first of which not everything is known."""
+    open_ = counts[:, :, ArmOutcome.CAME] > counts[:, :, 1:].sum(axis=2)
+    undecided = np.flatnonzero(open_.any(axis=1))
+    return int(undecided[0]) if len(undecided) else len(counts)
+
+
+def _answered(counts: Array) -> Array:
+    return np.asarray(counts[:, :, ArmOutcome.SATISFIED] + counts[:, :, ArmOutcome.LEFT])
+
+
+def _points(known: int) -> Array:
+    """The minutes after which something is told: all, or some of them, and the last."""
+    return (
+        np.unique(np.linspace(0, known - 1, min(known, _MOST_POINTS)).round().astype(int))
+        if known
+        else np.zeros(0, int)
+    )
+
+
+def _compared(experiment: Experiment, minutes: Array, told: Array, number: int, at: Array) -> Differences:
+    """An arm beside the first; with several others each interval is the wider, so that all hold at once.
+
+    Only minutes count in which chance decided between the two: not those since one of them was stopped.
+    """
+    arms = experiment.arms
+    stopped = [arm.stopped for arm in (arms[0], arms[number]) if arm.stopped is not None]
+    if stopped:
+        told = np.where((minutes < min(stopped) // MINUTE)[:, None, None], told, 0)
+    other, first = (
+        np.stack([_answered(told)[:, arm], told[:, arm, ArmOutcome.SATISFIED]], axis=1) for arm in (number, 0)
+    )
+    share = arms[number].share / (arms[number].share + arms[0].share)
+    return difference(other, first, share, 1 - (1 - LEVEL) / (len(arms) - 1), at)
+
+
+def _last(compared: Differences) -> dict[str, float] | None:
+    if not len(compared.visitors) or not compared.visitors[-1]:
+        return None
+    return {"estimate": float(compared.estimate[-1]), "low": float(compared.low[-1]), "high": float(compared.high[-1])}
+
+
+def _point(minutes: Array, told: Array, compared: Sequence[Differences], at: Array, index: int) -> dict[str, Any]:
+    """What was known after a minute."""
+    until = at[index] + 1
+    answered, satisfied = _answered(told)[:until].sum(axis=0), told[:until, :, ArmOutcome.SATISFIED].sum(axis=0)
+    return {
+        "time": float((minutes[at[index]] + 1) * MINUTE),
+        "visitors": answered.tolist(),
+        "satisfied": satisfied.tolist(),
+        "differences": [
+            {"estimate": float(one.estimate[index]), "low": float(one.low[index]), "high": float(one.high[index])}
+            if one.visitors[index]
+            else None
+            for one in compared
+        ],
+    }

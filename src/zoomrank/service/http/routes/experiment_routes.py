@@ -1,0 +1,69 @@
+"""Experiments: begun, looked at, stopped, and ended by promoting an arm."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path
+from pydantic import ValidationError
+
+from zoomrank import wire
+from zoomrank.service.engine import Engine
+from zoomrank.service.experiment_results import result, summary
+from zoomrank.service.experiments import NewArm
+from zoomrank.service.http import schema
+from zoomrank.service.http.error_responses import in_words
+from zoomrank.service.http.known_paths import EXPERIMENTS, PROMOTE, STOP
+from zoomrank.service.http.routes.parameters import CollectionName, refusals
+from zoomrank.service.refusals import MalformedError
+
+ExperimentName = Annotated[schema.ExperimentName, Path()]
+
+
+def add_experiments(api: FastAPI, engine: Engine) -> None:
+    """Add the routes."""
+    find = engine.collections.find
+
+    async def told(name: str, experiment: str) -> dict[str, Any]:
+        found = engine.experiments.find(find(name), experiment)
+        await engine.journal.flush()
+        return await asyncio.to_thread(lambda: result(found, engine.store.arm_visits(found.id)))
+
+    @api.post(EXPERIMENTS.path, status_code=201, response_model=wire.ExperimentInfo, responses=refusals(409))
+    async def create(asked: schema.NewExperiment, name: CollectionName) -> Any:
+        """Begin an experiment: visitors are shared out among its arms, each with learners of its own."""
+        arms = [NewArm(arm.name, arm.share, arm.settings) for arm in asked.arms]
+        try:
+            await engine.experiments.create(find(name), asked.name, arms)
+        except ValidationError as error:
+            raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "settings")) from error
+        return await told(name, asked.name)
+
+    @api.get(EXPERIMENTS.path, response_model=wire.ExperimentsResponse)
+    async def experiments(name: CollectionName) -> Any:
+        """The experiments of a collection, the newest first."""
+        return {"experiments": [summary(one) for one in engine.experiments.of(find(name))]}
+
+    @api.get(wire.EXPERIMENT, response_model=wire.ExperimentInfo)
+    async def experiment(name: CollectionName, experiment: ExperimentName) -> Any:
+        """What an experiment says so far; look whenever you like."""
+        return await told(name, experiment)
+
+    @api.post(STOP.path, response_model=wire.ExperimentInfo)
+    async def stop(asked: schema.StopRequest, name: CollectionName, experiment: ExperimentName) -> Any:
+        """Stop an arm, or the whole experiment. Whoever belonged to it meets the collection as it is."""
+        await engine.experiments.stop(engine.experiments.find(find(name), experiment), asked.arm)
+        return await told(name, experiment)
+
+    @api.post(PROMOTE.path, response_model=wire.ExperimentInfo)
+    async def promote(asked: schema.PromoteRequest, name: CollectionName, experiment: ExperimentName) -> Any:
+        """End an experiment, and have an arm serve the collection from now on, with all that it has learned."""
+        await engine.experiments.promote(engine.experiments.find(find(name), experiment), asked.arm)
+        return await told(name, experiment)
+
+    @api.delete(wire.EXPERIMENT, response_model=wire.RemovedExperiment)
+    async def remove(name: CollectionName, experiment: ExperimentName) -> Any:
+        """Let go of an experiment that has ended, with the learners of its arms that serve nobody."""
+        await engine.experiments.remove(engine.experiments.find(find(name), experiment))
+        return {"name": experiment, "status": "removed"}

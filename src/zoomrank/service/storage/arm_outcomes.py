@@ -1,0 +1,41 @@
+"""What became of a visitor who counts in an experiment: fewer kinds than there are outcomes of impressions."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from zoomrank.service.storage.batch import ArmVisit
+from zoomrank.service.storage.events import arm_of
+from zoomrank.service.storage.outcomes import UNSEEN, WAITING, Outcome, is_satisfied
+
+MINUTE = 60  # seconds
+
+
+class ArmOutcome(IntEnum):
+    """As the store has them."""
+
+    CAME = 0
+    SATISFIED = 1
+    LEFT = 2
+    UNSEEN = 3  # so she counts in neither share
+
+
+def arm_outcome(outcome: Outcome) -> ArmOutcome:
+    """What an outcome of an impression comes to.
+
+    >>> arm_outcome(2).name, arm_outcome(WAITING).name
+    ('SATISFIED', 'CAME')
+    """
+    if outcome == WAITING:
+        return ArmOutcome.CAME
+    if outcome == UNSEEN:
+        return ArmOutcome.UNSEEN
+    return ArmOutcome.SATISFIED if is_satisfied(outcome) else ArmOutcome.LEFT
+
+
+def arm_visit(shown: bytes, time: float, outcome: Outcome) -> ArmVisit | None:
+    """What is to be counted of an impression that was shown so, at a time, when it is shown and when it ends; nothing
+    if it counts in no experiment.
+    """
+    arm = arm_of(shown)
+    return None if arm is None else ArmVisit(*arm, int(time) // MINUTE, arm_outcome(outcome))

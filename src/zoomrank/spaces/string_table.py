@@ -1,0 +1,81 @@
+"""`StringTable`: where each of many packed strings stands, found by a hash of its letters.
+
+A dict of a million strings is a million objects, and half a second in which no other thread runs. This is one array,
+twice as long as there are strings or so, that is filled while others go on: the slot that a string's hash points to,
+or the next that is free, has its position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from zoomrank.compiled import Scalar, alongside, compiled, separate
+from zoomrank.numbers import Array
+from zoomrank.spaces.packed_strings import PackedStrings, fixed
+
+_ROOM = 1.5  # slots for each string, at least
+
+
+class StringTable:
+    """Finds strings among those that it was made of.
+
+    >>> table = StringTable(PackedStrings.packed(["owl", "pike", "hen"]))
+    >>> table.places(["hen", "cat", "owl"]).tolist(), table.twice
+    ([2, -1, 0], None)
+    """
+
+    def __init__(self, strings: PackedStrings) -> None:
+        self._letters, self._ends = fixed(strings.letters), fixed(strings.ends)
+        slots = 1 << int(_ROOM * len(strings)).bit_length()
+        self._slots = np.zeros(slots, np.uint32)  # a position counted from 1; 0 where there is none
+        first, again = _filled(self._slots, self._letters, self._ends)
+        self.twice = (int(first), int(again)) if again >= 0 else None  # two positions of the same string, if there are
+
+    def places(self, strings: Iterable[str]) -> Array:
+        """Where each of some strings stands, -1 if it is not there."""
+        wanted = PackedStrings.packed(strings)
+        return _places(self._slots, self._letters, self._ends, fixed(wanted.letters), fixed(wanted.ends))
+
+
+@separate
+def _slot_of(slots: Array, letters: Array, ends: Array, wanted: Array, first: int, end: int) -> Scalar:
+    """The slot of a string, or the one where it would be; hashed as Fowler, Noll and Vo do (FNV-1a)."""
+    mixed = np.uint64(0xCBF29CE484222325)
+    for at in range(first, end):
+        mixed = (mixed ^ np.uint64(wanted[at])) * np.uint64(0x100000001B3)
+    mixed ^= mixed >> np.uint64(32)
+    last = len(slots) - 1
+    slot = np.int64(mixed & np.uint64(last))
+    while slots[slot] > 0:
+        begins, ends_at = ends[np.int64(slots[slot]) - 1], ends[np.int64(slots[slot])]
+        same = ends_at - begins == end - first
+        step = 0
+        while same and step < end - first:
+            same = letters[begins + step] == wanted[first + step]
+            step += 1
+        if same:
+            break
+        slot = (slot + 1) & last
+    return slot
+
+
+@alongside
+def _filled(slots: Array, letters: Array, ends: Array) -> tuple[Scalar, Scalar]:
+    """Put all strings into their slots; the first two positions of the same string, if there are."""
+    for position in range(len(ends) - 1):
+        slot = _slot_of(slots, letters, ends, letters, ends[position], ends[position + 1])
+        if slots[slot] > 0:
+            return np.int64(slots[slot]) - 1, position
+        slots[slot] = position + 1
+    return -1, -1
+
+
+@compiled
+def _places(slots: Array, letters: Array, ends: Array, wanted: Array, wanted_ends: Array) -> Array:
+    found = np.empty(len(wanted_ends) - 1, np.int64)
+    for at in range(len(found)):
+        slot = _slot_of(slots, letters, ends, wanted, wanted_ends[at], wanted_ends[at + 1])
+        found[at] = np.int64(slots[slot]) - 1
+    return found
