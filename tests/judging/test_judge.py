@@ -100,6 +100,29 @@ def test_a_ranker_is_asked_for_its_propensities() -> None:
     assert by_query.impressions == 3_000
 
 
+def test_rankers_of_the_library_are_judged_as_they_are() -> None:
+    """A ranker that knows nothing yet draws every document alike; documents that it lacks it never shows."""
+    log = log_of(rows(6_000))
+    found = judge(log, zr.ZoomRank(flat_tree(), 2, seed=1))
+    assert found.target.low < log.satisfied < found.target.high
+    assert abs(found.difference.value) < 4 * found.difference.error + 1e-9
+    without = zr.ZoomRank(zr.DocumentTree.from_parents([-1, 0, 0, 0], ids=list("abc")), 2, seed=1)
+    told = judge(log, without)
+    truth = np.mean([1 - (1 - EARNS[one]) * (1 - EARNS[two]) for one in "abc" for two in "abc" if one != two])
+    assert abs(told.target.value - truth) < 4 * told.target.error
+
+
+def test_a_ranker_that_cannot_say_is_refused() -> None:
+    class Silent:
+        tree, slots = flat_tree(), 2
+
+        def propensities(self, shown: Any, eligible: Any = None) -> Any:
+            return np.full(shown.shape, np.nan)
+
+    with pytest.raises(CannotTellError, match="cannot say how likely its rankings are"):
+        judge(log_of(rows(1_000)), Silent())
+
+
 def test_without_propensities_nothing_is_told() -> None:
     known = rows(2_000)
     unknown = [{**row, "propensity": None} for row in rows(500)]

@@ -17,7 +17,7 @@ from zoomrank.judging.weighing import Weighed, as_heavy, effective_sample, missi
 from zoomrank.numbers import Array
 
 LEAST_SAMPLE = 100
-_CERTAIN = 3.0  # standard errors
+_CERTAIN = 3.5  # standard errors
 _EXPLORE = "Let the log explore (the setting `explore` of a collection, such as 0.1)"
 
 
@@ -76,6 +76,10 @@ def _without_propensities(impressions: int, unknown: int) -> str:
 def check_told(log: ImpressionLog, seen: Weighed) -> float:
     """Refuse what the log cannot tell; or say how large the effective sample is."""
     looked_at = seen.looked
+    if np.isnan(seen.weight).any():
+        raise CannotTellError(
+            "The target is a ranker that cannot say how likely its rankings are. Ask about a ranking of it instead."
+        )
     if (log.propensity[looked_at] == 1.0).all() and (seen.weight[looked_at] != 1.0).any():
         raise CannotTellError(
             "The log is deterministic: what it showed was certain, every time, so it tells of nothing but itself. "

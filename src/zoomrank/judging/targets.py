@@ -232,12 +232,9 @@ class TargetRanker(Target):
         """What the ranker says; a document that it lacks is impossible, and so is all below one."""
         ranker = self._ranker(query)
         places = self._placed(ranker)[shown]
-        lengths = np.logical_and.accumulate(places >= 0, axis=1).sum(axis=1)
-        found = np.zeros(shown.shape)
-        for length in np.unique(lengths[lengths > 0]):
-            rows = lengths == length
-            found[rows, :length] = ranker.propensities(places[rows, :length])
-        return found
+        known = np.logical_and.accumulate(places >= 0, axis=1)
+        asked = filled_up(places, known.sum(axis=1), ranker.slots)
+        return np.where(known, ranker.propensities(asked)[:, : shown.shape[1]], 0.0)
 
     def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
         """The mean over all documents of the log, by the propensity of each below those above."""
@@ -314,6 +311,22 @@ class TargetMix(Target):
         """How likely each target is drawn and shows a ranking down to each slot."""
         each = [np.cumprod(target.propensities(query, shown), axis=1) for target in self._targets]
         return np.asarray(self._shares[:, None, None] * np.array(each))
+
+
+def filled_up(places: Array, lengths: Array, slots: int) -> Array:
+    """Rankings whose first documents alone are known, with others below: a ranker is asked about whole rankings.
+
+    >>> filled_up(np.array([[1, -1], [4, 0]]), np.array([1, 2]), 3).tolist()
+    [[1, 0, 2], [4, 0, 1]]
+    """
+    asked = np.full((len(places), slots), -1)
+    asked[:, : places.shape[1]] = places
+    for slot in range(slots):
+        rows = np.flatnonzero(lengths <= slot)
+        others = np.arange(slots)  # of so many one is not above
+        free = (asked[rows, :slot, None] != others).all(axis=1)
+        asked[rows, slot] = others[free.argmax(axis=1)]
+    return asked
 
 
 def target_of(log: ImpressionLog, given: Any) -> Target:

@@ -140,8 +140,12 @@ class ResultsFolder:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as written:
             written.write(to_parquet(rows))
+        self.note_time(rows.setting.id, seconds)
+
+    def note_time(self, run: str, seconds: float) -> None:
+        """Keep how long a run took."""
         with (self.path / "times.jsonl").open("a") as times:
-            times.write(json.dumps({"run": rows.setting.id, "seconds": round(seconds, 3)}) + "\n")
+            times.write(json.dumps({"run": run, "seconds": round(seconds, 3)}) + "\n")
 
     def rows(self) -> Iterator[RunRows]:
         """All rows there are, run by run."""

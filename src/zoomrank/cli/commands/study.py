@@ -19,6 +19,7 @@ from zoomrank.cli.arguments import (
 )
 from zoomrank.cli.extras import installing, require
 from zoomrank.cli.inputs import SOURCES, add_relevance, read_collection, read_judgments, relevance_words, topics_of
+from zoomrank.cli.progress_line import ProgressLine
 from zoomrank.errors import ParameterError
 from zoomrank.lab.kept_worlds import (
     Topic,
@@ -66,9 +67,7 @@ def add(commands: Commands) -> None:
         "zoomrank study tuning --judged pages.tsv --relevance qrels.txt",
         extras=("lab",),
     )
-    parser.add_argument(
-        "study", choices=list(STUDIES), metavar="STUDY", help="efficiency, tuning, queries, warm-start or convergence"
-    )
+    parser.add_argument("study", choices=list(STUDIES), metavar="STUDY", help="any of the above")
     parser.add_argument(
         "--taxonomy",
         type=Path,
@@ -119,6 +118,8 @@ def run(options: argparse.Namespace) -> None:
         sweep(runs, folder, runner, progress)
     if options.study == "queries":
         _let_traffic_come(folder, runner.workers)
+    if options.study == "judging":
+        _judge_logs(folder, runner.workers)
     page = write_study_report(folder)
     print(f"{len(runs)} runs in {duration(time.monotonic() - start)}.\nReport: {page}")
 
@@ -129,6 +130,15 @@ def _let_traffic_come(folder: Any, workers: int) -> None:
 
     for name in carry_out(folder.manifest, folder.path, workers):
         print(f"Traffic: {name} is done.", flush=True)
+
+
+def _judge_logs(folder: Any, workers: int) -> None:
+    """Logs that are simulated and judged, some at a time."""
+    from zoomrank.lab.studies.judged_runs import carry_out
+
+    with ProgressLine("parts of logs") as progress:
+        for done, (_, parts) in enumerate(carry_out(folder, workers), start=1):
+            progress.tell(done, parts)
 
 
 @dataclass
@@ -145,7 +155,7 @@ def _own_files(options: argparse.Namespace) -> _OwnFiles:
         raise ParameterError("There is traffic in the study called queries only: leave --traffic out.")
     if (options.judged is None) != (options.relevance is None):
         raise ParameterError("Judged documents need both --judged, the documents, and --relevance, who likes them.")
-    if options.study in ("convergence", "warm-start") and (options.taxonomy or options.judged):
+    if options.study in ("convergence", "warm-start", "judging") and (options.taxonomy or options.judged):
         raise ParameterError(
             "A taxonomy and judged documents are worlds of the studies called efficiency, tuning and queries only."
         )

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.errors import CannotTellError
-from zoomrank.judging import ImpressionLog, Judgment, Target, TargetMix, TargetRankings
+from zoomrank.judging import ImpressionLog, Judgment, Target, TargetMix, TargetRanker, TargetRankings
 from zoomrank.judging.estimators import ESTIMATORS
 from zoomrank.judging.judgment import judged_by
-from zoomrank.lab.simulator import simulate
 from zoomrank.lab.studies.judged_worlds import (
     DOCUMENTS,
     SLOTS,
@@ -28,9 +27,9 @@ from zoomrank.lab.studies.judged_worlds import (
     logged,
     standard_scores,
     world,
+    worth_of,
 )
 from zoomrank.numbers import Array
-from zoomrank.rankers import ZoomRank
 
 QUERIES = 20  # of the kind that has many
 LEVELS = ("half", "low", "high")  # of its queries, which take turns
@@ -38,7 +37,6 @@ _EXPLORE = 0.2
 _STEP = [0, 1, SLOTS]  # of an order: its best documents, but another in the last slot
 _MIDDLE = [0, SLOTS, 1]
 _SCALE, _SHARPER = 1.5, 2.0  # of scores
-_TAUGHT = 500  # visits of the other learner
 _BEFORE, _AT_ONCE = 2_000, 10  # visits that a learner has had when its log begins; after how many it learns
 
 Row = dict[str, Any]
@@ -176,7 +174,7 @@ def _targets(simulated: Simulated, worlds: list[World], number: int) -> dict[str
         "popular": [one.popular[:SLOTS] for one in worlds],
         "one step from that": [one.popular[_STEP] for one in worlds],
         "another in the middle": [one.popular[_MIDDLE] for one in worlds],
-        "of another learner": [_learned(one, number % WORLDS) for one in worlds],
+        "of another learner": [one.learned(number % WORLDS)[1] for one in worlds],
         "far away": [one.popular[-SLOTS:] for one in worlds],
         **simulated.own,
     }
@@ -184,8 +182,11 @@ def _targets(simulated: Simulated, worlds: list[World], number: int) -> dict[str
     halves = [asked["greedy"], asked["another in the middle"]]
     mix = TargetMix([half.target for half in halves], [0.5, 0.5])
     sharper = [Softmax(_SHARPER * standard_scores(one)) for one in worlds]
+    rankers = {str(query): one.learned(number % WORLDS)[0] for query, one in enumerate(worlds)}
+    shares = [worth_of(one, ranker.propensities) for one, ranker in zip(worlds, rankers.values(), strict=True)]
     return {
         **asked,
+        "that learner itself": Asked(TargetRanker(simulated.log, rankers), float(np.mean(shares))),
         "a mix": Asked(mix, sum(half.truth for half in halves) / 2),
         "sharper softmax": _policies(worlds, sharper),
     }
@@ -200,12 +201,3 @@ def _fixed(log: ImpressionLog, worlds: list[World], rankings: list[Array]) -> As
 def _policies(worlds: list[World], policies: list[Softmax]) -> Asked:
     shares = [policy.worth(one) for one, policy in zip(worlds, policies, strict=True)]
     return Asked(PolicyTarget({str(number): one for number, one in enumerate(policies)}), float(np.mean(shares)))
-
-
-def _learned(one: World, seed: int) -> Array:
-    """What another learner has found after some visits."""
-    if seed not in one.learned:
-        ranker = ZoomRank(one.tree, SLOTS, seed=seed)
-        simulate(ranker, one.users, _TAUGHT, seed=seed)
-        one.learned[seed] = one.tree.documents.positions(ranker.rank().documents)
-    return one.learned[seed]

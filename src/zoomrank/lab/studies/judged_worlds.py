@@ -7,19 +7,23 @@ satisfies is computed from the model of visitors, and what a policy satisfies is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
 
 from zoomrank.judging import ImpressionLog, Target
+from zoomrank.lab.simulator import simulate
 from zoomrank.numbers import Array
+from zoomrank.rankers import ZoomRank
 from zoomrank.spaces import DocumentTree
 from zoomrank.users import Independent, UserDistribution, random_peaks, two_peaks
 
 DEPTH, SLOTS = 4, 3
 DOCUMENTS = 2**DEPTH
 WORLDS = 10  # of a kind; logs take turns
+_TAUGHT = 500  # visits that a learner has had
 RANKINGS = np.array(list(permutations(range(DOCUMENTS), SLOTS)))
 
 
@@ -33,7 +37,7 @@ class World:
         self.satisfies = _satisfaction(self.users)
         self.means = np.asarray(self.users.mean())
         self.popular = np.argsort(-self.means, kind="stable")
-        self.learned: dict[int, Array] = {}  # by seed: rankings that learners have found here
+        self._learned: dict[int, tuple[ZoomRank, Array]] = {}
 
     def worth(self, ranking: Array) -> float:
         """The share of visitors that a ranking satisfies."""
@@ -43,6 +47,14 @@ class World:
         """The slot of each visitor's first click; the number of slots for none."""
         relevant = np.take_along_axis(self.users.draw(len(shown), rng), shown, axis=1)
         return np.where(relevant.any(axis=1), relevant.argmax(axis=1), SLOTS)
+
+    def learned(self, seed: int) -> tuple[ZoomRank, Array]:
+        """A learner that has met some visitors here, and a ranking of it."""
+        if seed not in self._learned:
+            ranker = ZoomRank(self.tree, SLOTS, seed=seed)
+            simulate(ranker, self.users, _TAUGHT, seed=seed)
+            self._learned[seed] = ranker, self.tree.documents.positions(ranker.rank().documents)
+        return self._learned[seed]
 
 
 @lru_cache(maxsize=64)
@@ -96,8 +108,12 @@ class Policy(ABC):
 
     def worth(self, world: World) -> float:
         """The share of visitors that it satisfies, exactly."""
-        chances = self.propensities(RANKINGS).prod(axis=1)
-        return float(chances @ world.satisfies[tuple(RANKINGS.T)])
+        return worth_of(world, self.propensities)
+
+
+def worth_of(world: World, propensities: Callable[[Array], Array]) -> float:
+    """The share of visitors that something satisfies of which all propensities are known, exactly."""
+    return float(propensities(RANKINGS).prod(axis=1) @ world.satisfies[tuple(RANKINGS.T)])
 
 
 class Softmax(Policy):

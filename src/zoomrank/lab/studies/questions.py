@@ -5,6 +5,7 @@ Tuning: which constants suit each ranker best over all families, found on instan
 Queries: what queries are worth to each other that are alike, and what is lost where they only seem so.
 Warm start: what is gained by the log of another ranker or by an order, and what a wrong order costs.
 Convergence: whether ZoomRank gets to greedy in the long run.
+Judging: whether what a log tells of other rankings is true; its logs are no runs of rankers (see `judged_runs`).
 """
 
 from __future__ import annotations
@@ -196,6 +197,13 @@ def _known_before(instances: int, visits: int | None, seed: int, families: Seque
     return runs
 
 
+JUDGING_SEED = 8181  # others were looked at while estimators and intervals were chosen
+
+
+def _judging(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    return []
+
+
 @dataclass(frozen=True)
 class Study:
     """A sweep that answers one question."""
@@ -218,4 +226,5 @@ STUDIES: Mapping[str, Study] = {
     "queries": Study("what similar queries are worth to each other", 30, QUERIES_SEED, _queries),
     "warm-start": Study("what an old log or an order is worth to begin with", 30, KNOWN_BEFORE_SEED, _known_before),
     "convergence": Study("whether ZoomRank gets to greedy in 3 million visits", 4, SEED, _convergence),
+    "judging": Study("whether what a log tells of other rankings is true", 500, JUDGING_SEED, _judging),
 }

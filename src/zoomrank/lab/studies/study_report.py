@@ -1,4 +1,4 @@
-"""The report of a study, whichever it was: efficiency, tuning, queries, a warm start or convergence."""
+"""The report of a study, whichever it was: efficiency, tuning, queries, a warm start, convergence or judging."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from zoomrank.lab.reports.page_text import made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.studies.efficiency_report import efficiency_sections
 from zoomrank.lab.studies.families import Family, families_of
+from zoomrank.lab.studies.judging_report import judging_sections
 from zoomrank.lab.studies.known_before_report import known_before_sections
 from zoomrank.lab.studies.queries_report import query_sections
 from zoomrank.lab.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
@@ -28,6 +29,8 @@ def write_study_report(folder: ResultsFolder) -> Path:
     results, command = Results(folder.rows()), _command(folder)
     if study == "queries":
         paragraphs = query_sections(folder.path, command, results, folder.manifest)
+    elif study == "judging":
+        paragraphs = judging_sections(folder, command)
     else:
         sections = {
             "efficiency": efficiency_sections,

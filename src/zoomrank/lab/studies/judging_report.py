@@ -1,0 +1,122 @@
+"""The report on judging: whether intervals cover what is true, how wide they are, and what was refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from zoomrank.errors import ResultsError
+from zoomrank.judging.estimators import ESTIMATORS
+from zoomrank.judging.judgment import DEFAULT
+from zoomrank.lab.reports.page_text import table
+from zoomrank.lab.results_folder import ResultsFolder
+from zoomrank.lab.studies.judged_logs import Kind, Row
+from zoomrank.lab.studies.judged_runs import found, kinds_of
+from zoomrank.numbers import Array
+
+_FEW = 20  # judgments: fewer have no share worth telling
+_CLOSE = 1e-9  # an error of rounding
+_REASONS = {  # how refusals begin, and what they are called here
+    "The log is deterministic": "deterministic",
+    "The log never shows": "never shown",
+    "The effective sample": "effective sample",
+    "Support is missing": "support",
+    "Of ": "heaviest impression",
+}
+
+
+def judging_sections(folder: ResultsFolder, command: str) -> Iterator[str]:
+    """The page, section by section."""
+    results = {kind: rows for kind, rows in zip(kinds_of(folder.manifest), found(folder).values(), strict=True) if rows}
+    if not results:
+        raise ResultsError(f"{folder.path} has no logs that were judged: nothing to report yet.")
+    yield "# What a log can tell, against what is true"
+    yield (
+        f"Made by `{command}`. Visitors, rankings and their propensities are simulated in worlds of 16 documents and 3 "
+        "slots, where the share that a ranking satisfies is computed exactly. Intervals are 95 %. *Bias* is in "
+        "standard errors, *covered* how often an interval holds the truth, *difference* the same of the difference "
+        "from what was shown, *sample* the median effective sample. What was told fewer than "
+        f"{_FEW} times has no numbers."
+    )
+    yield _in_short(results)
+    for kind, rows in results.items():
+        yield f"## {kind.title[0].upper()}{kind.title[1:]}"
+        logs = len({row["log"] for row in rows})
+        yield f"{logs:,} logs of {kind.impressions:,} impressions, by `{DEFAULT}`."
+        yield table(
+            ("asked about", "told", "refused", "truth", "bias", "covered", "difference", "width", "sample"),
+            _target_rows(rows),
+        )
+    yield "## Which estimator"
+    yield (
+        "The root of the mean squared error, times 100, and how often intervals cover, over all that was told of a "
+        "kind of logs."
+    )
+    yield table(("logs", *ESTIMATORS), (_estimator_row(kind, rows) for kind, rows in results.items()))
+
+
+def _in_short(results: Mapping[Kind, Sequence[Row]]) -> str:
+    told = [row for rows in results.values() for row in rows if row.get("estimator") == DEFAULT]
+    refused = [row for kind, rows in results.items() if kind.name == "certain" for row in rows if "refused" in row]
+    others = [row for kind, rows in results.items() if kind.name == "certain" for row in _others(rows)]
+    covered = _covered(_column(told, "share"), np.array([row["truth"] for row in told]))
+    apart = _covered(_column(told, "difference"), np.array([row["apart"] for row in told]))
+    return (
+        f"Of {len(told):,} judgments {covered:.1%} of the intervals cover the truth, and {apart:.1%} of those of "
+        f"differences. Of {len(others):,} questions to deterministic logs about anything but themselves "
+        f"{len(refused):,} were refused."
+    )
+
+
+def _others(rows: Iterable[Row]) -> list[Row]:
+    """Of the rows of deterministic logs, those about something else: what was told of must be the log itself."""
+    once = [row for row in rows if row.get("estimator", DEFAULT) == DEFAULT]
+    return [row for row in once if "refused" in row or abs(row["apart"]) > _CLOSE]
+
+
+def _target_rows(rows: Sequence[Row]) -> Iterator[Sequence[str]]:
+    for target in dict.fromkeys(row["target"] for row in rows):
+        mine = [row for row in rows if row["target"] == target]
+        told = [row for row in mine if row.get("estimator") == DEFAULT]
+        why = Counter(_reason(row["refused"]) for row in mine if "refused" in row)
+        refused = ", ".join(f"{count:,} {reason}" for reason, count in why.most_common()) or "0"
+        yield target, f"{len(told):,}", refused, *(_numbers(told) if len(told) >= _FEW else [""] * 6)
+
+
+def _reason(refusal: str) -> str:
+    return next(name for beginning, name in _REASONS.items() if refusal.startswith(beginning))
+
+
+def _numbers(told: Sequence[Row]) -> Sequence[str]:
+    truth, apart = (np.array([row[name] for row in told]) for name in ("truth", "apart"))
+    share, difference = _column(told, "share"), _column(told, "difference")
+    bias = (share[:, 0] - truth).mean() / share[:, 3].mean()
+    return (
+        f"{truth.mean():.3f}",
+        f"{bias:+.2f}",
+        f"{_covered(share, truth):.3f}",
+        f"{_covered(difference, apart):.3f}",
+        f"{(share[:, 2] - share[:, 1]).mean():.3f}",
+        f"{np.median([row['sample'] for row in told]):,.0f}",
+    )
+
+
+def _estimator_row(kind: Kind, rows: Sequence[Row]) -> Sequence[str]:
+    cells = []
+    for estimator in ESTIMATORS:
+        told = [row for row in rows if row.get("estimator") == estimator]
+        share, truth = _column(told, "share"), np.array([row["truth"] for row in told])
+        error = 100 * np.sqrt(((share[:, 0] - truth) ** 2).mean())
+        cells.append(f"{error:.2f} ({_covered(share, truth):.3f})")
+    return kind.title, *cells
+
+
+def _column(rows: Sequence[Row], name: str) -> Array:
+    """Shares or differences: value, low, high, error."""
+    return np.array([row[name] for row in rows]).reshape(-1, 4)
+
+
+def _covered(shares: Array, truth: Array) -> float:
+    return float(((shares[:, 1] - _CLOSE <= truth) & (truth <= shares[:, 2] + _CLOSE)).mean())
