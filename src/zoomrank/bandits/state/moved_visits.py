@@ -57,7 +57,7 @@ def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
     at, home = np.int64(moved.node[node]), np.int64(moved.node[category])
     while at != 0 and at != home:
         at = np.int64(parent[at])
-    return at != home
+    return bool(at != home)
 
 
 @compiled
