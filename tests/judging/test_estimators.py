@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -153,6 +154,24 @@ def test_unbiased_over_many_logs() -> None:
     means, errors = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
     assert (np.abs(means - truth) < 3 * errors).all()
     assert errors[1] < errors[0]  # which is what the model is for
+
+
+def test_unbiased_where_visitors_lose_patience() -> None:
+    """Some look at one document, some at two, some at all: whoever looked no further would not have, either way."""
+    one = world("half", 2)
+    policy, ranking = Softmax(0.5 * standard_scores(one)), one.popular[[1, 0, 4]]
+    rng, found = np.random.default_rng(1), []
+    for _ in range(300):
+        shown, propensity = policy.draw(400, rng)
+        patience, first = rng.integers(1, SLOTS + 1, 400), one.click(shown, rng)
+        click = np.where(first < patience, first, SLOTS)
+        log = replace(logged(np.zeros(400, np.int64), shown, propensity, click), looks=np.minimum(patience, click + 1))
+        target = target_of(log, [str(document) for document in ranking])
+        seen = weighed(log, target)
+        found.append([weighted(seen).value, doubly_robust(seen, predicted(log, target, seen, one.tree)).value])
+    truth = np.mean([one.users.satisfaction(one.users.documents.at(ranking[:slots])) for slots in (1, 2, 3)])
+    means, errors = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(means - truth) < 3 * errors).all()
 
 
 def test_the_exact_worth_is_what_visitors_say() -> None:

@@ -219,6 +219,15 @@ def test_impressions_without_an_answer_are_left_out() -> None:
     assert (len(log), log.left_out) == (1, 3)
 
 
+def test_one_query_and_one_collection() -> None:
+    log = log_of(rows(30), rows(20, query="r"))
+    assert len(log.of_query("r")) == 20
+    with pytest.raises(CannotTellError, match="Nobody asked for 's'"):
+        log.of_query("s")
+    with pytest.raises(FeedbackError, match="several collections"):
+        log_of([{**row, "collection": name} for name in ("shop", "other") for row in rows(1)])
+
+
 def test_looked_at_ends_what_she_saw() -> None:
     row = {"query": "", "shown": ["a", "b", "c"], "propensity": [0.5, 0.5, 0.5]}
     log = log_of(
@@ -335,6 +344,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "by the target                 0.8" in said
     assert "rare:\nThe effective sample is" in said
+    assert main(["judge", log, "--ranking", better, "--query", "rare"]) == 2
+    assert "The effective sample is" in capsys.readouterr().err
     assert main(["judge", log, "--ranking", better, "--json", "--by-query", "--slots", "1"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert abs(told["target"]["value"] - 0.7) < 4 * told["target"]["error"]
@@ -344,6 +355,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert main(["judge", str(tmp_path / "certain.jsonl"), "--ranking", better]) == 2
     assert "zoomrank: The log is deterministic" in capsys.readouterr().err
+
+
+def test_the_command_loads_rankers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numbered = [{**row, "shown": ["abcd".index(one) for one in row["shown"]], "clicked": None} for row in rows(3_000)]
+    log = str(write(tmp_path / "log.jsonl", numbered))
+    zr.ZoomRank(zr.DocumentTree.exponential(depth=2), 2, seed=1).save(tmp_path / "some.ranker")
+    assert main(["judge", log, "--ranker", str(tmp_path / "some.ranker"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["target"]["low"] < told["log"]["value"] < told["target"]["high"]
 
 
 def test_the_command_replays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

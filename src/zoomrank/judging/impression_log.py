@@ -18,10 +18,10 @@ import numpy as np
 
 from zoomrank.documents.logged_impressions import checked
 from zoomrank.documents.source_files import PathLike, chosen_columns, existing, read_rows
-from zoomrank.errors import EmptyCollectionError, FeedbackError, SourceError, ZoomrankError
+from zoomrank.errors import CannotTellError, EmptyCollectionError, FeedbackError, SourceError, ZoomrankError
 from zoomrank.numbers import Array
 
-COLUMNS = ("query", "shown", "propensity", "outcome", "slot", "clicked", "looked_at", "void")
+COLUMNS = ("query", "shown", "propensity", "outcome", "slot", "clicked", "looked_at", "void", "collection")
 NOTHING = -1  # in a slot that showed no document
 _ANSWERED = ("satisfied", "abandoned", "timed_out")
 _USUAL_NAMES = {
@@ -154,6 +154,29 @@ class ImpressionLog:
         columns = {name: getattr(self, name)[rows] for name in ("query", "shown", "propensity", "looks", "click")}
         return replace(self, **columns)
 
+    def of_query(self, query: str) -> ImpressionLog:
+        """Keep the impressions of one query.
+
+        Parameters
+        ----------
+        query : str
+            Which.
+
+        Returns
+        -------
+        ImpressionLog
+            One that never was asked is refused.
+
+        Examples
+        --------
+        >>> row = {"query": "owls", "shown": ["a"], "propensity": [1.0], "clicked": "a"}
+        >>> len(ImpressionLog.from_rows([row, {**row, "query": "pikes"}]).of_query("owls"))
+        1
+        """
+        if query not in self.queries:
+            raise CannotTellError(f"Nobody asked for {query!r} in this log: nobody knows how it would go.")
+        return self.only(self.query == self.queries.index(query))
+
     def cut(self, slots: int) -> ImpressionLog:
         """Look at the first slots only, as if the others had not been shown.
 
@@ -228,11 +251,12 @@ def _gathered(rows: Iterator[tuple[Any, ...]]) -> ImpressionLog:
     queries: dict[str, int] = {}
     documents: dict[str, int] = {}
     query, lengths, looks, clicks, shown = (array("q") for _ in range(5))
-    propensity, left_out = array("d"), 0
-    for number, (asked, ranking, chances, outcome, slot, clicked, looked_at, void) in enumerate(rows, start=1):
+    propensity, left_out, collections = array("d"), 0, set[Any]()
+    for number, (asked, ranking, chances, outcome, slot, clicked, looked_at, void, where) in enumerate(rows, start=1):
         if void or outcome not in (None, *_ANSWERED):
             left_out += 1
             continue
+        collections.add(where)
         names, found = checked(number, ranking, clicked)
         click = _clicked(number, found if slot is None else slot, outcome, len(names))
         query.append(queries.setdefault("" if asked is None else str(asked), len(queries)))
@@ -243,6 +267,8 @@ def _gathered(rows: Iterator[tuple[Any, ...]]) -> ImpressionLog:
         looks.append(-1 if looked_at is None else _looked_at(number, looked_at))
     if not lengths:
         raise EmptyCollectionError("There is not a single impression in the log that was answered.")
+    if len(collections) > 1:
+        raise FeedbackError("The log has impressions of several collections: export one, with --collection.")
     sizes = np.asarray(lengths)
     there = np.arange(sizes.max()) < sizes[:, None]
     return _side_by_side(

@@ -25,7 +25,8 @@ log:         JSON lines or Parquet, as zoomrank export writes them: query,
              count if they are there
 --ranking:   a table with columns query and shown (a list of ids, from the top),
              or query and document, a row each; without query, for all queries
---ranker:    a ranker that was saved; it learns nothing on the way
+--ranker:    a ranker that was saved, for all queries alike, or for --query; it
+             learns nothing on the way
 --replay:    a ranker that learns from those impressions that it might have
              shown itself: for a slot or two over few documents
 --tree:      documents, as for zoomrank inspect; which are alike, for estimates
@@ -42,7 +43,7 @@ def add(commands: Commands) -> None:
         _ABOUT,
         "zoomrank judge log.jsonl --ranking better.tsv",
         "zoomrank judge log.parquet --ranking better.jsonl --by-query --json",
-        "zoomrank judge log.jsonl --ranker saved.ranker --tree shop.zoom",
+        "zoomrank judge log.jsonl --ranker owls.ranker --query owls --tree shop.zoom",
         "zoomrank judge log.jsonl --replay ZoomRank --tree shop.zoom --slots 1",
         extras=("documents",),
     )
@@ -63,6 +64,7 @@ def add(commands: Commands) -> None:
         metavar="NAME",
         help=f"how to estimate (default: {_ESTIMATORS[0]})",
     )
+    parser.add_argument("--query", metavar="QUERY", help="judge by the impressions of this query alone")
     parser.add_argument("--by-query", action="store_true", help="judge each query for itself, too")
     parser.add_argument(
         "--unknown",
@@ -82,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
 
     tree = None if options.tree is None else read_collection(options.tree).tree
     log = read_log(options.log)
+    log = log if options.query is None else log.of_query(options.query)
     if options.replay is not None:
         _say(options, _replayed(options, log, tree))
     else:

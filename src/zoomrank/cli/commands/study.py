@@ -121,7 +121,8 @@ def run(options: argparse.Namespace) -> None:
     if options.study == "judging":
         _judge_logs(folder, runner.workers)
     page = write_study_report(folder)
-    print(f"{len(runs)} runs in {duration(time.monotonic() - start)}.\nReport: {page}")
+    done = f"{options.instances} logs of each kind" if options.study == "judging" else f"{len(runs)} runs"
+    print(f"{done} in {duration(time.monotonic() - start)}.\nReport: {page}")
 
 
 def _let_traffic_come(folder: Any, workers: int) -> None:

@@ -37,7 +37,7 @@ _EXPLORE = 0.2
 _STEP = [0, 1, SLOTS]  # of an order: its best documents, but another in the last slot
 _MIDDLE = [0, SLOTS, 1]
 _SCALE, _SHARPER = 1.5, 2.0  # of scores
-_BEFORE, _AT_ONCE = 2_000, 10  # visits that a learner has had when its log begins; after how many it learns
+_BEFORE, _AT_ONCE = 2_000, 20  # visits that a learner has had when its log begins; after how many it learns
 
 Row = dict[str, Any]
 

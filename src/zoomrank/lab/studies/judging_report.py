@@ -54,7 +54,8 @@ def judging_sections(folder: ResultsFolder, command: str) -> Iterator[str]:
         "The root of the mean squared error, times 100, and how often intervals cover, over all that was told of a "
         "kind of logs."
     )
-    yield table(("logs", *ESTIMATORS), (_estimator_row(kind, rows) for kind, rows in results.items()))
+    told = {kind: [row for row in rows if "refused" not in row] for kind, rows in results.items()}
+    yield table(("logs", *ESTIMATORS), (_estimator_row(kind, rows) for kind, rows in told.items() if rows))
 
 
 def _in_short(results: Mapping[Kind, Sequence[Row]]) -> str:
@@ -103,11 +104,11 @@ def _numbers(told: Sequence[Row]) -> Sequence[str]:
     )
 
 
-def _estimator_row(kind: Kind, rows: Sequence[Row]) -> Sequence[str]:
+def _estimator_row(kind: Kind, told: Sequence[Row]) -> Sequence[str]:
     cells = []
     for estimator in ESTIMATORS:
-        told = [row for row in rows if row.get("estimator") == estimator]
-        share, truth = _column(told, "share"), np.array([row["truth"] for row in told])
+        mine = [row for row in told if row["estimator"] == estimator]
+        share, truth = _column(mine, "share"), np.array([row["truth"] for row in mine])
         error = 100 * np.sqrt(((share[:, 0] - truth) ** 2).mean())
         cells.append(f"{error:.2f} ({_covered(share, truth):.3f})")
     return kind.title, *cells
