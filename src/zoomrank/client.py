@@ -1026,7 +1026,9 @@ class Client:
 
     # Experiments.
 
-    def create_experiment(self, collection: str, name: str, arms: Iterable[Mapping[str, Any]]) -> ExperimentInfo:
+    def create_experiment(
+        self, collection: str, name: str, arms: Iterable[Mapping[str, Any]], *, timeout: float = 600.0
+    ) -> ExperimentInfo:
         """Begin an experiment: visitors are shared out among arms, each with learners of its own.
 
         Parameters
@@ -1038,6 +1040,8 @@ class Client:
         arms
             Each with a `name`, its `share` of the visitors, and the `settings` in which it differs from the collection;
             without settings it is the collection as it is. The others are compared with the first.
+        timeout
+            Seconds that this may take: an algorithm that nobody has used on this machine is compiled first.
 
         Returns
         -------
@@ -1051,7 +1055,8 @@ class Client:
         ['Nothing is known of new beside now yet.']
         """
         body = {"name": name, "arms": [dict(arm) for arm in arms]}
-        return cast(ExperimentInfo, self._send("POST", _path(wire.EXPERIMENTS, collection), json=body, again=False))
+        sent = {"json": body, "timeout": timeout}
+        return cast(ExperimentInfo, self._send("POST", _path(wire.EXPERIMENTS, collection), again=False, **sent))
 
     def experiments(self, collection: str) -> list[ExperimentSummary]:
         """List the experiments of a collection.

@@ -100,7 +100,7 @@ export function differenceChart(container, { arms, points }) {
     const line = lineOf(colour, number + 1);
     const told = (key) => points.map(({ differences }) => differences[number]?.[key] ?? null);
     const edge = { type: "scatter", mode: "lines", x, showlegend: false, hoverinfo: "skip", legendgroup: name, line: { width: 0, color: line.color } };
-    return [{ ...edge, y: told("low") }, { ...edge, y: told("high"), fill: "tonexty", fillcolor: `${line.color}2e` },
+    return [{ ...edge, y: told("low") }, { ...edge, y: told("high"), fill: "tonexty", fillcolor: `${line.color}${arms.length > 2 ? "18" : "2e"}` },
       { type: "scatter", mode: "lines", name, legendgroup: name, x, y: told("estimate"), line: { ...line, width: 3 },
         customdata: points.map(({ differences }) => [differences[number]?.low, differences[number]?.high]),
         hovertemplate: "%{y:+.1%} (%{customdata[0]:+.1%} to %{customdata[1]:+.1%})" }];
@@ -112,7 +112,7 @@ export function differenceChart(container, { arms, points }) {
 
 /** What the bands need once they are of some use: of the first visitors they would reach from -1 to 1. */
 function within(points) {
-  const late = points.slice(Math.floor(points.length / 4)).flatMap(({ differences }) => differences.filter(Boolean));
+  const late = points.slice(Math.floor(points.length / 2)).flatMap(({ differences }) => differences.filter(Boolean));
   const far = 1.1 * Math.min(1, Math.max(0.02, ...late.map(({ low, high }) => Math.max(-low, high))));
   return [-far, far];
 }

@@ -72,7 +72,7 @@ function about({ collection }, { collection: own, settings, stopped }, differing
   const { shows } = settings;
   const what = own === collection ? "the collection as it is" : shows === "order" ? "the order that the caller brings"
     : shows === "learned" ? "what it has learned" : `always ${shows.join(", ")}`;
-  const more = differing.filter((key) => shows === "learned" || !["algorithm", "parameters"].includes(key)).map((key) => `${key} ${worded(settings[key])}`);
+  const more = differing.filter((key) => shows === "learned" || key === "explore").map((key) => `${key} ${worded(settings[key])}`);
   return [what, ...more, ...(stopped === null ? [] : [`stopped ${ago(stopped)}`])].join("; ");
 }
 
