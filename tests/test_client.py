@@ -366,6 +366,16 @@ def test_demo_service_learns_and_stops(tmp_path: Path) -> None:
     assert "zoomrank: stopped; everything is kept in" in told
 
 
+def test_demo_experiment_looks_and_decides(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo-experiment", "--visits", "600"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    looks = [line for line in told if " visits, " in line]
+    assert [line.split()[0] for line in looks] == ["500", "600"]
+    assert all("is not known yet: between -" in line for line in looks)  # so few can tell nothing
+    assert "The decision: nothing was promoted" in told[-1]
+    assert main(["demo-experiment", "--visits", "10"]) == 2
+
+
 def test_nobody_comes_backwards(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo-service", "--visitors-per-second", "-1"]) == 2
     assert "cannot come" in capsys.readouterr().err

@@ -173,6 +173,49 @@ def test_a_category_takes_along_what_was_learned_of_it() -> None:
     assert visits("Y > d > a > a1") == 0
 
 
+def test_a_document_that_leaves_its_category_takes_along_a_few_visits() -> None:
+    paths = {f"{c}{i}": c for c in "ab" for i in range(4)}
+    edition = Edition.first(Collection.from_taxonomy(paths))
+    ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 2, seed=1)
+    for _ in range(300):
+        ranking = ranker.rank()
+        ranker.learn(ranking, next((slot for slot, d in enumerate(ranking.documents) if d == "a1"), None))
+
+    def counts(name: str) -> tuple[int, int]:
+        tree, state = ranker.tree, ranker.state
+        entry = next(e for e in range(int(state.filled[0])) if tree.name(int(state.node[e])) == name)
+        return int(state.total[entry]), int(state.gains[entry])
+
+    before = {name: counts(name) for name in ("", "a", "b", "a > a1")}
+    assert before["a > a1"][0] > 200
+    later = edition.changed(edition.placed([{"change": "a1", "path": "b"}]))
+    ranker.move(later.collection.tree, edition.movement_to(later))
+    visits, clicks = counts("b > a1")
+    assert (28, 28) <= (visits, clicks) <= (30, 30)  # all were clicks, and each slot takes its part, rounded down
+    assert counts("b") == (before["b"][0] + visits, before["b"][1] + clicks)
+    assert counts("a") == (before["a"][0] - visits, before["a"][1] - clicks)
+    assert counts("") == before[""]
+    deeper = later.changed(later.placed([{"change": "a0", "path": "a > new"}]))  # it is still in its category
+    known = counts("a > a0")
+    ranker.move(deeper.collection.tree, later.movement_to(deeper))
+    assert counts("a > new > a0") == known
+
+
+def test_what_stands_elsewhere_is_looked_at_anew() -> None:
+    """A document that was poor among poor ones is hoped for among good ones, be it with the visits that it had."""
+    paths = {f"{c}{i}": c for c in "ab" for i in range(4)}
+    edition = Edition.first(Collection.from_taxonomy(paths))
+    ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 1, seed=1)
+    ranker.learn_log([("", [f"b{i % 4}"], None) for i in range(40)] + [("", ["a0"], "a0")] * 100)
+    state, tree = ranker.state, ranker.tree
+    hope = {tree.name(int(state.node[e])): float(state.worth[e, 0]) for e in range(int(state.filled[0]))}
+    later = edition.changed(edition.placed([{"change": "b1", "path": "a"}]))
+    ranker.move(later.collection.tree, edition.movement_to(later))
+    state, tree = ranker.state, ranker.tree
+    entry = next(e for e in range(int(state.filled[0])) if tree.name(int(state.node[e])) == "a > b1")
+    assert float(state.worth[entry, 0]) > 2 * hope["b > b1"]
+
+
 def test_rankings_that_showed_documents_that_are_gone() -> None:
     edition = Edition.first(Collection.from_taxonomy(dict.fromkeys("abcdef", "A")))
     ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 3, seed=1)

@@ -1,6 +1,7 @@
 """Learners that move to another tree, literally: what each subtree has of its own is counted again where it goes."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -17,20 +18,19 @@ def move(old: Visits, new: Visits, movement: Movement) -> None:
     """Fill a learner that is fresh with what another has learned on another tree."""
     node = {u: int(movement.node[u]) for u in told(old)}
     apart: set[int] = set()
+    n, r = leave_behind(old, new, movement)
     for u in told(old):
         path = new.tree.path(node[u])
-        own = {
-            (counts, i): table[u, i] - sum(table[child, i] for child in old.children(u))
-            for counts, table in (("n", old.n), ("r", old.r))
-            for i in range(old.slots)
-        }
-        for w in path:
-            for i in range(old.slots):
-                new.n[w, i] += own["n", i]
-                new.r[w, i] += own["r", i]
+        some = False
+        for i in range(old.slots):
+            plays, clicks = (table[u, i] - sum(table[child, i] for child in old.children(u)) for table in (n, r))
+            some = some or plays > 0
+            for w in path:
+                new.n[w, i] += plays
+                new.r[w, i] += clicks
         if u in old.apart and new.tree.children[path[0]]:
             apart |= set(path)
-        if any(own["n", i] for i in range(old.slots)):
+        if some:
             apart |= set(path[1:])
     new.apart = dict.fromkeys(sorted(apart))
     origin = {node[u]: u for u in told(old) if movement.stays[u]}
@@ -40,6 +40,20 @@ def move(old: Visits, new: Visits, movement: Movement) -> None:
         move_loan(old, new, origin)
     if isinstance(old, PathZooming) and isinstance(new, PathZooming):
         move_bounds(old, new, origin)
+
+
+def leave_behind(old: Visits, new: Visits, movement: Movement) -> tuple[dict[Any, int], dict[Any, int]]:
+    """Visits and clicks as they will be moved: a document that leaves a category which stays takes 30 visits along."""
+    n, r = dict(old.n), dict(old.r)
+    for u in told(old)[1:]:
+        category = old.tree.parent[u]
+        stays = movement.stays[u] and movement.stays[category]
+        leaves = stays and int(movement.node[category]) not in new.tree.path(int(movement.node[u]))
+        if not old.tree.children[u] and leaves and old.total(u) > 30:
+            for i in range(old.slots):
+                n[u, i] = old.n[u, i] * 30 // old.total(u)
+                r[u, i] = (2 * old.r[u, i] * n[u, i] + old.n[u, i]) // max(2 * old.n[u, i], 1)
+    return n, r
 
 
 def remember(old: Visits, new: Visits, movement: Movement, w: int, those: list[int]) -> None:
@@ -56,14 +70,17 @@ def remember(old: Visits, new: Visits, movement: Movement, w: int, those: list[i
 
 
 def looked_at_anew(old: Visits, new: Visits, origin: dict[int, int]) -> list[int]:
-    """Where visits have come or gone; and what is new below that, parents first."""
+    """Where visits have come or gone, or what is around is something else; and what is new below, parents first."""
     found: list[int] = []
     for w in told(new):
         if w not in origin:
             if new.total(w) or new.tree.parent[w] in found:
                 found.append(w)
-        elif any((new.n[w, i], new.r[w, i]) != (old.n[origin[w], i], old.r[origin[w], i]) for i in range(old.slots)):
-            found.append(w)
+        else:
+            u = origin[w]
+            elsewhere = w > 0 and origin.get(new.tree.parent[w]) != old.tree.parent[u]
+            if elsewhere or any((new.n[w, i], new.r[w, i]) != (old.n[u, i], old.r[u, i]) for i in range(old.slots)):
+                found.append(w)
     return found
 
 

@@ -31,6 +31,27 @@ async def _visits(engine: Engine, shop: ServedCollection, count: int, wanted: st
     return satisfied
 
 
+def test_a_learner_that_moved_is_written_down_by_the_next_sweep(place: Place) -> None:
+    async def scenario() -> None:
+        async with started(place) as engine:
+            shop = await served(engine)
+            await _visits(engine, shop, 3, "d11")
+            await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1)}])
+            await _visits(engine, shop, 3, "d11")
+            assert (await engine.known(shop, "owl")).edition is shop.edition
+            known = engine.store.find(shop.id, "owl")
+            assert known is not None
+            assert known.edition == 0  # who asked need not wait for more than the log
+            await engine.sweep()
+            await engine.journal.written()
+            known = engine.store.find(shop.id, "owl")
+            assert known is not None
+            assert known.edition == 1
+            await audit(engine)
+
+    run(scenario())
+
+
 def _in(branch: int, twig: int) -> list[str]:
     return ["All", f"Branch {branch}", f"Twig {branch}{twig}"]
 

@@ -325,7 +325,7 @@ def test_a_store_of_an_earlier_layout_is_refused_in_words(place: Place) -> None:
     store.writer.execute("ALTER TABLE events RENAME COLUMN outcome TO answer")
     store.writer.execute("UPDATE about SET value = '2' WHERE name = 'layout'")
     store.close()
-    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 6"):
+    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 7"):
         place.open()
 
 

@@ -9,6 +9,7 @@ from zoomrank.cli.arguments import Layout
 from zoomrank.cli.commands import (
     backup,
     demo,
+    demo_experiment,
     demo_service,
     evaluate,
     export,
@@ -28,7 +29,7 @@ from zoomrank.cli.extras import require
 from zoomrank.errors import ZoomrankError
 
 _COMMANDS = {
-    "to begin with": (demo, demo_service),
+    "to begin with": (demo, demo_service, demo_experiment),
     "your own documents": (inspect, evaluate, serve, import_clicks),
     "what a service keeps": (backup, restore, verify, export),
     "what is better": (judge,),
@@ -54,7 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
         for member in members:
             member.add(commands)
         lines.append(f"\n{group}:")
-        lines += [f"  {name:<14} {one.get_default('summary')}" for name, one in [*commands.choices.items()][before:]]
+        lines += [f"  {name:<15} {one.get_default('summary')}" for name, one in [*commands.choices.items()][before:]]
     parser.description = "\n".join(lines)
     return parser
 

@@ -349,8 +349,9 @@ class Ranked(SlotBandits):
     def move(self, tree: DocumentTree, movement: Movement) -> None:
         """Go on with another tree of the collection, in which documents have come, gone and moved.
 
-        What was learned of a subtree goes along with it, and what was learned of a document that is gone stays with the
-        category that it was in. Answers to rankings that were made before still count, but for documents that are gone.
+        What was learned of a subtree goes along with it. What was learned of a document that is gone stays with the
+        category that it was in, as do most visits of a document that leaves it for another one. Answers to rankings
+        that were made before still count, but for documents that are gone.
 
         Parameters
         ----------

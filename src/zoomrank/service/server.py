@@ -41,6 +41,7 @@ def make_server(
     largest_body: int = LARGEST_BODY,
     limits: TimeLimits = TIME_LIMITS,
     origins: Sequence[str] = (),
+    now: Callable[[], float] = time.time,
     **options: Any,
 ) -> Server:
     """A server that is ready to run; refused if others could reach it without a key."""
@@ -53,7 +54,7 @@ def make_server(
     listening = _listen(host, port)
     sys.setswitchinterval(0.0005)  # seconds that the thread that writes waits for its turn; the default is 0.005
     try:
-        engine = Engine(open_store(data, store), data, memory, steady=time.monotonic)
+        engine = Engine(open_store(data, store), data, memory, now, steady=time.monotonic)
     except BaseException:
         listening.close()
         raise

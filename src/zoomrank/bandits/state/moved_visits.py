@@ -6,6 +6,9 @@ and are added up from there to the root. So a category that moves takes along wh
 in lose it, and those that it comes to gain it. What was learned of a document that is gone stays with the category that
 it was in.
 
+A document that leaves its category for another one is liked there as it was here, or is not: its new place says as much
+about that as its past. So it takes along a few visits, and the others stay with the category in which they were made.
+
 Told apart is what was told apart before, and all that holds something that is, or that has visits of its own.
 """
 
@@ -19,18 +22,68 @@ from zoomrank.compiled import Scalar, compiled
 from zoomrank.numbers import Array
 from zoomrank.spaces.movement import Movement
 
+TAKEN_ALONG = 30  # visits of a document that leaves its category: as many as slots lend each other
+
 
 @compiled
-def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movement) -> tuple[Array, Scalar]:
+def own_visits(old: Any, parent: Array, moved: Movement) -> Array:
+    """What each entry has of its own, to be moved: visits and clicks in all slots, then visits, then clicks of each."""
+    filled, slots = old.filled[0], old.plays.shape[1]
+    own = np.zeros((filled, 2 + 2 * slots), np.int64)
+    for entry in range(filled - 1, -1, -1):
+        own[entry, 0] += np.int64(old.total[entry])
+        own[entry, 1] += np.int64(old.gains[entry])
+        for slot in range(slots):
+            own[entry, 2 + slot] += np.int64(old.plays[entry, slot])
+            own[entry, 2 + slots + slot] += np.int64(old.clicks[entry, slot])
+        if entry > 0:
+            own[old.up[entry], 0] -= np.int64(old.total[entry])
+            own[old.up[entry], 1] -= np.int64(old.gains[entry])
+            for slot in range(slots):
+                own[old.up[entry], 2 + slot] -= np.int64(old.plays[entry, slot])
+                own[old.up[entry], 2 + slots + slot] -= np.int64(old.clicks[entry, slot])
+    for entry in range(1, filled):
+        if own[entry, 0] > TAKEN_ALONG and _leaves(old, parent, moved, entry):
+            _leave_behind(own[old.up[entry]], own[entry], slots)
+    return own
+
+
+@compiled
+def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
+    """Whether an entry is a document that leaves a category which stays."""
+    node, category = np.int64(old.node[entry]), np.int64(old.node[old.up[entry]])
+    if old.fan[entry] > 0 or not moved.stays[node] or not moved.stays[category]:
+        return False
+    at, home = np.int64(moved.node[node]), np.int64(moved.node[category])
+    while at != 0 and at != home:
+        at = np.int64(parent[at])
+    return bool(at != home)
+
+
+@compiled
+def _leave_behind(category: Array, document: Array, slots: int) -> None:
+    """Have a document take along a few of its visits, in each slot its part, with as many clicks as they had."""
+    visits = document[0]
+    category += document
+    document[:2] = 0
+    for slot in range(slots):
+        plays = document[2 + slot]
+        taken = plays * TAKEN_ALONG // visits
+        document[2 + slot] = taken
+        document[2 + slots + slot] = (2 * document[2 + slots + slot] * taken + plays) // max(2 * plays, 1)
+        document[0] += taken
+        document[1] += document[2 + slots + slot]
+    category -= document
+
+
+@compiled
+def told_apart_after(old: Any, own: Array, parent: Array, child_start: Array, moved: Movement) -> tuple[Array, Scalar]:
     """Whether the children of each node of the other tree will be told apart, and how many children that are."""
-    own = old.total[: old.filled[0]].astype(np.int64)
-    for entry in range(1, old.filled[0]):
-        own[old.up[entry]] -= np.int64(old.total[entry])
     apart, children = np.zeros(len(parent), np.bool_), np.int64(0)
     for entry in range(old.filled[0]):
         node = np.int64(moved.node[old.node[entry]])
         was = old.child[entry] != 0 and child_start[node] != child_start[node + 1]
-        if was or own[entry] > 0:
+        if was or own[entry, 0] > 0:
             if not was and node != 0:
                 node = np.int64(parent[node])
                 was = True
@@ -42,13 +95,13 @@ def told_apart_after(old: Any, parent: Array, child_start: Array, moved: Movemen
 
 
 @compiled
-def move_visits(old: Any, new: Any, moved: Movement, apart: Array) -> tuple[Array, Array]:
+def move_visits(old: Any, own: Array, new: Any, moved: Movement, apart: Array) -> tuple[Array, Array]:
     """Fill a state that is fresh and roomy; says which old entry each new one was (-1: none), and which of them have to
     be looked at anew, since their visits are others.
     """
     _tell_apart(new, apart)
     origin = _origins(old, new, moved)
-    _move_own(old, new, moved)
+    _move_own(old, own, new, moved)
     for entry in range(new.filled[0] - 1, 0, -1):
         above = new.up[entry]
         new.total[above] += new.total[entry]
@@ -100,24 +153,10 @@ def _origins(old: Any, new: Any, moved: Movement) -> Array:
 
 
 @compiled
-def _move_own(old: Any, new: Any, moved: Movement) -> None:
+def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
     """What each entry has of its own goes where its subtree goes."""
-    filled, slots = old.filled[0], old.plays.shape[1]
-    own = np.zeros((filled, 2 + 2 * slots), np.int64)
-    for entry in range(filled - 1, -1, -1):
-        own[entry, 0] += np.int64(old.total[entry])
-        own[entry, 1] += np.int64(old.gains[entry])
-        for slot in range(slots):
-            own[entry, 2 + slot] += np.int64(old.plays[entry, slot])
-            own[entry, 2 + slots + slot] += np.int64(old.clicks[entry, slot])
-        if entry > 0:
-            above = old.up[entry]
-            own[above, 0] -= np.int64(old.total[entry])
-            own[above, 1] -= np.int64(old.gains[entry])
-            for slot in range(slots):
-                own[above, 2 + slot] -= np.int64(old.plays[entry, slot])
-                own[above, 2 + slots + slot] -= np.int64(old.clicks[entry, slot])
-    for entry in range(filled):
+    slots = old.plays.shape[1]
+    for entry in range(len(own)):
         if own[entry, 0] > 0:
             at = _entry(new, moved.node[old.node[entry]])
             new.total[at] += np.uint32(own[entry, 0])
@@ -153,8 +192,8 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
 
 @compiled
 def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
-    """Where visits have come or gone; and what is new below, unless all around it is what it was: anything may be hoped
-    of a document that was just added.
+    """Where visits have come or gone, or what is around is something else; and what is new below, unless all around it
+    is what it was: anything may be hoped of a document that was just added.
     """
     anew = np.zeros(len(origin), np.bool_)
     for entry in range(new.filled[0]):
@@ -162,7 +201,8 @@ def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
         if was < 0:
             anew[entry] = new.total[entry] > 0 or anew[new.up[entry]]
         else:
-            anew[entry] = new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]
+            elsewhere = entry > 0 and origin[new.up[entry]] != np.int64(old.up[was])
+            anew[entry] = elsewhere or new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]
             for slot in range(new.plays.shape[1]):
                 if new.plays[entry, slot] != old.plays[was, slot] or new.clicks[entry, slot] != old.clicks[was, slot]:
                     anew[entry] = True

@@ -13,7 +13,7 @@ import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
 from zoomrank.bandits.state.context_paths import ContextScratch, correlation_cap
-from zoomrank.bandits.state.moved_visits import move_visits, told_apart_after
+from zoomrank.bandits.state.moved_visits import move_visits, own_visits, told_apart_after
 from zoomrank.bandits.state.visited import entry_of, more_visited, roomier
 from zoomrank.compiled import Scalar
 from zoomrank.numbers import Array
@@ -56,9 +56,10 @@ class VisitCounting(Bandit):
     def adopted(self, state: Any, movement: Movement) -> Any:
         """The counts go along with the subtrees that they are of; new documents join those that they are in."""
         shape = self.tree.shape
-        apart, children = told_apart_after(state, shape.parent, shape.child_start, movement)
+        own = own_visits(state, shape.parent, movement)
+        apart, children = told_apart_after(state, own, shape.parent, shape.child_start, movement)
         moved = self.fresh_state(state.plays.shape[1], children)
-        self.carry_over(state, moved, *move_visits(state, moved, movement, apart))
+        self.carry_over(state, moved, *move_visits(state, own, moved, movement, apart))
         return moved
 
     def larger(self, state: Any) -> Any:

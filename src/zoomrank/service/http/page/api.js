@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-async function call(path, signal, body) {
+async function call(path, signal, body, method) {
   const headers = { Accept: "application/json" };
   if (storedKey()) headers.Authorization = `Bearer ${storedKey()}`;
   const request = { headers, signal, cache: "no-store" };
@@ -21,6 +21,7 @@ async function call(path, signal, body) {
     headers["Content-Type"] = "application/json";
     Object.assign(request, { method: "POST", body: JSON.stringify(body) });
   }
+  if (method !== undefined) request.method = method;
   const response = await fetch(`v1/${path}`, request).catch((error) => {
     if (signal?.aborted) throw error;
     throw new ApiError(0, "The service does not respond. Check that it is running, then try again.");
@@ -34,7 +35,9 @@ const within = (name, rest) => `collections/${encodeURIComponent(name)}/${rest}`
 const copied = (copy) => (copy === undefined ? {} : { copy });
 const asking = (parameters) => `?${new URLSearchParams(parameters)}`;
 
+export const role = (signal) => call("role", signal);
 export const collections = (signal) => call("collections", signal);
+export const collection = (name, signal) => call(`collections/${encodeURIComponent(name)}`, signal);
 export const queries = (name, parameters, signal) => call(within(name, "queries") + asking(parameters), signal);
 export const documents = (name, parameters, signal) => call(within(name, "documents") + asking(parameters), signal);
 export const document = (name, id, signal) => call(within(name, `documents/${encodeURIComponent(id)}`), signal);
@@ -47,6 +50,14 @@ export const feedbackBatch = (feedback) => call("feedback/batch", undefined, { f
 export const makeCopy = (name, query) => call(within(name, "copies"), undefined, { query });
 export const rankCopy = (copy) => call(`copies/${encodeURIComponent(copy)}/rank`, undefined, {});
 export const feedbackCopy = (copy, feedback) => call(`copies/${encodeURIComponent(copy)}/feedback`, undefined, { feedback });
+
+const ofExperiment = (name, experiment, rest = "") => within(name, `experiments/${encodeURIComponent(experiment)}${rest}`);
+export const experiments = (name, signal) => call(within(name, "experiments"), signal);
+export const experiment = (name, experiment, signal) => call(ofExperiment(name, experiment), signal);
+export const beginExperiment = (name, body) => call(within(name, "experiments"), undefined, body);
+export const stopExperiment = (name, experiment, arm) => call(ofExperiment(name, experiment, "/stop"), undefined, { arm });
+export const promoteArm = (name, experiment, arm) => call(ofExperiment(name, experiment, "/promote"), undefined, { arm });
+export const removeExperiment = (name, experiment) => call(ofExperiment(name, experiment), undefined, undefined, "DELETE");
 
 /** Activity of one collection, or of all of them where no name is given. */
 export function activity(name, seconds, points, signal) {

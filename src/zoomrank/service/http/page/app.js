@@ -3,14 +3,17 @@
 import { forgetCharts } from "./charts.js";
 import { documentPage, documentsPage } from "./documents.js";
 import { button, byId, link, make, refill } from "./dom.js";
+import { experimentPage } from "./experiment.js";
+import { experimentsPage } from "./experiments.js";
 import { plural } from "./format.js";
 import { clearProblem, listenForKeys } from "./messages.js";
 import { overview } from "./overview.js";
 import { currentSimulation, playground } from "./playground.js";
 import { queryPage } from "./query.js";
-import { collectionRoute, documentsRoute, playRoute, readRoute } from "./routes.js";
+import { armOf, collectionRoute, documentsRoute, experimentRoute, experimentsRoute, playRoute, readRoute } from "./routes.js";
 
-const PAGES = { overview, query: queryPage, playground, documents: documentsPage, document: documentPage };
+const PAGES = { overview, query: queryPage, playground, documents: documentsPage, document: documentPage,
+  experiments: experimentsPage, experiment: experimentPage };
 let leave;
 
 function open() {
@@ -28,10 +31,14 @@ function open() {
   byId("page").querySelector("h1").focus({ preventScroll: true });
 }
 
-function showWhere({ page, collection, query, document: id }) {
-  const here = { overview: collection, query, playground: "Playground", documents: "Documents", document: id }[page];
-  refill(byId("where"), page === "overview" ? null : link(collection, collectionRoute(collection)),
+function showWhere({ page, collection, query, document: id, experiment }) {
+  const arm = armOf(collection);
+  const names = { overview: arm ? arm.arm : collection, query, playground: "Playground", documents: "Documents", document: id, experiments: "Experiments", experiment };
+  const here = names[page];
+  refill(byId("where"), arm ? [link(arm.home, collectionRoute(arm.home)), link(arm.experiment, experimentRoute(arm.home, arm.experiment))] : null,
+    page === "overview" ? null : link(arm ? arm.arm : collection, collectionRoute(collection)),
     page === "document" ? link("Documents", documentsRoute(collection)) : null,
+    page === "experiment" ? link("Experiments", experimentsRoute(collection)) : null,
     here === undefined ? null : make("span", { "aria-current": "page" }, here));
   document.title = [...new Set([here, collection, "zoomrank"])].filter(Boolean).join(" · ");
 }

@@ -86,3 +86,42 @@ export function learningChart(container, { points, first, unlearned }) {
     yaxis: axis(colour, { range: [0, 1.03], tickformat: ".0%", dtick: 0.25 }), showlegend: true,
   });
 }
+
+const OTHERS = ["taste-0", "taste-1", "taste-2", "accent"]; // of arms beside the first; then again, dashed
+const lineOf = (colour, place) => ({ color: colour(place ? OTHERS[(place - 1) % OTHERS.length] : "quiet"), width: 2, dash: place > OTHERS.length ? "dash" : "solid" });
+const timesOf = (points) => points.map(({ time }) => new Date(1000 * time));
+const timeAxis = (colour) => axis(colour, { showgrid: false, type: "date", nticks: 4, tickangle: 0 });
+
+/** By how much arms differ from the first, over time, each with the band in which the truth lies. */
+export function differenceChart(container, { arms, points }) {
+  const colour = colours();
+  const x = timesOf(points);
+  const data = arms.slice(1).flatMap(({ name }, number) => {
+    const line = lineOf(colour, number + 1);
+    const told = (key) => points.map(({ differences }) => differences[number]?.[key] ?? null);
+    const edge = { type: "scatter", mode: "lines", x, showlegend: false, hoverinfo: "skip", legendgroup: name, line: { width: 0, color: line.color } };
+    return [{ ...edge, y: told("low") }, { ...edge, y: told("high"), fill: "tonexty", fillcolor: `${line.color}2e` },
+      { type: "scatter", mode: "lines", name, legendgroup: name, x, y: told("estimate"), line: { ...line, width: 3 },
+        customdata: points.map(({ differences }) => [differences[number]?.low, differences[number]?.high]),
+        hovertemplate: "%{y:+.1%} (%{customdata[0]:+.1%} to %{customdata[1]:+.1%})" }];
+  });
+  const zero = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, line: { color: colour("ink"), width: 1 } };
+  draw(container, data, { xaxis: timeAxis(colour), showlegend: true, shapes: [zero],
+    yaxis: axis(colour, { range: within(points), tickformat: "+.0%", rangemode: "normal", nticks: 6, title: { text: "more satisfied than " + arms[0].name, font: { size: 13 }, standoff: 4 } }) });
+}
+
+/** What the bands need once they are of some use: of the first visitors they would reach from -1 to 1. */
+function within(points) {
+  const late = points.slice(Math.floor(points.length / 4)).flatMap(({ differences }) => differences.filter(Boolean));
+  const far = 1.1 * Math.min(1, Math.max(0.02, ...late.map(({ low, high }) => Math.max(-low, high))));
+  return [-far, far];
+}
+
+/** The satisfied share of each arm, of all who count up to a time. */
+export function satisfactionOverTime(container, { arms, points }) {
+  const colour = colours();
+  const data = arms.map(({ name }, place) => ({ type: "scatter", mode: "lines", name, x: timesOf(points), line: lineOf(colour, place), hovertemplate: "%{y:.1%}",
+    y: points.map(({ visitors, satisfied }) => (visitors[place] ? satisfied[place] / visitors[place] : null)) }));
+  draw(container, data, { xaxis: timeAxis(colour), showlegend: true,
+    yaxis: axis(colour, { tickformat: ".0%", nticks: 5, title: { text: "satisfied so far", font: { size: 13 }, standoff: 4 } }) });
+}

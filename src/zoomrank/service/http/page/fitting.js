@@ -1,6 +1,7 @@
 // Says where a collection's tree no longer fits, and lets whoever may have it made anew.
 
 import { remake, storeKey } from "./api.js";
+import { ask } from "./asking.js";
 import { button, changes, make, panel, quiet, refill } from "./dom.js";
 
 /** A panel that is there as long as it is needed; `done` is called when the tree was made anew. */
@@ -34,11 +35,11 @@ function crowdedPanel(collection, crowded, agreed) {
       refill(told, refusal(error));
     }
   };
-  const question = confirmation(collection, begin);
-  const open = button("Make the tree anew…", () => question.showModal(), { test: "remake" });
-  return panel("The tree no longer fits", make("ul", {}, crowded.map((sentence) => make("li", {}, sentence))),
+  const open = button("Make the tree anew…", () => ask(element, "remake", questionOf(collection), begin), { test: "remake" });
+  const element = panel("The tree no longer fits", make("ul", {}, crowded.map((sentence) => make("li", {}, sentence))),
     quiet("Documents that are alike should stand together, or what is learned of one says little about the others. What was learned is carried over, document by document."),
-    open, told, question);
+    open, told);
+  return element;
 }
 
 function refusal({ status, message }) {
@@ -50,16 +51,9 @@ function refusal({ status, message }) {
   return [make("p", {}, `${message} Making a tree anew needs a key with the role “admin”.`), button("Use another key", another, { test: "another-key" })];
 }
 
-function confirmation(collection, agree) {
-  const close = () => dialog.close();
-  const dialog = make("dialog", { "aria-labelledby": "remake-question", test: "remake-question" },
-    make("h2", { id: "remake-question" }, `Make the tree of “${collection}” anew?`),
-    make("p", {}, "Documents are put in order again, by what is known of them now. What was learned is carried over, document by document. It may take a while, and rankings go on meanwhile. There is no way back to the tree of today."),
-    make("div", { class: "row" },
-      button("Leave it as it is", close, { autofocus: true, test: "remake-cancel" }),
-      button("Make it anew", () => {
-        close();
-        agree();
-      }, { class: "primary", test: "remake-confirm" })));
-  return dialog;
-}
+const questionOf = (collection) => ({
+  heading: `Make the tree of “${collection}” anew?`,
+  words: "Documents are put in order again, by what is known of them now. What was learned is carried over, document by document. It may take a while, and rankings go on meanwhile. There is no way back to the tree of today.",
+  no: "Leave it as it is",
+  yes: "Make it anew",
+});

@@ -7,7 +7,7 @@ import { fitting } from "./fitting.js";
 import { ago, count, percent, plural } from "./format.js";
 import { keepFresh } from "./live.js";
 import { queryList } from "./queries.js";
-import { collectionRoute, documentsRoute, playRoute } from "./routes.js";
+import { armOf, collectionRoute, documentsRoute, experimentRoute, experimentsRoute, playRoute } from "./routes.js";
 import { slotHint, slotTable } from "./slots.js";
 
 const DAY = 86400;
@@ -18,6 +18,7 @@ let period = 3600; // kept while the tab lives
 export function overview(page, { collection }, signal) {
   const parts = {
     about: make("div", { class: "stack", test: collection === undefined ? undefined : "collection-about" }),
+    experiment: make("div", { class: "stack", test: "collection-experiment" }),
     figures: make("dl", { class: "figures", test: "overview-figures" }),
     chart: make("div", { class: "chart", role: "img", says: "Satisfied visitors over time", test: "overview-activity" }),
     nothing: quiet("Nobody came by in this time. Look further back, or wait: this page follows by itself."),
@@ -26,32 +27,52 @@ export function overview(page, { collection }, signal) {
     rest: make("div", { class: "stack" }),
   };
   parts.nothing.dataset.testid = "activity-empty";
-  const state = { collection, parts, signal, changed: { about: changes(), activity: changes() } };
+  const state = { collection, parts, signal, changed: { about: changes(), activity: changes(), experiment: changes() } };
   state.look = () => refresh(state).catch(() => {}); // the next poll tells
   parts.fitting = fitting(collection, state.look);
-  page.replaceChildren(heading(collection), parts.about, parts.fitting.element, parts.rest);
+  page.replaceChildren(heading(collection), parts.experiment, parts.about, parts.fitting.element, parts.rest);
   keepFresh(() => refresh(state), signal);
 }
 
 function heading(collection) {
   if (collection === undefined) return title("Overview");
-  return spread(title(collection), make("div", { class: "row" },
+  const arm = armOf(collection);
+  return spread(title(arm ? arm.arm : collection), make("div", { class: "row" },
+    arm ? null : link("Experiments", experimentsRoute(collection), { class: "button", test: "open-experiments" }),
     link("Documents", documentsRoute(collection), { class: "button", test: "open-documents" }),
     link("Open the playground", playRoute(collection), { class: "button primary", test: "open-playground" })));
 }
 
 async function refresh(state) {
   const { collection, parts, signal, changed } = state;
-  const { collections } = await api.collections(signal);
-  const here = collections.find(({ name }) => name === collection);
+  const [{ collections }, experiment] = await Promise.all([api.collections(signal), experimentOf(collection, signal)]);
+  const here = experiment?.arm ?? collections.find(({ name }) => name === collection);
   if (changed.about(collection === undefined ? collections : [here, collections.length])) showAbout(state, collections, here);
   if (here) parts.fitting.show(here);
+  if (changed.experiment(experiment?.words)) refill(parts.experiment, experiment?.words ? noteOf(experiment.words) : null);
   if (!parts.rest.contains(parts.chart)) return;
   const busiest = here ?? [...collections].sort((a, b) => b.impressions - a.impressions)[0];
   const [activity] = await Promise.all([api.activity(collection, period, POINTS[period], signal), parts.queries.look(busiest.name, busiest.settings)]);
   // Bars that only moved on by a second are not drawn again.
   if (changed.activity({ ...activity, start: Math.floor(activity.start / activity.step) })) showActivity(parts, activity);
 }
+
+/** What there is to say of an experiment: that this is one of its arms, or that one goes on here. */
+async function experimentOf(collection, signal) {
+  const arm = armOf(collection);
+  if (arm) return { arm: await api.collection(collection, signal), words: { before: `This is the arm “${arm.arm}” of the experiment `, home: arm.home, name: arm.experiment } };
+  if (collection === undefined) return undefined;
+  const { experiments } = await api.experiments(collection, signal).catch(unlessUnknown);
+  const running = experiments.find(({ ended }) => ended === null);
+  return { words: running && { before: "An experiment goes on: ", home: collection, name: running.name } };
+}
+
+function unlessUnknown(error) {
+  if (error.status !== 404) throw error;
+  return { experiments: [] }; // of no such collection, which is said elsewhere
+}
+
+const noteOf = ({ before, home, name }) => make("p", { class: "note" }, before, link(name, experimentRoute(home, name), { key: "experiment", test: "experiment-note" }), ".");
 
 function showAbout(state, collections, here) {
   const { parts, collection } = state;

@@ -9,12 +9,22 @@ export const playRoute = (name, query) => `#/c/${part(name)}/play${query === und
 export const documentsRoute = (name) => `#/c/${part(name)}/documents`;
 export const documentRoute = (name, id) => `#/c/${part(name)}/d/${part(id)}`;
 
+export const experimentsRoute = (name) => `#/c/${part(name)}/experiments`;
+export const experimentRoute = (name, experiment) => `${experimentsRoute(name)}/${part(experiment)}`;
+
+/** The collection, experiment and arm that a name stands for, if it is that of an arm: a collection's has no ~. */
+export function armOf(name) {
+  const [home, experiment, arm] = (name ?? "").split("~");
+  return arm === undefined ? undefined : { home, experiment, arm };
+}
+
 export function readRoute(hash) {
   try {
     const [, start, collection, page, query, , copy] = hash.split("/").map(decodeURIComponent);
     if (start !== "c" || !collection) return { page: "overview" };
     if (page === "q" && query) return { page: "query", collection, query, copy };
     if (page === "documents") return { page, collection };
+    if (page === "experiments") return query ? { page: "experiment", collection, experiment: query } : { page, collection };
     if (page === "d" && query !== undefined) return { page: "document", collection, document: query };
     return { page: page === "play" ? "playground" : "overview", collection, query };
   } catch {

@@ -1,6 +1,7 @@
 // Says who learns in the playground, and lets whoever is sure of it teach the query itself.
 
-import { button, make, refill } from "./dom.js";
+import { ask } from "./asking.js";
+import { make, refill } from "./dom.js";
 import { plural } from "./format.js";
 
 /** A sentence and a choice; `choose` is told whether the query itself is to learn. */
@@ -9,12 +10,11 @@ export function teaching(query, isReal, choose) {
   const box = make("input", { type: "checkbox", test: "play-teach", onclick: (event) => {
     if (isReal) return choose(false);
     event.preventDefault(); // not before it is confirmed
-    question.showModal();
+    ask(element, "teach", questionOf(query), () => choose(true));
   } });
   box.checked = isReal;
-  const question = confirmation(query, () => choose(true));
   const element = make("section", { class: `panel taught${isReal ? " real" : ""}`, says: "Who learns" },
-    said, make("label", { class: "check" }, box, "Teach the real query"), question);
+    said, make("label", { class: "check" }, box, "Teach the real query"));
   return { element, box, show: (taught) => refill(said, isReal ? whereItGoes(query) : aboutCopy(taught)) };
 }
 
@@ -28,16 +28,9 @@ function aboutCopy({ query, spelt = query, impressions, wasGone }) {
   return `${before}A copy of “${spelt}” learns here. It began with ${plural(impressions, "impression")} of the query. ${kept}`;
 }
 
-function confirmation(query, agree) {
-  const close = () => dialog.close();
-  const dialog = make("dialog", { "aria-labelledby": "teach-question", test: "teach-question" },
-    make("h2", { id: "teach-question" }, `Teach “${query}”?`),
-    make("p", {}, `Clicks here will be learned by “${query}”, for every visitor. Those of visitors that you send will be, too. This cannot be undone.`),
-    make("div", { class: "row" },
-      button("Leave it alone", close, { autofocus: true, test: "teach-cancel" }),
-      button("Teach the real query", () => {
-        close();
-        agree();
-      }, { class: "primary", test: "teach-confirm" })));
-  return dialog;
-}
+const questionOf = (query) => ({
+  heading: `Teach “${query}”?`,
+  words: `Clicks here will be learned by “${query}”, for every visitor. Those of visitors that you send will be, too. This cannot be undone.`,
+  no: "Leave it alone",
+  yes: "Teach the real query",
+});

@@ -1,0 +1,20 @@
+// A question before something is done that others will notice, or that has no way back.
+
+import { button, make } from "./dom.js";
+
+let questions = 0;
+
+/** Ask in a dialog; `agree` is called if the answer is yes. `name` is what tests know the question by. */
+export function ask(page, name, { heading, words, no, yes }, agree) {
+  const id = `question-${questions++}`;
+  const dialog = make("dialog", { "aria-labelledby": id, test: `${name}-question`, onclose: () => dialog.remove() },
+    make("h2", { id }, heading), make("p", {}, words),
+    make("div", { class: "row" },
+      button(no, () => dialog.close(), { autofocus: true, test: `${name}-cancel` }),
+      button(yes, () => {
+        dialog.close();
+        agree();
+      }, { class: "primary", test: `${name}-confirm` })));
+  page.append(dialog);
+  dialog.showModal();
+}
