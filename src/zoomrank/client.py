@@ -94,6 +94,8 @@ class ShownRanking:
         What the visitor asked for.
     documents
         What to show, from the top.
+    propensities
+        How likely each document was in its slot, given those above, if that was asked for; None where it is not known.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class ShownRanking:
     impression: str
     query: str
     documents: list[Document] = field(default_factory=list)
+    propensities: list[float | None] | None = None
 
     @property
     def ids(self) -> list[Id]:
@@ -532,6 +535,7 @@ class Client:
         unknown: str = "refuse",
         fewer: bool = False,
         order: Iterable[Id] | None = None,
+        propensities: bool = False,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -556,6 +560,8 @@ class Client:
         order
             Ids from the best, in an order that you have: what the first visitors of a query are shown, as far as clicks
             do not overrule it. Later it changes nothing. Ids that the collection lacks are skipped.
+        propensities
+            Whether to say how likely each document was in its slot.
 
         Returns
         -------
@@ -587,10 +593,12 @@ class Client:
             body["unknown"] = unknown
         if fewer:
             body["fewer"] = True
+        if propensities:
+            body["propensities"] = True
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
         shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body, headers=headers)
         documents = [Document(**document) for document in shown["documents"]]
-        return ShownRanking(shown["impression"] or "", shown["query"], documents)
+        return ShownRanking(shown["impression"] or "", shown["query"], documents, shown.get("propensities"))
 
     def feedback(
         self,

@@ -36,6 +36,7 @@ class Settings(BaseModel):
     no_feedback: Literal["abandoned", "unseen"] = "abandoned"  # what it is taken for
     satisfied_by: Literal["click", "purchase"] = "click"
     prior: float = Field(default=BELIEVED, ge=0, le=1000)  # visitors that an order of the caller is believed for
+    explore: float = Field(default=0.0, ge=0, le=1)  # share of rankings of which one slot is replaced at random
     similar: Literal["off", "words", "paths", "vectors"] = "off"  # by what queries are alike
     fold: bool = True  # whether spellings of a query are one query
     most_queries: int = Field(default=250_000, ge=1)

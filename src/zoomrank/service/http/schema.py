@@ -66,7 +66,8 @@ class RankRequest(Strict):
     caller has, from the best, with which a new query begins.
 
     `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
-    slots, where no more may be shown; with none it is empty, and its impression null.
+    slots, where no more may be shown; with none it is empty, and its impression null. With `propensities` the response
+    says how likely each document was in its slot.
     """
 
     query: QueryText
@@ -77,6 +78,7 @@ class RankRequest(Strict):
     unknown: Literal["refuse", "skip"] = "refuse"
     fewer: bool = False
     order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
+    propensities: bool = False
 
 
 class FeedbackRequest(Strict):
