@@ -130,3 +130,7 @@ def _power(rng: np.random.Generator) -> Iterator[Row]:
             half, most_of_them = np.quantile(after, [0.5, 0.8], method="higher")
             what = f"a lift of {100 * lift:.0f} points at {100 * rate:.0f} %: visitors until it is found"
             yield Row(f"{what}, in half of {FOUND} experiments and in 80 %", f"{half:,.0f}, {most_of_them:,.0f}")
+    rng = np.random.default_rng(1)
+    after = [found_after(fixed(rng, 0.1, (0.55, 0.5), 150_000), 0.1) for _ in range(FOUND)]
+    half, most_of_them = np.quantile(after, [0.5, 0.8], method="higher")
+    yield Row("the same of 5 points at 50 %, with shares of 10 and 90 %", f"{half:,.0f}, {most_of_them:,.0f}")

@@ -1,6 +1,6 @@
 """Take the pictures of the service's page: `python tools/page_pictures.py` writes them to docs/figures.
 
-`zoomrank demo-service` runs for about a minute, and Chromium looks at it.
+`zoomrank demo-service` and `zoomrank demo-experiment` run for about a minute each, and Chromium looks at them.
 """
 
 import shutil
@@ -20,34 +20,39 @@ WIDTH = 1200  # pixels
 
 
 @contextmanager
-def demo_service() -> Iterator[str]:
-    """The address of a service with visitors."""
-    zoomrank = [sys.executable, "-c", "from zoomrank.cli import main; main()"]
-    command = [*zoomrank, "demo-service", "--port", "0", "--visitors-per-second", "100"]
+def demo(*arguments: str) -> Iterator[str]:
+    """The first address that a command says."""
+    command = [sys.executable, "-c", "from zoomrank.cli import main; main()", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603
         assert service.stdout is not None  # noqa: S101
         try:
-            yield service.stdout.readline().split()[-1]
+            yield next(word for line in service.stdout for word in line.split() if word.startswith("http://"))
         finally:
             service.terminate()
 
 
-def take_query(page: Page) -> None:
+def take_query(page: Page, address: str) -> None:
     """A query that has learned for a while."""
-    page.goto("/#/c/library/q/java")
+    page.goto(f"{address}/#/c/library/q/java")
     page.get_by_test_id("query-impressions").wait_for(timeout=0)
     wait_for(page, "query-impressions", IMPRESSIONS)
     keep(page, "service-query", height=1345)
 
 
-def take_playground(page: Page) -> None:
+def take_playground(page: Page, address: str) -> None:
     """Visitors who were sent."""
-    page.goto("/#/c/library/play")
+    page.goto(f"{address}/#/c/library/play")
     page.get_by_test_id("play-speed-10").click()
     page.get_by_test_id("play-start").click()
     wait_for(page, "play-visitors", VISITORS)
     page.get_by_test_id("play-pause").click()
     keep(page, "service-playground", height=1305)
+
+
+def take_experiment(page: Page) -> None:
+    """An experiment that has ended."""
+    page.locator("path.js-line").first.wait_for(state="attached", timeout=0)
+    keep(page, "service-experiment", height=1380)
 
 
 def wait_for(page: Page, name: str, least: int) -> None:
@@ -66,9 +71,13 @@ def keep(page: Page, name: str, height: int) -> None:
 
 if __name__ == "__main__":
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with demo_service() as address, sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(base_url=address, viewport={"width": WIDTH, "height": 1000}, color_scheme="light")
-        take_query(page)
-        take_playground(page)
+        page = browser.new_page(viewport={"width": WIDTH, "height": 1000}, color_scheme="light")
+        with demo("demo-service", "--port", "0", "--visitors-per-second", "100") as address:
+            take_query(page, address)
+            take_playground(page, address)
+        with demo("demo-experiment", "--keep") as address:
+            page.goto(address)
+            take_experiment(page)
         browser.close()
