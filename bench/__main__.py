@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import answers, catalogue, ground, learners, others, queries, retention, service
+from bench import answers, catalogue, ground, learners, others, propensities, queries, retention, service
 from bench.measure import Row
 from zoomrank.lab.reports.machine import machine
 
@@ -36,6 +36,7 @@ ON_REQUEST = {  # take too long to be run with the rest
     "steady": service.steady,
     "catalogue": catalogue.catalogue,
     "retention": retention.retention,
+    "propensities": propensities.propensities,
 }
 
 
@@ -43,7 +44,7 @@ def main() -> None:
     known = {**SECTIONS, **ON_REQUEST}
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument(
-        "sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(known)} (default: all but the last three)"
+        "sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(known)} (default: all but the last four)"
     )
     chosen = parser.parse_args().sections or list(SECTIONS)
     unknown = set(chosen) - set(known)
