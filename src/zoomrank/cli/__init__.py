@@ -55,7 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
         for member in members:
             member.add(commands)
         lines.append(f"\n{group}:")
-        lines += [f"  {name:<15} {one.get_default('summary')}" for name, one in [*commands.choices.items()][before:]]
+        lines += [f"  {name:<16} {one.get_default('summary')}" for name, one in [*commands.choices.items()][before:]]
     parser.description = "\n".join(lines)
     return parser
 
