@@ -66,28 +66,31 @@ class World:
         chosen[self._place[self._search.found(query)]] = True
         return Eligible(self.tree.documents, chosen[:-1])
 
-    def visit(self, ranker: zr.Ranked, query: int, lists: bool, rng: np.random.Generator) -> float:
-        """Somebody comes, maybe with a list of candidates, and the ranker learns; returns how good its ranking was."""
+    def visit(self, ranker: zr.Ranked, query: int, lists: bool, rng: np.random.Generator) -> Array:
+        """Somebody comes, maybe with a list of candidates, and the ranker learns; returns what was shown."""
         season = self.plan.season(self.day)
         among = self.candidates(query) if lists and rng.random() < LISTS else None
         slots = SLOTS if among is None else min(SLOTS, len(among))
         if slots == 0:
-            return 0.0
+            return self.products[:0]
         rankings = ranker.rank_arrays(1, among, slots)
-        products = self.products[rankings.shown[0]]
+        products: Array = self.products[rankings.shown[0]]
         click = self.tastes.click(query, season, self.shop, products, rng)
         lost = "silence" in self.plan.happening and rng.random() < LOST
         ranker.learn_arrays(rankings, np.array([slots if click is None or lost else click]))
-        return self.tastes.satisfaction(query, season, self.shop, products)
+        return products
+
+    def next_visitors(self, ranker: zr.Ranked, query: int, rng: np.random.Generator) -> float:
+        """The satisfaction of some more visitors, who teach a copy."""
+        copy, season = ranker.copied(), self.plan.season(self.day)
+        shown = [self.visit(copy, query, lists=False, rng=rng) for _ in range(NEXT_VISITORS)]
+        return float(np.mean([self.tastes.satisfaction(query, season, self.shop, products) for products in shown]))
 
 
 def ends(world: World, rankers: list[zr.Ranked], seed: int) -> Array:
-    """The satisfaction of the next visitors of each query, who teach a copy."""
-    found = []
-    for query, ranker in enumerate(rankers):
-        copy, rng = ranker.copied(), np.random.default_rng([seed, 3, query])
-        found.append(np.mean([world.visit(copy, query, lists=False, rng=rng) for _ in range(NEXT_VISITORS)]))
-    return np.array(found)
+    """How good the learner of each query is."""
+    rngs = (np.random.default_rng([seed, 3, query]) for query in range(len(rankers)))
+    return np.array([world.next_visitors(*each) for each in zip(rankers, range(len(rankers)), rngs, strict=True)])
 
 
 def fresh(world: World, queries: int, seed: int) -> list[zr.Ranked]:
@@ -116,6 +119,7 @@ def main() -> None:
             movement = before.movement_to(world.edition)
             for ranker in lived:
                 ranker.move(world.tree, movement)
+                ranker.moves = []  # all answers have come
         for query, ranker in enumerate(lived):
             for _ in range(asked.visits):
                 world.visit(ranker, query, lists, rngs[query])
