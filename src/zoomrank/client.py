@@ -96,6 +96,8 @@ class ShownRanking:
         What the visitor asked for.
     documents
         What to show, from the top.
+    propensities
+        How likely each document was in its slot, given those above, if that was asked for; None where it is not known.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class ShownRanking:
     impression: str
     query: str
     documents: list[Document] = field(default_factory=list)
+    propensities: list[float | None] | None = None
 
     @property
     def ids(self) -> list[Id]:
@@ -535,6 +538,7 @@ class Client:
         fewer: bool = False,
         order: Iterable[Id] | None = None,
         visitor: str | None = None,
+        propensities: bool = False,
     ) -> ShownRanking:
         """Ask what to show a visitor.
 
@@ -562,6 +566,8 @@ class Client:
         visitor
             A name of hers, such as the value of a cookie: while there is an experiment, she meets the same arm whenever
             she comes, and counts once. Only a hash of it is kept.
+        propensities
+            Whether to say how likely each document was in its slot.
 
         Returns
         -------
@@ -595,10 +601,12 @@ class Client:
             body["fewer"] = True
         if visitor is not None:
             body["visitor"] = visitor
+        if propensities:
+            body["propensities"] = True
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
         shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body, headers=headers)
         documents = [Document(**document) for document in shown["documents"]]
-        return ShownRanking(shown["impression"] or "", shown["query"], documents)
+        return ShownRanking(shown["impression"] or "", shown["query"], documents, shown.get("propensities"))
 
     def feedback(
         self,

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from typing_extensions import TypedDict  # the service checks by these shapes: Python's own before 3.12 say too little
+from typing_extensions import (
+    NotRequired,
+    TypedDict,
+)  # the service checks by these: Python's own before 3.12 say too little
 
 COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"
@@ -61,11 +64,16 @@ class ShownDocument(TypedDict):
 
 
 class RankResponse(TypedDict):
-    """A ranking; send its impression back with what became of it. It is null where nothing could be shown."""
+    """A ranking; send its impression back with what became of it. It is null where nothing could be shown.
+
+    To who asks for them, `propensities` say how likely each document was in its slot, given those above; null where
+    that is not known.
+    """
 
     impression: str | None
     query: str
     documents: list[ShownDocument]
+    propensities: NotRequired[list[float | None]]
 
 
 class FeedbackResponse(TypedDict):

@@ -66,6 +66,15 @@ def test_as_many_products_come_as_go_and_seasons_empty_shelves() -> None:
     assert 0 < again < len(standing)
 
 
+def test_products_stay_on_their_shelves_if_nothing_moves() -> None:
+    shop, rng = _shop()
+    before = shop.shelf.copy()
+    assert sum("path" in change for change in shop.day(0.2, rng, moves=False) if "change" in change) == 0
+    there = shop.shelf[: len(before)] != GONE
+    assert (shop.shelf[: len(before)] == before)[there].all()
+    assert sum("path" in change for change in shop.day(0.2, rng) if "change" in change) > 5
+
+
 def test_satisfaction_is_the_share_of_visitors_who_click() -> None:
     shop, rng = _shop()
     tastes = Tastes(shop, 8, rng)

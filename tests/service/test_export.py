@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.services import Clock, Place, client_of, run, served, started
 from tests.support.serving import serving
+from zoomrank import ZoomRank
 from zoomrank.cli import main
 from zoomrank.client import Client, ClientError
 from zoomrank.documents import read_clicks
@@ -80,7 +81,12 @@ def test_a_row_says_all_that_is_known(place: Place) -> None:
             assert (third["seen"], rows[4]["seen"], third["looked_at"]) == (True, False, None)
             assert third["answered"] == clock()
             assert (rows[7]["disliked"], rows[7]["answered"]) == ([rows[7]["shown"][1]], None)
-            assert all(len(row["chance"]) == 3 for row in rows)
+            assert all(len(row["propensity"]) == 3 for row in rows)
+            tree = shop.edition.tree
+            new = ZoomRank(tree, slots=3).propensities(tree.documents.positions(ids)[None])[0].tolist()
+            assert first["propensity"] == new  # of a learner that had seen nothing
+            asked = await client.post("/v1/collections/shop/rank", json={"query": "query 9", "propensities": True})
+            assert asked.json()["propensities"][0] == pytest.approx(1 / len(tree))
 
     run(scenario())
 

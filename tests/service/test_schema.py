@@ -39,19 +39,25 @@ PATHS = [
     ("GET", "/v1/collections/{name}/tree"),
     ("GET", "/v1/collections/{name}/activity"),
     ("GET", "/v1/collections/{name}/export"),
+    ("POST", "/v1/collections/{name}/experiments"),
+    ("GET", "/v1/collections/{name}/experiments/{experiment}"),
+    ("POST", "/v1/collections/{name}/experiments/{experiment}/stop"),
+    ("POST", "/v1/collections/{name}/experiments/{experiment}/promote"),
+    ("DELETE", "/v1/collections/{name}/experiments/{experiment}"),
     ("GET", "/v1/activity"),
 ]
 WITHOUT_PARAMETERS = [
     ("GET", "/v1/collections"),
     ("GET", "/v1/collections/{name}"),
     ("GET", "/v1/collections/{name}/clicks"),
+    ("GET", "/v1/collections/{name}/experiments"),
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/v1/role"),
     ("GET", "/metrics"),
 ]
 TRIED_ELSEWHERE = [("POST", "/v1/collections/{name}/clicks")]  # test_imports.py: logs are no JSON that can be made up
-MORE_JSON = ("/v1/seen", *(f"/v1/collections/shop/{what}" for what in ("void", "documents", "changes")))
+MORE_JSON = ("/v1/seen", *(f"/v1/collections/shop/{what}" for what in ("void", "documents", "changes", "experiments")))
 OF_ITS_OWN = (("PUT", "/v1/collections/{name}"), ("DELETE", "/v1/collections/{name}"))  # others need the shop
 TRIALS = [(*one, GenerationMode.POSITIVE) for one in PATHS + WITHOUT_PARAMETERS]
 TRIALS += [(*one, GenerationMode.NEGATIVE) for one in PATHS]
@@ -83,6 +89,8 @@ def test_no_request_is_too_strange(document: Any, method: str, path: str, mode: 
     there = {"name": "shop"} if "{name}" in path and (method, path) not in OF_ITS_OWN else {}
     if "{document}" in path:
         there["document"] = "d000"
+    if "{experiment}" in path:
+        there["experiment"] = "first"
     fixed = there if there and mode is GenerationMode.POSITIVE else None
     made_up = [positive_data_acceptance] if method != "GET" else []  # its documents and impressions need not exist
     strategy = operation.as_strategy(generation_mode=mode, path_parameters=fixed)
@@ -110,7 +118,7 @@ def test_other_methods_are_not_allowed(document: Any, address: str) -> None:
         known.setdefault(one.ok().path, set()).add(one.ok().method.upper())
     for path, methods in known.items():
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - methods:
-            there = path.format(name="shop", copy="1f", document="d000")
+            there = path.format(name="shop", copy="1f", document="d000", experiment="first")
             refused = requests.request(method, address + there, timeout=60)
             assert refused.status_code == 405, (method, path, refused.text)
             assert set(refused.headers["Allow"].split(", ")) == methods

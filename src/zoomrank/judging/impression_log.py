@@ -8,22 +8,18 @@ writes them, which is read row by row.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from zoomrank.documents.logged_impressions import checked
 from zoomrank.documents.source_files import PathLike, chosen_columns, existing, read_rows
-from zoomrank.errors import CannotTellError, EmptyCollectionError, FeedbackError, SourceError, ZoomrankError
+from zoomrank.errors import CannotTellError, SourceError, ZoomrankError
+from zoomrank.judging.logged_rows import COLUMNS, gathered
 from zoomrank.numbers import Array
 
-COLUMNS = ("query", "shown", "propensity", "outcome", "slot", "clicked", "looked_at", "void", "collection")
-NOTHING = -1  # in a slot that showed no document
-_ANSWERED = ("satisfied", "abandoned", "timed_out")
 _USUAL_NAMES = {
     "query": ("query", "queryid"),
     "shown": ("shown", "ranking", "documents"),
@@ -130,7 +126,7 @@ class ImpressionLog:
         >>> ImpressionLog.from_rows([row, {**row, "outcome": "satisfied", "slot": 1}]).left_out
         1
         """
-        return _gathered(tuple(row.get(name) for name in COLUMNS) for row in rows)
+        return cls(*gathered(tuple(row.get(name) for name in COLUMNS) for row in rows))
 
     def only(self, rows: Array) -> ImpressionLog:
         """Keep some of the impressions.
@@ -244,78 +240,3 @@ def read_log(path: PathLike, columns: Mapping[str, str] | None = None) -> Impres
         raise
     except ZoomrankError as error:
         raise SourceError(f"{path}: {error}") from error
-
-
-def _gathered(rows: Iterator[tuple[Any, ...]]) -> ImpressionLog:
-    """Rows one after the other, flat, and then side by side."""
-    queries: dict[str, int] = {}
-    documents: dict[str, int] = {}
-    query, lengths, looks, clicks, shown = (array("q") for _ in range(5))
-    propensity, left_out, collections = array("d"), 0, set[Any]()
-    for number, (asked, ranking, chances, outcome, slot, clicked, looked_at, void, where) in enumerate(rows, start=1):
-        if void or outcome not in (None, *_ANSWERED):
-            left_out += 1
-            continue
-        collections.add(where)
-        names, found = checked(number, ranking, clicked)
-        click = _clicked(number, found if slot is None else slot, outcome, len(names))
-        query.append(queries.setdefault("" if asked is None else str(asked), len(queries)))
-        shown.extend(documents.setdefault(name, len(documents)) for name in names)
-        propensity.extend(_known(number, chances, len(names)))
-        lengths.append(len(names))
-        clicks.append(-1 if click is None else click)
-        looks.append(-1 if looked_at is None else _looked_at(number, looked_at))
-    if not lengths:
-        raise EmptyCollectionError("There is not a single impression in the log that was answered.")
-    if len(collections) > 1:
-        raise FeedbackError("The log has impressions of several collections: export one, with --collection.")
-    sizes = np.asarray(lengths)
-    there = np.arange(sizes.max()) < sizes[:, None]
-    return _side_by_side(
-        (list(queries), list(documents), np.asarray(query)),
-        (_placed(there, np.asarray(shown), NOTHING), _placed(there, np.asarray(propensity), 1.0)),
-        (np.asarray(looks), np.asarray(clicks)),
-        left_out,
-    )
-
-
-def _side_by_side(
-    named: tuple[list[str], list[str], Array], ranked: tuple[Array, Array], told: tuple[Array, Array], left_out: int
-) -> ImpressionLog:
-    slots, (looks, clicks) = ranked[0].shape[1], told
-    click = np.where(clicks < 0, slots, clicks)
-    far = np.where(looks < 0, slots, np.minimum(looks, slots))  # as far as there is something, unless she said so
-    return ImpressionLog(*named, *ranked, np.where(clicks < 0, far, click + 1), click, left_out)
-
-
-def _placed(there: Array, flat: Array, otherwise: float) -> Array:
-    placed = np.full(there.shape, otherwise, flat.dtype)
-    placed[there] = flat
-    return placed
-
-
-def _known(number: int, chances: Any, slots: int) -> Sequence[float]:
-    """The propensities of an impression; NaN for those that nobody wrote down."""
-    if chances is None:
-        return [np.nan] * slots
-    known = [np.nan if chance is None else float(chance) for chance in chances]
-    if len(known) != slots or not all(np.isnan(chance) or 0 < chance <= 1 for chance in known):
-        raise FeedbackError(
-            f"Impression {number} has the propensities {chances!r}; they should be {slots}, one for each document, "
-            "above 0 and at most 1, or null."
-        )
-    return known
-
-
-def _clicked(number: int, slot: Any, outcome: str | None, slots: int) -> int | None:
-    if outcome is not None and (slot is None) == (outcome == "satisfied"):
-        raise FeedbackError(f"Impression {number} is {outcome!r}, and its slot is {slot!r}: that cannot be.")
-    if slot is not None and not 0 <= slot < slots:
-        raise FeedbackError(f"Impression {number} has a click on slot {slot}; it has {slots} slots, from 0.")
-    return None if slot is None else int(slot)
-
-
-def _looked_at(number: int, looked_at: Any) -> int:
-    if isinstance(looked_at, bool) or not isinstance(looked_at, int) or looked_at < 1:
-        raise FeedbackError(f"Impression {number} has {looked_at!r} for looked_at; it should be 1 or more, or null.")
-    return looked_at

@@ -80,7 +80,8 @@ def _error(influence: Array) -> float:
 
 def _quantile(influence: Array) -> float:
     """Of Student's t, with the degrees of freedom that the spread of squares leaves (Satterthwaite)."""
-    second, fourth = (influence**2).mean(), (influence**4).mean()
+    squares = influence**2
+    second, fourth = squares.mean(), (squares**2).mean()
     if not second:
         return float(stats.norm.ppf(_TAIL))
     freedom = 2.0 * len(influence) / max(fourth / second**2 - 1.0, 1e-9)

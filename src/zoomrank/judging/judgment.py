@@ -8,11 +8,12 @@ from typing import Any
 
 from zoomrank.errors import CannotTellError, ParameterError
 from zoomrank.judging import intervals
+from zoomrank.judging.asking import target_of
 from zoomrank.judging.estimators import ESTIMATORS, NEED_A_MODEL, log_itself
 from zoomrank.judging.impression_log import ImpressionLog
 from zoomrank.judging.intervals import Share
 from zoomrank.judging.refusals import check_told, comparable
-from zoomrank.judging.targets import Target, target_of
+from zoomrank.judging.targets import Target
 from zoomrank.judging.tree_model import predicted
 from zoomrank.judging.weighing import by_query, weighed
 from zoomrank.numbers import whole_number

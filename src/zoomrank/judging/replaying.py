@@ -20,8 +20,9 @@ import numpy as np
 from zoomrank.documents.logged_impressions import positions_of
 from zoomrank.errors import CannotTellError, ParameterError
 from zoomrank.judging.estimators import Estimate
-from zoomrank.judging.impression_log import NOTHING, ImpressionLog
+from zoomrank.judging.impression_log import ImpressionLog
 from zoomrank.judging.intervals import Share, share
+from zoomrank.judging.logged_rows import NOTHING
 from zoomrank.judging.refusals import LEAST_SAMPLE, check_known
 from zoomrank.numbers import Array, Seed
 from zoomrank.rankers import Ranked

@@ -19,7 +19,6 @@ import numpy as np
 from zoomrank.bandits.state.visited import entry_of
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array
-from zoomrank.rankers.ranking_arrays import RankingArrays, given_rankings
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
 from zoomrank.spaces import DocumentId, DocumentIds, Eligible
 
@@ -44,18 +43,12 @@ def is_led(ranker: SlotBandits, believed: float) -> bool:
     return visits - 2 * clicks < believed and visits < _IN_ALL * believed
 
 
-def led(
-    ranker: SlotBandits, ranking: RankingArrays, order: list[int], eligible: Eligible | None, exactly: bool = False
-) -> RankingArrays:
-    """The ranking of an order, by what is known of its documents or exactly as it is; its last slots have what the
-    learner chose if the order has too few documents.
+def best_of_order(ranker: SlotBandits, order: list[int], eligible: Eligible | None, exactly: bool = False) -> Array:
+    """The documents of an order that stand at the top, from the best, by what is known of them or exactly as they are;
+    slots below them choose, knowing that.
     """
     allowed = [place for place in order if eligible is None or eligible.chosen[place]]
-    slots = ranking.shown.shape[1]
-    best = (allowed if exactly else _best(ranker, allowed))[:slots]
-    others = [place for place in ranking.shown[0].tolist() if place not in best]
-    shown = np.array([(best + others)[:slots]], np.int64)
-    return given_rankings(shown)
+    return np.array(allowed if exactly else _best(ranker, allowed), np.int64)
 
 
 def _best(ranker: SlotBandits, order: list[int]) -> list[int]:

@@ -10,7 +10,6 @@ import copy
 import os
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
 from zoomrank.rankers.feedback import Answered, clicked_slots
 from zoomrank.rankers.forecast import VISITS, Forecast, dry_run
-from zoomrank.rankers.leading import BELIEVED, is_led, led, places_of
+from zoomrank.rankers.leading import BELIEVED, best_of_order, is_led, places_of
 from zoomrank.rankers.logged_visits import VisitReader, in_batches
 from zoomrank.rankers.ranking import Ranking, Rankings
 from zoomrank.rankers.ranking_arrays import RankingArrays
@@ -76,6 +75,7 @@ class Ranked(SlotBandits):
         eligible: Eligible | Iterable[DocumentId] | None = None,
         order: Iterable[DocumentId] | None = None,
         believed: float = BELIEVED,
+        explore: float = 0.0,
     ) -> Ranking:
         """Choose a ranking to show to one visitor.
 
@@ -88,6 +88,9 @@ class Ranked(SlotBandits):
             it. Documents that are not here are skipped. Bandits that do not count visits refuse it.
         believed : float
             The order leads until so many more visitors have left than clicked, and ten times as many have come at most.
+        explore : float
+            In this share of rankings one slot, any, shows a document that is drawn from all, so that a log can tell
+            what other rankings would have earned. Slots below it choose, knowing that.
 
         Returns
         -------
@@ -102,14 +105,18 @@ class Ranked(SlotBandits):
         [3, 9]
         >>> ranker.rank(order=[7, 2, 5]).documents
         [7, 2]
+        >>> ranker.rank(eligible=[3, 9], explore=0.1).propensities
+        [0.5, 1.0]
         """
-        rankings = self.rank_many(1, eligible)
+        lead = None
         if order is not None and is_led(self, believed):
             places, allowed = places_of(self.tree.documents, order), self._allowed(eligible, self.slots)
-            rankings = replace(rankings, arrays=led(self, rankings.arrays, places, allowed))
-        return rankings[0]
+            lead = best_of_order(self, places, allowed)
+        return self._made(self.rank_arrays(1, eligible, explore=explore, lead=lead))[0]
 
-    def rank_many(self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None) -> Rankings:
+    def rank_many(
+        self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None, explore: float = 0.0
+    ) -> Rankings:
         """Choose rankings for many visitors at once, without learning in between.
 
         Parameters
@@ -118,6 +125,8 @@ class Ranked(SlotBandits):
             How many.
         eligible : Eligible, iterable of DocumentId or None
             The documents that may be shown to these visitors; None: all.
+        explore : float
+            The share of rankings of which one slot is replaced, as for `rank`.
 
         Returns
         -------
@@ -134,9 +143,12 @@ class Ranked(SlotBandits):
         count = whole_number(count, "count")
         if count < 0:
             raise SlotsError(f"{count} rankings cannot be made.")
-        arrays = self.rank_arrays(count, eligible)
+        return self._made(self.rank_arrays(count, eligible, explore=explore))
+
+    def _made(self, arrays: RankingArrays) -> Rankings:
+        """Rankings with their numbers."""
         first = self.made
-        self.made += count
+        self.made += len(arrays.shown)
         return Rankings(self.tree.documents, first, self.name, arrays, len(self.moves))
 
     def learn(self, ranking: Ranking, click: int | None) -> None:

@@ -40,6 +40,25 @@ class Ranking:
     arrays: RankingArrays
     edition: int = 0
 
+    @property
+    def propensities(self) -> list[float]:
+        """How likely each document was in its slot, given those above.
+
+        Returns
+        -------
+        list of float
+            Slot by slot; not a number where it is not known (`RankThompson`). Their product is the probability of the
+            ranking.
+
+        Examples
+        --------
+        >>> import zoomrank as zr
+        >>> zr.ZoomRank(zr.DocumentTree.exponential(depth=2), slots=3, seed=0).rank().propensities
+        [0.25, 0.3333333333333333, 0.5]
+        """
+        weights: list[float] = self.arrays.propensity[0].tolist()
+        return weights
+
 
 @dataclass(frozen=True)
 class Rankings:

@@ -23,7 +23,14 @@ from zoomrank.dice import Dice
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation, explained
-from zoomrank.rankers.ranking_arrays import RankingArrays, empty_rankings, learn_rows, rank_rows, weigh_rows
+from zoomrank.rankers.ranking_arrays import (
+    Manner,
+    RankingArrays,
+    empty_rankings,
+    learn_rows,
+    rank_rows,
+    weigh_rows,
+)
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
 SLOTS = 5  # of a ranker that was not told
@@ -53,15 +60,24 @@ class SlotBandits:
         return self._dice.generator
 
     def rank_arrays(
-        self, count: int, eligible: Eligible | Iterable[DocumentId] | None = None, slots: int | None = None
+        self,
+        count: int,
+        eligible: Eligible | Iterable[DocumentId] | None = None,
+        slots: int | None = None,
+        explore: float = 0.0,
+        lead: Array | None = None,
     ) -> RankingArrays:
-        """Rank, maybe fewer slots, and nothing else: for those who keep account of rankings and answers themselves."""
+        """Rank, maybe fewer slots, and nothing else: for those who keep account of rankings and answers themselves.
+
+        `lead` are the positions of documents that stand at the top, from the best.
+        """
         wanted = self.slots if slots is None else slots
+        how = self._manner(explore, lead)
         out = empty_rankings(count, wanted)
         allowed = self._allowed(eligible, wanted)
         row = 0
         while row < count:
-            row = rank_rows(self.restricted(allowed), out, row, self.duplicates, self._dice.handle)
+            row = rank_rows(self.restricted(allowed), out, row, how, self._dice.handle)
             if row < count:
                 self.make_room()
         return out
@@ -73,7 +89,9 @@ class SlotBandits:
             self.make_room()
             row = learn_rows(self.state, rankings, clicks, row)
 
-    def propensities(self, shown: Array, eligible: Eligible | Iterable[DocumentId] | None = None) -> Array:
+    def propensities(
+        self, shown: Array, eligible: Eligible | Iterable[DocumentId] | None = None, explore: float = 0.0
+    ) -> Array:
         """How likely this ranker, as it is now, would show the documents of rankings, whoever made them.
 
         Parameters
@@ -83,6 +101,8 @@ class SlotBandits:
             fewer.
         eligible : Eligible, iterable of DocumentId or None
             The documents that may be shown; None: all.
+        explore : float
+            The share of rankings of which one slot is replaced, as for `Ranked.rank`.
 
         Returns
         -------
@@ -99,15 +119,27 @@ class SlotBandits:
         [[0.25, 0.3333333333333333], [0.25, 0.0]]
         """
         rankings = np.ascontiguousarray(shown, np.int64)
-        state = self.restricted(self._allowed(eligible, rankings.shape[1]))
+        how, slots = self._manner(explore, None), rankings.shape[1]
         weights = np.empty(rankings.shape)
-        weigh_rows(state, rankings, weights, self.duplicates)
-        twin = copy.copy(self)
-        twin._dice = Dice(np.random.default_rng(0))
-        own = twin.rank_arrays(1, eligible, rankings.shape[1])
-        certain = int((np.cumprod(own.propensity[0] == 1.0)).sum())  # slots, whose documents may have changed places
-        weights[:, :certain] = rankings[:, :certain] == own.shown[0, :certain]
+        weigh_rows(self.restricted(self._allowed(eligible, slots)), rankings, weights, how)
+        if explore == 0.0:  # documents of slots in which chance has no say may have changed places
+            certain = self._certain(eligible, slots)
+            weights[:, : len(certain)] = rankings[:, : len(certain)] == certain
         return weights
+
+    def _certain(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Array:
+        """The documents that all rankings begin with."""
+        twin = copy.copy(self)
+        twin._dice = Dice(np.random.default_rng(0))  # whatever it draws
+        own = twin.rank_arrays(1, eligible, slots)
+        certain: Array = own.shown[0, : int(np.cumprod(own.propensity[0] == 1.0).sum())]
+        return certain
+
+    def _manner(self, explore: float, lead: Array | None) -> Manner:
+        if not 0.0 <= explore <= 1.0:
+            raise ParameterError(f"explore is a share, from 0 to 1, not {explore}.")
+        how = Manner(self.duplicates, float(explore), self.bandit.counts_visits)
+        return how if lead is None else how._replace(lead=lead)
 
     def explain_arrays(
         self, ranking: RankingArrays, eligible: Eligible | Iterable[DocumentId] | None = None

@@ -16,6 +16,7 @@ from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_notes
 from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
@@ -40,7 +41,7 @@ from zoomrank.service.repeats import Repeats, request_digest
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, Marks, unpack
+from zoomrank.service.storage.events import Event, Marks, known_propensities, unpack
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome, is_note
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
@@ -315,6 +316,13 @@ class Engine:
                 return "noted" if notes else "repeated"
         return await self.answer(name, answer)
 
+    async def propensities(self, name: str) -> list[float | None]:
+        """How likely each document of an impression was in its slot, given those above; None where nobody knows."""
+        _, learner, number = await self._impression(name)
+        if number in learner.waiting:
+            return known_propensities(learner.shown_at(number))
+        return known_propensities(_ranking_in(await asyncio.to_thread(self.store.impression, learner.number, number)))
+
     async def _shown(self, learner: int, number: int) -> Array:
         """The documents of an impression that is in the log, by their numbers."""
         lines = await asyncio.to_thread(self.store.impression, learner, number)
@@ -380,8 +388,13 @@ def _later_notes(served: ServedCollection, lines: Sequence[Event], answer: Answe
 
 def _shown_in(lines: Sequence[Event]) -> Array:
     """The documents that some lines of the log say were shown."""
+    documents: Array = _ranking_in(lines).shown[0]
+    return documents
+
+
+def _ranking_in(lines: Sequence[Event]) -> RankingArrays:
+    """The ranking that some lines of the log say was shown."""
     shown = next((line.shown for line in lines if line.outcome == WAITING), None)
     if shown is None:
         raise NotFoundError("This impression is not known here: it was never written down.")
-    documents: Array = unpack(shown).shown[0]
-    return documents
+    return unpack(shown)

@@ -23,7 +23,7 @@ from zoomrank.service.answers import acts_noted, acts_told_by
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, bounds, parted, unpack
+from zoomrank.service.storage.events import Event, bounds, known_propensities, parted, unpack
 from zoomrank.service.storage.outcomes import (
     ABANDONED,
     SEEN,
@@ -103,7 +103,7 @@ def _row(signer: Signer, one: Exported, query: str, shown: Event, more: list[Eve
         "query": query,
         "time": shown.time,
         "shown": ids,
-        "chance": ranking.chance[0].tolist(),
+        "propensity": known_propensities(ranking),
         "outcome": "satisfied" if slot is not None else _ENDS[outcome],
         "slot": slot,
         "clicked": None if slot is None else ids[slot],
@@ -181,7 +181,7 @@ def _columns(rows: list[Row]) -> arrow.Schema:
         "query": text,
         "time": when,
         "shown": many,
-        "chance": arrow.list_(arrow.float64()),
+        "propensity": arrow.list_(arrow.float64()),
         "outcome": text,
         "slot": arrow.int8(),
         "clicked": one,

@@ -82,7 +82,8 @@ class LearnerLog:
         found: Counter[ArmVisit] = Counter()
         for event in counted(event for _, event in self.events):
             if event.outcome == WAITING:
-                shown[event.number] = event
+                if _slots(event):  # or it cannot be read, which is found elsewhere
+                    shown[event.number] = event
             elif event.outcome == VOIDED or not is_end(event.outcome):
                 continue
             begun = shown.get(event.number)

@@ -24,7 +24,7 @@ from typing import Any, cast
 from zoomrank.bandits import Loan, LoanZooming
 from zoomrank.queries.lending import Granted, granted_bytes, granted_from, next_meeting
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.leading import is_led, led
+from zoomrank.rankers.leading import best_of_order, is_led
 from zoomrank.rankers.lessons import Acts, lesson_of, teach
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
@@ -133,9 +133,10 @@ class QueryLearner:
         """
         loan = None if granted is None else granted_bytes(granted)
         chooser = self.chooser(loan)
-        ranking = chooser.rank_arrays(1, eligible, slots)
+        lead = None
         if order is not None and (exactly or is_led(chooser, self.settings.prior)):
-            ranking = led(chooser, ranking, order, eligible, exactly)
+            lead = best_of_order(chooser, order, eligible, exactly)
+        ranking = chooser.rank_arrays(1, eligible, slots, self.settings.explore, lead)
         event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
         self.note(event)  # which takes the loan from the event, as it will from the log
         return event, ranking

@@ -39,6 +39,7 @@ class Settings(BaseModel):
     # What is shown: what was learned, the order that the caller brings, or these documents.
     shows: Literal["learned", "order"] | tuple[DocumentName, ...] = "learned"
     prior: float = Field(default=BELIEVED, ge=0, le=1000)  # visitors that an order of the caller is believed for
+    explore: float = Field(default=0.0, ge=0, le=1)  # share of rankings of which one slot is replaced at random
     similar: Literal["off", "words", "paths", "vectors"] = "off"  # by what queries are alike
     fold: bool = True  # whether spellings of a query are one query
     most_queries: int = Field(default=250_000, ge=1)

@@ -24,6 +24,7 @@ beginning, and as many visits of each query. The store is verified.
 
 what --without can leave out:
   changes      products come, go and change
+  moves        some of those are put on another shelf
   seasons      shelves and wishes of a season
   candidates   searches that pass a list of candidates
   silence      clicks that are reported late, or never

@@ -30,6 +30,7 @@ from zoomrank.lab.studies.judged_worlds import (
     worth_of,
 )
 from zoomrank.numbers import Array
+from zoomrank.rankers import ZoomRank
 
 QUERIES = 20  # of the kind that has many
 LEVELS = ("half", "low", "high")  # of its queries, which take turns
@@ -58,6 +59,7 @@ KINDS = (
     Kind("softmax-high", "the same, most are satisfied", "high", 8_000),
     Kind("mostly", "popular, 0.2 of each slot at random", "half", 15_000),
     Kind("learning", "a learner that explores 0.2 and goes on learning", "half", 15_000),
+    Kind("zoomrank", "ZoomRank, which explores 0.2 and goes on learning", "half", 30_000),
     Kind("queries", f"{QUERIES} queries, softmax", "all", 10_000, QUERIES),
     Kind("certain", "deterministic: popular, always", "half", 1_500),
 )
@@ -107,7 +109,7 @@ def _told(found: Judgment) -> Row:
 
 
 def _simulated(kind: Kind, worlds: list[World], rng: np.random.Generator) -> Simulated:
-    if kind.name == "learning":
+    if kind.name in ("learning", "zoomrank"):
         return _of_learner(kind, worlds[0], rng)
     if kind.name.startswith("softmax") or kind.queries > 1:
         return _of_policies(kind, worlds, [Softmax(_SCALE * standard_scores(one)) for one in worlds], rng)
@@ -154,9 +156,31 @@ class _Learner:
         return shown, propensity, click, self._known[best]
 
 
+class _ZoomRank:
+    """ZoomRank, exploring as a collection of the service may."""
+
+    def __init__(self, one: World, rng: np.random.Generator) -> None:
+        self._world = one
+        self._ranker = ZoomRank(one.tree, SLOTS, seed=rng)
+
+    @property
+    def order(self) -> Array:
+        """What it shows when it does not explore, and then what is most popular."""
+        best = self._ranker.copied().rank_arrays(1).shown[0]
+        return np.concatenate([best, self._world.popular[~np.isin(self._world.popular, best)]])
+
+    def visit(self, rng: np.random.Generator) -> tuple[Array, Array, Array, float]:
+        """As above; what it satisfies is that of the rankings that were shown."""
+        rankings = self._ranker.rank_arrays(_AT_ONCE, explore=_EXPLORE)
+        click = self._world.click(rankings.shown, rng)
+        self._ranker.learn_arrays(rankings, click)
+        worth = self._world.satisfies[tuple(rankings.shown.T)].mean()
+        return rankings.shown, rankings.propensity, click, float(worth)
+
+
 def _of_learner(kind: Kind, one: World, rng: np.random.Generator) -> Simulated:
     """The log of a learner that goes on learning, which is asked about what it believed when the log began."""
-    learner = _Learner(one)
+    learner = _Learner(one) if kind.name == "learning" else _ZoomRank(one, rng)
     for _ in range(0, _BEFORE, _AT_ONCE):
         learner.visit(rng)
     order = learner.order

@@ -27,6 +27,10 @@ class SearchEngine:
 
     def candidates(self, query: int) -> list[str]:
         """The ids of some products that may be meant, among them some that the service does not know."""
+        return [name_of(number) for number in self.found(query)]
+
+    def found(self, query: int) -> list[int]:
+        """The same products by their numbers."""
         rng = self._rng
         near = self._of(query)
         found = near[rng.random(len(near)) < _FOUND]
@@ -38,7 +42,7 @@ class SearchEngine:
             chosen = np.concatenate([found, self._there[begin : begin + max(0, size - len(found))]])
         more = int(np.ceil(_UNKNOWN * len(chosen)))
         strange = self._unknown[rng.integers(len(self._unknown), size=more)]
-        return [name_of(number) for number in dict.fromkeys([*chosen.tolist(), *strange.tolist()])]
+        return list(dict.fromkeys([*chosen.tolist(), *strange.tolist()]))
 
     def _of(self, query: int) -> Array:
         """What stands on the shelves that a query is about."""

@@ -25,7 +25,7 @@ from zoomrank.service.settings import Settings
 from zoomrank.service.undoing import Span
 
 START = 1_767_225_600.0  # the first of January 2026
-_CHANGES = 0.02  # of the products every day
+CHANGES = 0.02  # of the products every day
 _OUTAGE = 5 * 3600.0  # seconds
 _NEXT_VISITORS = 100  # of each query, by whom it is measured how good its learner is
 
@@ -110,7 +110,7 @@ class Year:
         """What changes in the shop before a day begins, in the order in which the service is told."""
         changes = []
         if day and "changes" in self.plan.happening:
-            changes.append(self.shop.day(_CHANGES, rng))
+            changes.append(self.shop.day(CHANGES, rng, moves="moves" in self.plan.happening))
         if self.plan.turns(day):
             changes.append(self.shop.turn(self.plan.season(day), rng))
         if "category moved" in self.plan.on(day):

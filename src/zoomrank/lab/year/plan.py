@@ -11,6 +11,7 @@ from zoomrank.lab.year.shop import SEASONS
 DAY = 86_400.0  # seconds
 HAPPENINGS = {  # which can be left out, to see what each costs
     "changes": "products come, go and change",
+    "moves": "some of those are put on another shelf",
     "seasons": "shelves and wishes of a season",
     "candidates": "searches that pass a list of candidates",
     "silence": "clicks that are reported late, or never",

@@ -64,14 +64,16 @@ class Shop:
 
     # What changes. Each says what it changed, as the service is to be told.
 
-    def day(self, share: float, rng: np.random.Generator) -> list[Change]:
-        """A day on which a share of the products changes: a third go, as many come, the others are changed."""
+    def day(self, share: float, rng: np.random.Generator, moves: bool = True) -> list[Change]:
+        """A day on which a share of the products changes: a third go, as many come, the others are changed; some of
+        these are put on another shelf, if there are moves.
+        """
         count = round(share * len(self.there))
         going, titled, moved = _parts(rng.choice(self.there, count, replace=False), 0.35, 0.2, 0.1)
         changes = self._take_away(going)
         self._versions[titled] += 1
         changes += [{"change": name_of(number), "title": self._title(number)} for number in titled.tolist()]
-        changes += [self._move(number, rng) for number in moved.tolist()]
+        changes += [self._move(number, rng) for number in moved.tolist() if moves]
         return changes + self._add(self._places(len(going), rng), rng)
 
     def _places(self, count: int, rng: np.random.Generator) -> Array:

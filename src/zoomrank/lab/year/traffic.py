@@ -27,9 +27,9 @@ PATIENCE = 4 * 3600.0  # seconds that feedback may take
 _AT_ONCE = 32  # visitors
 _A_WHILE = 600.0  # seconds: answers that come within it are taken for coming at once
 _LOOKING = 900.0  # seconds until an answer comes, on average
-_LISTS = 1 / 3  # of visits bring a list of candidates
+LISTS = 1 / 3  # of visits bring a list of candidates
 _SAYS_NO = 0.5  # of those who leave are said to have left; of the others nothing is heard
-_LOST, _LATE = 0.02, 0.01  # of the clicks
+LOST, _LATE = 0.02, 0.01  # of the clicks
 
 
 @dataclass
@@ -159,7 +159,7 @@ class Traffic:
         nonsense: str | None,
     ) -> None:
         rng = np.random.default_rng(self._rng.integers(2**62))  # her own, so that it does not matter who is heard first
-        listed = "candidates" in self._plan.happening and rng.random() < _LISTS
+        listed = "candidates" in self._plan.happening and rng.random() < LISTS
         among = search.candidates(query) if listed else None
         try:
             impression, documents = await engine.rank(
@@ -185,9 +185,9 @@ class Traffic:
         """Have a visit answered, if it is, in a while."""
         wait, chance = rng.exponential(_LOOKING), rng.random()
         silence = "silence" in self._plan.happening and clicked is not None and not nonsense
-        if nonsense == "clicks lost" or (silence and chance < _LOST) or (clicked is None and chance > _SAYS_NO):
+        if nonsense == "clicks lost" or (silence and chance < LOST) or (clicked is None and chance > _SAYS_NO):
             return
-        if silence and chance < _LOST + _LATE:
+        if silence and chance < LOST + _LATE:
             wait += PATIENCE
         self._order += 1
         heapq.heappush(self._answers, Coming(self.clock.time + wait, self._order, impression, clicked))

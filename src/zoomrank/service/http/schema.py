@@ -72,7 +72,8 @@ class RankRequest(Strict):
 
     `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
     slots, where no more may be shown; with none it is empty, and its impression null. `visitor` is a name of hers, such
-    as a cookie's value: while there is an experiment, she meets the same arm whenever she comes.
+    as a cookie's value: while there is an experiment, she meets the same arm whenever she comes. With `propensities`
+    the response says how likely each document was in its slot.
     """
 
     query: QueryText
@@ -84,6 +85,7 @@ class RankRequest(Strict):
     fewer: bool = False
     order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
     visitor: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
+    propensities: bool = False
 
 
 class FeedbackRequest(Strict):

@@ -1,7 +1,8 @@
 """What is written down: that a ranking was shown, and what became of it. A learner is made of nothing else.
 
-The ranking is packed into few bytes: its documents have numbers that no change of the collection alters. Behind it may
-stand which request it answered, who asked, and the loan that was taken for it.
+The ranking is packed into few bytes: its documents have numbers that no change of the collection alters. That all of
+them were certain costs nothing, nor does it that nobody knows how likely they were. Behind it may stand which request
+it answered, who asked, and the loan that was taken for it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ STEP = 10  # seconds of one row of `activity`
 LONG_AGO = 0.0  # the time of what another ranker showed, before there was this log
 DAY = 86_400 // STEP  # steps; those of days that are long gone are one
 _HEAD = struct.Struct("<BB")
-_PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER, _ARM = 1, 2, 4, 8, 16, 128
+_PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER, _CERTAIN, _PROPENSITIES, _ARM = 1, 2, 4, 8, 16, 32, 64, 128
+_OF_RANKING = _PICKS | _CHANCES | _CERTAIN | _PROPENSITIES | _ARM
 REQUEST_SIZE, ASKER_SIZE = 24, 8  # bytes
 _ARM_OF = struct.Struct("<IB")
 
@@ -90,7 +92,7 @@ def unpacked_edition(content: bytes) -> int:
 
 def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)
     """One ranking in few bytes; what most rankings have in common is left out. A loan stands behind it as it is."""
-    shown, pick, strategy, chance = (array[0].tolist() for array in ranking[:4])  # a document below 0 is unknown here
+    shown, pick, strategy, chance, propensity = (array[0].tolist() for array in ranking)  # below 0: unknown here
     flags, rows, behind = 0, shown + strategy, b""
     if pick != shown:
         flags |= _PICKS
@@ -98,6 +100,11 @@ def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks
     if any(each != 1.0 for each in chance):
         flags |= _CHANCES
         behind = struct.pack(f"<{len(chance)}d", *chance)
+    if all(each == 1.0 for each in propensity):
+        flags |= _CERTAIN
+    elif any(each == each for each in propensity):  # some are numbers
+        flags |= _PROPENSITIES
+        behind += struct.pack(f"<{len(propensity)}d", *propensity)
     if marks.arm is not None:
         flags |= _ARM
         behind += _ARM_OF.pack(*marks.arm)
@@ -114,16 +121,24 @@ def unpack(content: bytes) -> RankingArrays:
     count = 3 if flags & _PICKS else 2
     rows = np.frombuffer(content, "<i4", count * slots, _HEAD.size).astype(np.int64).reshape(count, 1, slots)
     shown, strategy, pick = rows[0], rows[1], rows[2] if flags & _PICKS else rows[0]
-    chance = np.ones((1, slots))
+    chance, end = np.ones((1, slots)), _HEAD.size + 4 * count * slots
+    propensity = np.full((1, slots), 1.0 if flags & _CERTAIN else np.nan)  # older logs do not say
     if flags & _CHANCES:
-        chance[0] = np.frombuffer(content, "<f8", slots, _HEAD.size + 4 * count * slots)
-    return RankingArrays(shown, pick, strategy, chance, np.full((1, slots), np.nan))
+        chance[0], end = np.frombuffer(content, "<f8", slots, end), end + 8 * slots
+    if flags & _PROPENSITIES:
+        propensity[0] = np.frombuffer(content, "<f8", slots, end)
+    return RankingArrays(shown, pick, strategy, chance, propensity)
+
+
+def known_propensities(ranking: RankingArrays) -> list[float | None]:
+    """How likely each document of a ranking was in its slot, given those above; None where nobody knows."""
+    return [None if each != each else each for each in ranking.propensity[0].tolist()]
 
 
 def parted(content: bytes) -> Parts:
     """What was packed, in its parts."""
     flags, slots = _HEAD.unpack_from(content)
-    own = flags & (_PICKS | _CHANCES | _ARM)
+    own = flags & _OF_RANKING
     if flags == own:
         return Parts(content, Marks(arm=arm_of(content)), None)
     end = _own_end(flags, slots) + (_ARM_OF.size if flags & _ARM else 0)
@@ -144,4 +159,5 @@ def arm_of(content: bytes) -> Arm | None:
 
 def _own_end(flags: int, slots: int) -> int:
     """Where what a ranking is made of ends."""
-    return _HEAD.size + 4 * slots * (3 if flags & _PICKS else 2) + (8 * slots if flags & _CHANCES else 0)
+    doubles = bool(flags & _CHANCES) + bool(flags & _PROPENSITIES)
+    return _HEAD.size + 4 * slots * (3 if flags & _PICKS else 2) + 8 * slots * doubles

@@ -41,7 +41,10 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
             asked.order,
             asked.visitor,
         )
-        return {"impression": impression or None, "query": query, "documents": documents}
+        ranked: dict[str, Any] = {"impression": impression or None, "query": query, "documents": documents}
+        if asked.propensities:
+            ranked["propensities"] = await engine.propensities(impression) if impression else []
+        return ranked
 
     async def feedback(asked: schema.FeedbackRequest) -> Any:
         """Report what became of a ranking: a click, several, or none; a purchase; what was disliked; how far down she

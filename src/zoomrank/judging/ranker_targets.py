@@ -1,0 +1,146 @@
+"""Targets that are rankers as they are now: those of the library, or any that can say how likely its rankings are.
+
+A ranker is always asked about whole rankings: what its lower slots choose may change places with what is above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from zoomrank.documents.logged_impressions import positions_of
+from zoomrank.errors import ParameterError, SearchTooLargeError
+from zoomrank.judging.impression_log import ImpressionLog
+from zoomrank.judging.targets import Target
+from zoomrank.numbers import Array
+from zoomrank.spaces import DocumentTree
+
+_LARGEST = 4_000_000  # propensities that a ranker is asked for at once
+
+
+@runtime_checkable
+class KnowsPropensities(Protocol):
+    """A ranker that can say how likely its rankings are: those of the library, and your own.
+
+    Examples
+    --------
+    >>> class Stubborn:
+    ...     tree, slots = DocumentTree.exponential(depth=2), 1
+    ...     def propensities(self, shown, eligible=None):
+    ...         return (shown == 3).astype(float)
+    >>> isinstance(Stubborn(), KnowsPropensities)
+    True
+    """
+
+    tree: DocumentTree
+    slots: int
+
+    def propensities(self, shown: Array, eligible: Any = None) -> Array:
+        """How likely each document is in its slot, given those above.
+
+        Parameters
+        ----------
+        shown : ndarray of int
+            Rankings, a row each: the positions of their documents.
+        eligible : Eligible, iterable of DocumentId or None
+            What may be shown; None: all.
+
+        Returns
+        -------
+        ndarray
+            As many numbers, from 0 to 1.
+
+        Examples
+        --------
+        >>> class Stubborn:
+        ...     tree, slots = DocumentTree.exponential(depth=2), 1
+        ...     def propensities(self, shown, eligible=None):
+        ...         return (shown == 3).astype(float)
+        >>> Stubborn().propensities(np.array([[3], [2]])).tolist()
+        [[1.0], [0.0]]
+        """
+
+
+class TargetRanker(Target):
+    """A ranker as it is now, for every query alike, or a ranker for each; it learns nothing on the way.
+
+    Parameters
+    ----------
+    log : ImpressionLog
+        What is asked.
+    rankers : ranker, or mapping of str to ranker
+        Those of the library, or any that have `propensities`.
+
+    Examples
+    --------
+    >>> class Stubborn:
+    ...     tree, slots = DocumentTree.exponential(depth=2), 1
+    ...     def propensities(self, shown, eligible=None):
+    ...         return (shown == 3).astype(float)
+    >>> row = {"query": "", "shown": [3, 1], "propensity": [0.5, 1.0], "clicked": 1}
+    >>> TargetRanker(ImpressionLog.from_rows([row]), Stubborn()).propensities("", np.array([[0], [1]])).tolist()
+    [[1.0], [0.0]]
+    """
+
+    def __init__(self, log: ImpressionLog, rankers: KnowsPropensities | Mapping[str, KnowsPropensities]) -> None:
+        some: list[KnowsPropensities] = list(rankers.values()) if isinstance(rankers, Mapping) else [rankers]
+        if len({ranker.slots for ranker in some}) > 1:
+            raise ParameterError("The rankers of a target show equally many documents; these do not.")
+        super().__init__(some[0].slots, list(rankers) if isinstance(rankers, Mapping) else None)
+        self._rankers = rankers
+        self._places: dict[int, Array] = {}
+        self._documents = log.documents
+
+    def propensities(self, query: str, shown: Array) -> Array:
+        """What the ranker says; a document that it lacks is impossible, and so is all below one."""
+        ranker = self._ranker(query)
+        places = self._placed(ranker)[shown]
+        known = np.logical_and.accumulate(places >= 0, axis=1)
+        asked = filled_up(places, known.sum(axis=1), ranker.slots)
+        return np.where(known, ranker.propensities(asked)[:, : shown.shape[1]], 0.0)
+
+    def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
+        """The mean over all documents of the log, by the propensity of each below those above."""
+        prefixes, which = np.unique(above, axis=0, return_inverse=True)
+        documents = np.flatnonzero(self._placed(self._ranker(query))[:-1] >= 0)
+        if len(prefixes) * len(documents) > _LARGEST:
+            raise SearchTooLargeError(
+                f"A doubly robust estimate would ask the ranker about {len(prefixes):,} beginnings times "
+                f'{len(documents):,} documents: ask for estimator="self-normalised" (--estimator self-normalised).'
+            )
+        means = np.empty(len(prefixes))
+        for number, prefix in enumerate(prefixes):
+            left = np.setdiff1d(documents, prefix)
+            rows = np.column_stack([np.tile(prefix, (len(left), 1)), left])
+            chances = self.propensities(query, rows)[:, -1]
+            means[number] = chances @ worth[left] + max(0.0, 1.0 - chances.sum()) * otherwise
+        return np.asarray(means[which.reshape(-1)])
+
+    def _ranker(self, query: str) -> KnowsPropensities:
+        return self._rankers[query] if isinstance(self._rankers, Mapping) else self._rankers
+
+    def _placed(self, ranker: KnowsPropensities) -> Array:
+        """Where the documents of the log stand in the ranker's tree; -1 where they do not, and for nothing at all."""
+        if id(ranker.tree) not in self._places:
+            positions = positions_of(ranker.tree.documents)
+            found = [positions.get(name, -1) for name in self._documents]
+            self._places[id(ranker.tree)] = np.array([*found, -1])  # the last is that of NOTHING
+        return self._places[id(ranker.tree)]
+
+
+def filled_up(places: Array, lengths: Array, slots: int) -> Array:
+    """Rankings whose first documents alone are known, with others below: a ranker is asked about whole rankings.
+
+    >>> filled_up(np.array([[1, -1], [4, 0]]), np.array([1, 2]), 3).tolist()
+    [[1, 0, 2], [4, 0, 1]]
+    """
+    asked = np.full((len(places), slots), -1)
+    asked[:, : places.shape[1]] = places
+    for slot in range(slots):
+        rows = np.flatnonzero(lengths <= slot)
+        others = np.arange(slots)  # of so many one is not above
+        free = (asked[rows, :slot, None] != others).all(axis=1)
+        asked[rows, slot] = others[free.argmax(axis=1)]
+    return asked

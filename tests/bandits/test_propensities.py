@@ -1,0 +1,123 @@
+"""How likely a document is in its slot: as the literal twin's every outcome says, for every learner."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.bandits.test_twins import LEARNERS, SHARED, made, random_collection, twin_tree, twins
+from tests.reference import learners as reference
+from zoomrank import DocumentTree, Ranked, RankRandom
+from zoomrank.bandits import PathZooming
+from zoomrank.numbers import Array
+
+KNOWN = [name for name in [*LEARNERS, *SHARED] if not name.startswith("TreeThompson")]
+COPIES = DocumentTree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2], width=[0.5, 0, 0.2, 0, 0, 0, 0, 0])
+
+
+def weighed(ranker: Ranked, above: list[int], eligible: list[int] | None = None) -> Array:
+    """How likely each document is in the slot below some."""
+    rows = np.array([[*above, document] for document in range(len(ranker.tree))])
+    some = None if eligible is None else ranker.tree.documents.at(eligible)
+    weights: Array = ranker.propensities(rows, some)[:, -1]
+    return weights
+
+
+def contexts(shown: list[int], slots: int, rng: np.random.Generator) -> Iterator[list[int]]:
+    """The documents above each slot of a ranking, and some that it would not show."""
+    for slot in range(slots):
+        yield shown[:slot]
+        yield rng.permutation(len(shown))[:slot].tolist()
+
+
+def agree(slow: reference.Ranked, fast: Ranked, above: list[int], eligible: list[int] | None = None) -> None:
+    literal = slow.odds(len(above), above)
+    assert sum(literal.values()) == pytest.approx(1, abs=1e-12)
+    expected = [float(literal.get(document, 0)) for document in range(len(fast.tree))]
+    certain = fast._certain(None if eligible is None else fast.tree.documents.at(eligible), len(above) + 1)
+    if len(certain) <= len(above):  # else documents may have changed places
+        np.testing.assert_allclose(weighed(fast, above, eligible), expected, atol=1e-12)
+
+
+def both(name: str, tree: DocumentTree, slots: int, duplicates: bool) -> tuple[reference.Ranked, Ranked]:
+    plain = twin_tree(tree)
+    slow = reference.Ranked(plain, twins(name, plain, slots), duplicates, 0)
+    return slow, Ranked(made(name, tree), slots, seed=0, duplicates=duplicates)
+
+
+def learn(slow: reference.Ranked, fast: Ranked, mean: Array, rng: np.random.Generator) -> list[int]:
+    """One visitor meets both; returns what she was shown."""
+    ranking = fast.rank()
+    arrays = ranking.arrays
+    shown: list[int]
+    shown, picks, chances = (array[0].tolist() for array in (arrays.shown, arrays.pick, arrays.chance))
+    relevant = rng.random(len(fast.tree)) < mean
+    click = next((slot for slot in range(fast.slots) if relevant[shown[slot]]), fast.slots)
+    slow.learn(shown, picks, chances, click)
+    fast.learn(ranking, None if click == fast.slots else click)
+    return shown
+
+
+@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize("name", KNOWN)
+def test_as_likely_as_every_outcome_of_the_literal_twin_says(name: str, duplicates: bool) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 23])
+        tree = COPIES if seed == 3 else random_collection(rng)
+        slots = min(4, len(tree))
+        slow, fast = both(name, tree, slots, duplicates)
+        mean = rng.random(len(tree)) ** 2
+        for visit in range(120):
+            if visit in (0, 1, 3, 10, 40, 119):
+                shown = list(dict.fromkeys([*fast.copied().rank().arrays.shown[0].tolist(), *range(len(tree))]))
+                for above in contexts(shown, slots, rng):
+                    agree(slow, fast, above)
+            learn(slow, fast, mean, rng)
+
+
+@pytest.mark.parametrize("name", ["PathZooming", "PathZooming uncorrelated", "PathZooming patient"])
+def test_among_eligible_documents(name: str) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 29])
+        tree = COPIES if seed == 3 else random_collection(rng)
+        slots = min(3, len(tree))
+        slow, fast = both(name, tree, slots, duplicates=False)
+        mean = rng.random(len(tree)) ** 2
+        for visit in range(60):
+            slow.tree.ineligible = set()
+            learn(slow, fast, mean, rng)
+            if visit % 15 == 0:
+                some = sorted(rng.permutation(len(tree))[: int(rng.integers(slots, len(tree) + 1))].tolist())
+                slow.tree.ineligible = set(range(len(tree))) - set(some)
+                for slot in range(slots):
+                    agree(slow, fast, rng.permutation(some)[:slot].tolist(), some)
+
+
+def test_what_cannot_be_shown_has_no_chance_and_nothing_below_it_has() -> None:
+    ranker = RankRandom(DocumentTree.exponential(depth=2), slots=3, seed=0)
+    rows = np.array([[0, 0, 1], [0, 1, 2], [-1, 0, 1], [0, 4, 1]])
+    weights = ranker.propensities(rows)
+    np.testing.assert_array_equal(weights > 0, [[True, False, False], [True] * 3, [False] * 3, [True, False, False]])
+    np.testing.assert_array_equal(ranker.propensities(rows[1:2], [0, 2, 3]) > 0, [[True, False, False]])
+
+
+def test_documents_change_places_only_where_chance_has_no_say() -> None:
+    """Once they did, a ranking in the order in which slots chose is no longer what anybody is shown."""
+    tree = DocumentTree.exponential(depth=4, branching=2, epsilon=0.5)
+    ranker, plain = Ranked(PathZooming(tree), 4, seed=3), Ranked(PathZooming(tree, exchange=False), 4, seed=3)
+    rng = np.random.default_rng(13)
+    mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)
+    exchanged = 0
+    for _ in range(1500):
+        ranking = ranker.rank()
+        plain.state = ranker.state._replace(exchange=False)
+        chosen = plain.rank_arrays(1)
+        shown, certain = ranking.arrays.shown[0], int(np.cumprod(chosen.propensity[0] == 1.0).sum())
+        if (chosen.shown[0, :certain] != shown[:certain]).any():
+            exchanged += 1
+            assert ranking.propensities[:certain] == [1.0] * certain
+            np.testing.assert_array_equal(ranker.propensities(shown[None])[0], ranking.propensities)
+            assert (ranker.propensities(chosen.shown)[0, :certain] == 0.0).any()
+        relevant = rng.random(len(tree)) < mean
+        ranker.learn(ranking, next((slot for slot in range(4) if relevant[shown[slot]]), None))
+    assert exchanged > 20
