@@ -95,6 +95,7 @@ def _fill_in(page: Page) -> None:
     algorithms = page.get_by_test_id("arm-algorithm").nth(2)
     assert tuple(algorithms.locator("option").all_inner_texts()) == ALGORITHMS
     algorithms.select_option("RankUCB1")
+    page.get_by_test_id("arm-explore").nth(2).fill("5")
 
 
 def test_an_experiment_from_its_beginning_to_its_end(page: Page, service: tuple[str, Client], clock: Clock) -> None:
@@ -115,7 +116,7 @@ def test_an_experiment_from_its_beginning_to_its_end(page: Page, service: tuple[
     expect(page.get_by_test_id("experiment-difference")).to_be_hidden()
     expect(arms.nth(0)).to_contain_text("the collection as it is")
     expect(arms.nth(1)).to_contain_text(f"always {_book()}")
-    expect(arms.nth(2)).to_contain_text("algorithm RankUCB1")
+    expect(arms.nth(2)).to_contain_text("algorithm RankUCB1; explore 0.05")
     _visits(client, clock, 300)
     clock.time += 60
     expect(says).to_contain_text("book satisfies more visitors than now: between +")

@@ -35,9 +35,25 @@ _SHARPEST = 6000.0  # visitors, at a share of a half: where intervals are as sho
 
 
 class Differences(NamedTuple):
-    """What is known of a difference after each batch."""
+    """What is known of a difference after each batch.
 
-    visitors: Array  # in both arms
+    Attributes
+    ----------
+    visitors
+        How many have come, in both arms.
+    estimate
+        How many more of them the first arm satisfies, as a share.
+    low, high
+        The interval in which that lies.
+
+    Examples
+    --------
+    >>> told = difference(np.array([[100, 60]]), np.array([[100, 50]]))
+    >>> bool(told.low[0] < told.estimate[0] < told.high[0])
+    True
+    """
+
+    visitors: Array
     estimate: Array
     low: Array
     high: Array
