@@ -85,26 +85,27 @@ def swap(values: Array, one: Scalar, other: Scalar) -> None:
 
 
 @separate
-def certain_slots(state: Any, shown: Array) -> Scalar:
-    """How many slots from the top have chosen documents, in this order, with which chance had nothing to do."""
-    slot = 0
-    while slot < len(shown) and propensity(state, slot, shown, shown[slot], False) == 1.0:
-        slot += 1
-    return slot
+def are_certain(state: Any, shown: Array, first: Scalar, last: Scalar) -> Scalar:
+    """Whether chance has no say in what some slots choose, given those above. The lowest first: there it mostly has."""
+    slot: Scalar = np.int64(last)
+    while slot >= first and propensity(state, slot, shown, shown[slot], False) == 1.0:
+        slot -= 1
+    return slot < first
 
 
 def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
     """Exchange documents that are alike, slot by slot from the top down: the body of `arrange`.
 
-    Both learn where they then stand.
+    Both learn where they then stand. Slots below choose the same in whatever order those above them are.
     """
-    certain = -1  # nobody has asked
     if state.exchange:
+        certain: Scalar = 0  # slots from the top that are known to be
         for low in range(np.uint64(1), np.uint64(len(shown))):
             high = place_to_take(state, shown, pick, strategy, low)
-            if high != low and certain < 0:
-                certain = certain_slots(state, shown)
-            if high != low and np.int64(low) < certain:
+            if high != low:
+                if not are_certain(state, shown, certain, low):
+                    break
+                certain = np.int64(low) + 1
                 swap(shown, low, high)
                 swap(pick, low, high)
                 swap(strategy, low, high)

@@ -63,11 +63,12 @@ def _odds(
         hopeful = max(state.seen[0], state.limit[0]) > 0.0  # what has nothing left is capped at 0
         place, on_path = np.uint64(0), True
         while chance > 0.0 and on_path and state.child[at] != 0:
+            first, fan = np.uint64(state.child[at]), np.uint64(state.fan[at])
             cap = state.width[np.uint64(state.node[at])]
-            known = value_listed(state, slot, place, size)
+            known = value_listed(state, slot, first, fan, cap, place, size)
             step = _step_to(state, at, document)
-            chance *= chance_of_best_place(state.value, np.uint64(state.fan[at]), known, step)
-            at = np.uint64(state.child[at]) + step
+            chance *= chance_of_best_place(state.value, fan, known, step)
+            at = first + step
             place = np.uint64(state.below[step])
             on_path = place != 0
     if chance > 0.0:

@@ -261,15 +261,16 @@ def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
 
 
 @inlined
-def value_listed(state: Any, slot: Scalar, place: Scalar, size: Scalar) -> Scalar:
+def value_listed(
+    state: Any, slot: Scalar, first: Scalar, fan: Scalar, cap: Scalar, place: Scalar, size: Scalar
+) -> Scalar:
     """Value the children of a listed entry by their records if it is settled, else by their bounds; returns the best.
     Where each child is in the list, if it is, is then in `state.below`.
     """
-    at, listed = np.uint64(state.stack_entry[place]), np.uint64(state.inside[place])
-    first, cap = np.uint64(state.child[at]), state.width[np.uint64(state.node[at])]
+    listed = np.uint64(state.inside[place])
     settled = state.seen[place] >= state.limit[place]
     known = state.seen[place] if settled else state.best[place]
-    for step in range(np.uint64(state.fan[at])):
+    for step in range(fan):
         if listed < size and np.uint64(state.stack_entry[listed]) == first + step:
             state.value[step] = state.seen[listed] if settled else state.limit[listed]
             state.below[step] = listed
@@ -289,10 +290,11 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar,
         size = follow_paths(state, slot, above, some)
         place, on_path = np.uint64(0), True
         while on_path and state.child[at] != 0:
+            first, fan = np.uint64(state.child[at]), np.uint64(state.fan[at])
             cap = state.width[np.uint64(state.node[at])]
-            known = value_listed(state, slot, place, size)
-            chosen = one_of_the_best(state.value, np.uint64(state.fan[at]), known, rng)
-            at = np.uint64(state.child[at]) + chosen
+            known = value_listed(state, slot, first, fan, cap, place, size)
+            chosen = one_of_the_best(state.value, fan, known, rng)
+            at = first + chosen
             place = np.uint64(state.below[chosen])
             on_path = place != 0
     return _walk_freely(state, slot, at, cap, known, some, rng)

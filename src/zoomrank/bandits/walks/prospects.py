@@ -18,7 +18,7 @@ from zoomrank.bandits.interface import Prospects
 from zoomrank.bandits.state.path_bounds import NO_RECORD, believed_mean
 from zoomrank.bandits.state.tree_view import size_of, taken_below
 from zoomrank.bandits.state.visited import entry_of
-from zoomrank.bandits.walks.exchange import certain_slots, place_to_take, swap
+from zoomrank.bandits.walks.exchange import are_certain, place_to_take, swap
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 
@@ -131,7 +131,7 @@ def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: 
     end, lowest = slots, slots
     while state.exchange and not duplicates and lowest > 0:
         lowest = _put_back(state, chosen, picked, entry, place, end)
-        if lowest == 0 or lowest < certain_slots(state, chosen):
+        if lowest == 0 or are_certain(state, chosen, 0, lowest):
             break
         end = lowest  # chance had a say there, so that nothing was exchanged: begin again without it
         for slot in range(slots):
