@@ -54,7 +54,7 @@ class Ranking:
         --------
         >>> import zoomrank as zr
         >>> zr.ZoomRank(zr.DocumentTree.exponential(depth=2), slots=3, seed=0).rank().propensities
-        [0.25, 0.3333333333333333, 0.5]
+        [0.25, 0.25, 0.5]
         """
         weights: list[float] = self.arrays.propensity[0].tolist()
         return weights

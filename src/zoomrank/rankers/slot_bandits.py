@@ -115,8 +115,8 @@ class SlotBandits:
         --------
         >>> import numpy as np, zoomrank as zr
         >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=2), slots=2, seed=0)
-        >>> ranker.propensities(np.array([[0, 1], [2, 2]])).tolist()  # nothing is known yet: all are as likely
-        [[0.25, 0.3333333333333333], [0.25, 0.0]]
+        >>> ranker.propensities(np.array([[0, 1], [2, 2]])).tolist()  # by chance at each branch
+        [[0.25, 0.5], [0.25, 0.0]]
         """
         rankings = np.ascontiguousarray(shown, np.int64)
         how, slots = self._manner(explore, None), rankings.shape[1]
