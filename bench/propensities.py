@@ -2,7 +2,8 @@
 
 A ranker that has learned for a while makes many rankings and learns no more. Those that begin alike are a group: what
 stands below is compared with the propensities of all documents there, by χ². Some rankers explore, some may show some
-documents only, or show one twice. And what `explore` costs, against what a slot earns, by exact satisfaction.
+documents only, or show one twice. And what `explore` costs, against what a slot earns, by exact satisfaction; and how
+long it takes to weigh a ranking.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 import zoomrank as zr
-from bench.measure import Row
+from bench.measure import Row, seconds
 from zoomrank.numbers import Array
 from zoomrank.rankers.registry import RANKERS, WITHOUT_HORIZON
 from zoomrank.spaces import DocumentId
@@ -104,6 +105,9 @@ def propensities() -> Iterator[Row]:
             f"{100 * earned:.1f}, what a slot earns",
         )
 
+    for count in (5, 20):
+        yield Row(f"ZoomRank, 32,768 documents: to weigh a ranking of {count} slots", f"{1e6 * weighing(count):.1f} µs")
+
 
 WORLDS: dict[str, Any] = {"two peaks": zr.users.two_peaks, "Chinese Restaurant": zr.users.chinese_restaurant}
 
@@ -117,6 +121,15 @@ def costs(visits: int = 20_000, redraws: int = 2000) -> Iterator[tuple[str, floa
             zr.simulate(ranker, users, visits, seed=1)
             plain, replaced = (_satisfaction(ranker, users, explore, redraws) for explore in (0.0, 1.0))
             yield f"{type(ranker).__name__}, {name}", plain - replaced, plain / ranker.slots
+
+
+def weighing(slots: int, rows: int = 2000) -> float:
+    """Seconds that propensities of a ranking take, once a ranker has learned for a while."""
+    tree = zr.DocumentTree.exponential()
+    ranker = zr.ZoomRank(tree, slots, seed=1)
+    zr.simulate(ranker, zr.users.two_peaks(tree, seed=1), 20_000, seed=1)
+    shown = ranker.rank_arrays(rows).shown
+    return seconds(lambda: ranker.propensities(shown)) / rows
 
 
 def _satisfaction(ranker: zr.Ranked, users: zr.users.UserDistribution, explore: float, redraws: int) -> float:
