@@ -1,10 +1,12 @@
 """Exports: every impression once, in the order of the log, with all that was said of it."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pyarrow.parquet
 import pytest
 
@@ -14,6 +16,7 @@ from zoomrank import ZoomRank
 from zoomrank.cli import main
 from zoomrank.client import Client, ClientError
 from zoomrank.documents import read_clicks
+from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service import exporting
 from zoomrank.service.answers import Answer
 from zoomrank.service.engine import Asker, Engine
@@ -21,6 +24,7 @@ from zoomrank.service.http.access import Keys
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage import store_reader
+from zoomrank.service.storage.events import Marks, known_propensities, pack, parted, unpack
 from zoomrank.service.undoing import Span
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "export.schema.json").read_text())
@@ -226,3 +230,25 @@ def test_a_store_that_goes_away_in_the_middle_leaves_no_file(tmp_path: Path, mon
         assert client.export("shop", file, form="parquet", learned=True, until=whole[3]["time"]) > 1000
         assert pyarrow.parquet.read_table(file).to_pylist() == [one for one in whole if one["time"] < whole[3]["time"]]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["clicks.jsonl", "data"]
+
+
+@pytest.mark.parametrize(
+    ("propensity", "more"), [([1.0, 1.0], 0), ([math.nan, math.nan], 0), ([0.25, 1.0], 16), ([0.5, math.nan], 16)]
+)
+def test_what_the_log_keeps_of_propensities(propensity: list[float], more: int) -> None:
+    """That all are certain, or that nobody knows, costs no byte; what stands behind a ranking is found all the same."""
+    shown = np.array([[3, 5]])
+    ranking = RankingArrays(shown, shown, shown * 0, np.array([[1.0, 0.5]]), np.array([propensity]))
+    content = pack(ranking, b"a loan", Marks(asker=b"somebody"))
+    assert len(content) == 2 + 16 + 16 + more + 8 + 6
+    assert parted(content).marks.asker == b"somebody"
+    assert parted(content).loan == b"a loan"
+    for kept in (unpack(content), unpack(parted(content).ranking)):
+        np.testing.assert_array_equal(kept.propensity[0], propensity)
+        assert kept.chance[0].tolist() == [1.0, 0.5]
+
+
+def test_of_older_logs_nobody_knows() -> None:
+    older = bytes([0, 2]) + np.array([3, 5, 0, 0], "<i4").tobytes()
+    assert known_propensities(unpack(older)) == [None, None]
+    assert unpack(older).shown.tolist() == [[3, 5]]
