@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import zoomrank
-from tests.support.browsing import in_a_browser
+from tests.support.browsing import in_a_browser, sound_page
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("bandits", "client", "documents", "errors", "judging", "lab", "rankers", "spaces", "users")
@@ -149,16 +149,11 @@ def address(site: Path) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """A page on which nothing goes wrong, and that asks nobody else for anything."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    page.on(
-        "request", lambda asked: None if asked.url.startswith((address, "file:", "data:")) else wrong.append(asked.url)
-    )
-    yield page
-    page.close()
-    assert wrong == []
+    with sound_page(browser, viewport={"width": 1280, "height": 900}, color_scheme="light") as (page, wrong):
+        known = (address, "file:", "data:")
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda asked: None if asked.url.startswith(known) else wrong.append(asked.url))
+        yield page
 
 
 @in_a_browser

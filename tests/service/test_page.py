@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.support.browsing import of_the_page
+from tests.support.browsing import of_the_page, sound_page
 from tests.support.serving import serving
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client
@@ -40,13 +40,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """A page on which nothing goes wrong behind the scenes."""
-    page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    yield page
-    page.close()
-    assert wrong == []
+    with sound_page(browser, base_url=address, viewport={"width": 1280, "height": 900}) as (page, wrong):
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        yield page
 
 
 def _number(page: Page, name: str) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browsing import of_the_page
+from tests.support.browsing import KEYS, enter, of_the_page, sound_page
+from tests.support.services import Clock
 from tests.support.serving import serving
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client
@@ -18,21 +19,10 @@ expect.set_options(timeout=60_000)  # milliseconds; how fast a browser draws on 
 
 pytestmark = of_the_page
 
-KEYS = {role: role * 5 for role in ("admin", "read")}
-
-
-class Clock:
-    """Time that passes when somebody comes."""
-
-    time = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.time
-
 
 @pytest.fixture(scope="module")
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_790_000_000.0)
 
 
 @pytest.fixture(scope="module")
@@ -51,18 +41,10 @@ def page(request: pytest.FixtureRequest, browser: Browser, service: tuple[str, C
     address, client = service
     client.create_collection("shop", sample.library(), {"slots": 2})
     width, scheme = request.param
-    page = browser.new_page(base_url=address, viewport={"width": width, "height": 800}, color_scheme=scheme)
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    yield page
-    page.close()
+    screen = {"width": width, "height": 800}
+    with sound_page(browser, base_url=address, viewport=screen, color_scheme=scheme) as (page, _):
+        yield page
     client.remove_collection("shop")
-    assert wrong == []
-
-
-def _enter(page: Page, role: str) -> None:
-    page.get_by_label("Key").fill(KEYS[role])
-    page.get_by_label("Key").press("Enter")
 
 
 def _visits(client: Client, clock: Clock, number: int) -> None:
@@ -101,7 +83,7 @@ def _fill_in(page: Page) -> None:
 def test_an_experiment_from_its_beginning_to_its_end(page: Page, service: tuple[str, Client], clock: Clock) -> None:
     _, client = service
     page.goto("/#/c/shop")
-    _enter(page, "admin")
+    enter(page, "admin")
     page.get_by_test_id("open-experiments").click()
     expect(page.get_by_test_id("experiments-empty")).to_contain_text("There has been no experiment here yet.")
     _fill_in(page)
@@ -162,7 +144,7 @@ def test_who_may_only_read_looks_and_has_no_buttons(page: Page, service: tuple[s
         "shop", "second", [{"name": "a", "share": 0.5}, {"name": "b", "share": 0.5, "settings": {}}]
     )
     page.goto("/#/c/shop")
-    _enter(page, "read")
+    enter(page, "read")
     note = page.get_by_test_id("collection-experiment")
     expect(note).to_contain_text("An experiment goes on: second.")
     page.get_by_test_id("experiment-note").click()
@@ -173,7 +155,7 @@ def test_who_may_only_read_looks_and_has_no_buttons(page: Page, service: tuple[s
     assert page.locator("#page form, #page button").count() == 0
     page.evaluate("sessionStorage.clear()")
     page.reload()
-    _enter(page, "admin")
+    enter(page, "admin")
     expect(page.get_by_test_id("experiments-begin")).to_contain_text("One goes on at a time")
     page.get_by_test_id("experiment-link").click()
     page.get_by_test_id("stop").click()

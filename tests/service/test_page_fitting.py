@@ -7,14 +7,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browsing import of_the_page
+from tests.support.browsing import KEYS, enter, of_the_page, sound_page
 from tests.support.serving import serving
 from zoomrank.client import Client
 from zoomrank.service.http.access import Keys
 
 pytestmark = of_the_page
-
-KEYS = {role: role * 5 for role in ("admin", "read")}
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +33,10 @@ def page(request: pytest.FixtureRequest, browser: Browser, service: tuple[str, C
     client.create_collection("shop", [{"id": f"d{at}", "path": path} for at, path in enumerate(paths)], {"slots": 2})
     client.feedback(client.rank("shop", "pike"), None)
     width, scheme = request.param
-    page = browser.new_page(base_url=address, viewport={"width": width, "height": 800}, color_scheme=scheme)
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    yield page
-    page.close()
+    screen = {"width": width, "height": 800}
+    with sound_page(browser, base_url=address, viewport=screen, color_scheme=scheme) as (page, _):
+        yield page
     client.remove_collection("shop")
-    assert wrong == []
 
 
 def _crowd(client: Client) -> None:
@@ -49,15 +44,10 @@ def _crowd(client: Client) -> None:
         client.add_documents("shop", [{"id": f"fish {at}", "path": ["Animals", "Fish"]} for at in half])
 
 
-def _enter(page: Page, role: str) -> None:
-    page.get_by_label("Key").fill(KEYS[role])
-    page.get_by_label("Key").press("Enter")
-
-
 def test_a_tree_that_no_longer_fits_is_made_anew(page: Page, service: tuple[str, Client]) -> None:
     _, client = service
     page.goto("/#/c/shop")
-    _enter(page, "read")
+    enter(page, "read")
     about, panel = page.get_by_test_id("collection-about"), page.get_by_test_id("collection-fitting")
     expect(about).to_contain_text("levels of categories")
     expect(about).not_to_contain_text("changed")
@@ -83,7 +73,7 @@ def test_a_tree_that_no_longer_fits_is_made_anew(page: Page, service: tuple[str,
     sizes = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert sizes[0] <= sizes[1]
     page.get_by_test_id("another-key").click()
-    _enter(page, "admin")
+    enter(page, "admin")
     page.get_by_test_id("remake").click()
     page.get_by_test_id("remake-confirm").click()
     expect(page.get_by_test_id("remade")).to_have_text("The tree was made anew: it is edition 3 of the collection.")

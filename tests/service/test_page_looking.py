@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browsing import of_the_page
+from tests.support.browsing import of_the_page, sound_page
 from tests.support.serving import serving
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client
@@ -43,12 +43,8 @@ def _visitors(client: Client, collection: str, query: str, clicks: str) -> None:
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """A page on which nothing goes wrong behind the scenes."""
-    page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    yield page
-    page.close()
-    assert wrong == []
+    with sound_page(browser, base_url=address, viewport={"width": 1280, "height": 900}) as (page, _):
+        yield page
 
 
 def test_a_query_has_a_learning_curve(page: Page) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from zoomrank.documents.logged_impressions import Impression, checked, impressions_of, positions_of
-from zoomrank.documents.source_files import PathLike
-from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError, UnknownDocumentError, ZoomrankError
+from zoomrank.documents.source_files import PathLike, said_of
+from zoomrank.errors import EmptyCollectionError, ParameterError, UnknownDocumentError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds
 
@@ -192,9 +192,5 @@ def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> Cli
     ...     read_clicks(file, columns={"document": "sku"})
     ClickLog(1 impressions, 1 clicks, 1 queries)
     """
-    try:
+    with said_of(path):
         return ClickLog(impressions_of(path, columns))
-    except SourceError:
-        raise
-    except ZoomrankError as error:
-        raise SourceError(f"{path}: {error}") from error

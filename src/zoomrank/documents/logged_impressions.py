@@ -24,8 +24,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from zoomrank.documents.source_files import PathLike, chosen_columns, existing, named, read_rows
-from zoomrank.errors import FeedbackError, ParameterError, SourceError, ZoomrankError
+from zoomrank.documents.source_files import PathLike, chosen_columns, existing, named, read_rows, said_of
+from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 
 USUAL_NAMES = {
@@ -68,12 +68,8 @@ def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -
     ...     list(read_impressions(file))
     [('owls', ['barn', 'snow'], 'snow')]
     """
-    try:
+    with said_of(path):
         yield from impressions_of(path, columns)
-    except SourceError:
-        raise
-    except ZoomrankError as error:
-        raise SourceError(f"{path}: {error}") from error
 
 
 def impressions_of(

@@ -19,13 +19,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 
-from zoomrank.errors import DuplicateDocumentError, MissingExtraError, SourceError
+from zoomrank.errors import DuplicateDocumentError, MissingExtraError, SourceError, ZoomrankError
 from zoomrank.numbers import Array
 
 PathLike = str | os.PathLike[str]
@@ -225,6 +225,17 @@ def existing(path: PathLike) -> Path:
     if file.stat().st_size == 0:
         raise SourceError(f"{path} is empty.")
     return file
+
+
+@contextmanager
+def said_of(path: PathLike) -> Iterator[None]:
+    """What is refused of the rows of a file is said of the file."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except ZoomrankError as error:
+        raise SourceError(f"{path}: {error}") from error
 
 
 def chosen_columns(

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.documents.source_files import PathLike, chosen_columns, existing, read_rows
-from zoomrank.errors import CannotTellError, SourceError, ZoomrankError
+from zoomrank.documents.source_files import PathLike, chosen_columns, existing, read_rows, said_of
+from zoomrank.errors import CannotTellError, SourceError
 from zoomrank.judging.logged_rows import COLUMNS, gathered
 from zoomrank.numbers import Array
 
@@ -234,9 +234,5 @@ def read_log(path: PathLike, columns: Mapping[str, str] | None = None) -> Impres
     if not {"slot", "clicked"} & found.keys():
         raise SourceError(f"{path} says nothing of clicks: it has neither a column slot nor a column clicked.")
     rows = (dict(zip(found, row, strict=True)) for row in table.rows(list(found.values())))
-    try:
+    with said_of(path):
         return ImpressionLog.from_rows(rows)
-    except SourceError:
-        raise
-    except ZoomrankError as error:
-        raise SourceError(f"{path}: {error}") from error

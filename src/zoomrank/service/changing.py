@@ -44,6 +44,13 @@ class _Waiting(NamedTuple):
     done: asyncio.Future[ServedEdition]
 
 
+class _Made(NamedTuple):
+    """An edition that is durable."""
+
+    edition: ServedEdition
+    of_arms: Mapping[int, ServedEdition]  # as the arms of experiments see it, by their ids
+
+
 class Changing:
     """Makes editions."""
 
@@ -63,9 +70,6 @@ class Changing:
         self._waiting: dict[int, list[_Waiting]] = defaultdict(list)
         self._busy: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._of_arm: dict[
-            tuple[int, int], ServedEdition
-        ] = {}  # editions that are made, of arms, until they are served
 
     async def change(
         self, served: ServedCollection, changes: Sequence[Change], unknown: str = "refuse"
@@ -132,20 +136,20 @@ class Changing:
             else:
                 one.done.set_result(result)
 
-    async def _go_on(self, served: ServedCollection, make: Callable[[], ServedEdition]) -> ServedEdition:
+    async def _go_on(self, served: ServedCollection, make: Callable[[], _Made]) -> ServedEdition:
         """Serve the edition that is made, and durable, in another thread."""
         served.check_there()
-        edition: ServedEdition = await self._elsewhere(make)
+        made: _Made = await self._elsewhere(make)
+        edition, of_arms = made
         if edition is served.edition:  # there was nothing to change
-            return edition
-        arms = {arm.id: self._of_arm.pop((arm.id, edition.number), None) for arm in served.arms}
+            return served.edition
         for one in served.family:
             if one.neighbours is not None:
-                await one.neighbours.move_on(arms.get(one.id) or edition)
+                await one.neighbours.move_on(of_arms.get(one.id, edition))
         served.editions.go_on(edition)  # in the same turn of the loop in which the neighbours are there
         for arm in served.arms:
-            arm.editions.go_on(arms.get(arm.id) or arm_edition(edition, arm))
-        return edition
+            arm.editions.go_on(of_arms.get(arm.id) or arm_edition(edition, arm))
+        return served.edition
 
     async def _elsewhere(self, work: Callable[[], Any]) -> Any:
         try:
@@ -159,55 +163,58 @@ class Changing:
 
     # In another thread.
 
-    def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> ServedEdition:
+    def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> _Made:
         before = self._caught_up(served)
         changes = settled(before.tree.documents, ((change, one.unknown) for one in waiting for change in one.changes))
         if not changes:
-            return before
+            return _Made(before, {})
         placed = before.edition.placed(changes)
         after = ServedEdition(before.number + 1, before.edition.changed(placed), served.settings)
-        self._keep(served, before, after, StoredEdition(after.number, self._now(), packed_changes(placed), None))
-        return after
+        stored = StoredEdition(after.number, self._now(), packed_changes(placed), None)
+        return self._kept(served, before, after, stored)
 
-    def _remade(self, served: ServedCollection, seed: int) -> ServedEdition:
+    def _remade(self, served: ServedCollection, seed: int) -> _Made:
         before = self._caught_up(served)
         after = ServedEdition(before.number + 1, before.edition.remade(seed), served.settings)
         with nameless_file(self._collections.folder) as file:
             write_edition(after.edition, file)
             file.flush()
             stored = StoredEdition(after.number, self._now(), None, digest_of(file))
-            self._keep(served, before, after, stored, lambda: self._collections.pieces(file))
-        return after
+            return self._kept(served, before, after, stored, lambda: self._collections.pieces(file))
 
     def _caught_up(self, served: ServedCollection) -> ServedEdition:
         """The newest edition that the store has: one whose write seemed to fail may have come true."""
         newest = self._store.last_edition(served.id)
         return served.edition if newest == served.edition.number else served.editions.at(newest)
 
-    def _keep(
+    def _kept(
         self,
         served: ServedCollection,
         before: ServedEdition,
         after: ServedEdition,
         stored: StoredEdition,
         pieces: Callable[[], Any] | None = None,
-    ) -> None:
+    ) -> _Made:
         """Write an edition down that learners can move to."""
         _check_growable(before, after)
         after.prepare()  # here, where nobody waits for it
         rehearse_move(served, before, after)
-        for arm in list(served.arms):
-            there, then = arm_edition(before, arm), arm_edition(after, arm)
-            _check_growable(there, then, arm.name)
-            rehearse_move(arm, there, then)
-            self._of_arm[arm.id, after.number] = then
+        made = _Made(after, {arm.id: self._of_arm(arm, before, after) for arm in list(served.arms)})
         try:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())
         except StorageError:  # which may have come true all the same
             with suppress(StorageError):
                 if self._store.last_edition(served.id) == after.number:
-                    return
+                    return made
             raise
+        return made
+
+    def _of_arm(self, arm: ServedCollection, before: ServedEdition, after: ServedEdition) -> ServedEdition:
+        """An edition as an arm of an experiment will see it, whose learners can move there, too."""
+        there, then = arm_edition(before, arm), arm_edition(after, arm)
+        _check_growable(there, then, arm.name)
+        rehearse_move(arm, there, then)
+        return then
 
     async def _keep_whole(self, served: ServedCollection) -> None:
         """Keep the file of the newest edition, if there have been many changes since the last that was kept."""
@@ -235,12 +242,8 @@ class Changing:
     async def _remove(self, served: ServedCollection) -> None:
         self._collections.begin_removal(served)
         async with self._busy[served.home.id]:
-            for one in served.family:
-                await self._ledger.learners.let_go(one.id)
-            await self._ledger.journal.written()  # nothing of it is on its way any more
             for one in served.family:  # its home first: then it is gone
-                await asyncio.to_thread(self._store.drop_collection, one.id)
-                self._ledger.outcomes.pop(one.id, None)
+                await self._ledger.drop(one.id)
             await self._experiments.forget(served.home)
         self._collections.end_removal(served)
 
@@ -291,17 +294,18 @@ def arm_edition(edition: ServedEdition, arm: ServedCollection) -> ServedEdition:
 
 
 def _check_growable(before: ServedEdition, after: ServedEdition, arm: str | None = None) -> None:
-    """Refuse another tree where learners could not follow."""
-    if arm is not None and not before.bandit.growable and before.tree.fingerprint != after.tree.fingerprint:
+    """Refuse another tree where learners, of an arm or of the collection itself, could not follow."""
+    if before.bandit.growable or before.tree.fingerprint == after.tree.fingerprint:
+        return
+    if arm is not None:
         raise UnusableError(
             f"Learners of “{arm}” cannot move to another tree: titles, urls and texts can be changed, documents cannot "
             "come or go while there is this experiment. Stop and remove it."
         )
-    if not before.bandit.growable and before.tree.fingerprint != after.tree.fingerprint:
-        raise UnusableError(
-            "Learners of this collection's algorithm cannot move to another tree: titles, urls and texts can be "
-            "changed, documents cannot come or go. Make a new collection, with ZoomRank say."
-        )
+    raise UnusableError(
+        "Learners of this collection's algorithm cannot move to another tree: titles, urls and texts can be changed, "
+        "documents cannot come or go. Make a new collection, with ZoomRank say."
+    )
 
 
 def rehearse_move(served: ServedCollection, before: ServedEdition, after: ServedEdition) -> None:

@@ -79,10 +79,7 @@ class CollectionRegistry:
             if served.neighbours is not None:
                 served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
             rehearse(served)
-            if home is None:
-                self._register(served)
-            else:
-                self.register_arm(served)
+            self.register(served)
         for stored in kept:
             if stored.server is not None and stored.server != stored.id:
                 self.promote(self.by_id[stored.server])
@@ -121,7 +118,7 @@ class CollectionRegistry:
             raise
         finally:
             self._coming.discard(name)
-        self._register(served)  # nobody may use it before it is durable
+        self.register(served)  # nobody may use it before it is durable
         if served.settings != settings:
             raise _exists(name)
         return served
@@ -145,10 +142,23 @@ class CollectionRegistry:
         self._last += 1
         return self._last
 
-    def register_arm(self, arm: ServedCollection) -> None:
-        """Serve an arm of an experiment."""
-        self.by_id[arm.id] = arm
-        arm.home.arms.append(arm)
+    def register(self, served: ServedCollection) -> None:
+        """Serve a collection, or an arm of an experiment."""
+        self.by_id[served.id] = served
+        if served.home is served:
+            self.by_name[served.name] = served
+        else:
+            served.home.arms.append(served)
+
+    def meant_by(self, served: ServedCollection) -> list[ServedCollection]:
+        """What is meant where something is counted or taken back: by a collection all arms of its experiments, too; by
+        an arm that was asked for by its name, itself.
+        """
+        return served.family if self.serves(served) else [served]
+
+    def serves(self, served: ServedCollection) -> bool:
+        """Whether it is what those meet who ask for the collection."""
+        return self.by_name.get(served.name) is served
 
     def forget_arm(self, arm: ServedCollection) -> None:
         """Serve an arm no more."""
@@ -160,9 +170,6 @@ class CollectionRegistry:
         """Have an arm, or the collection itself, serve those who ask for the collection."""
         served.name = served.home.stored.name
         self.by_name[served.name] = served
-
-    def _register(self, served: ServedCollection) -> None:
-        self.by_name[served.name] = self.by_id[served.id] = served
 
     def _make_and_keep(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         with refused_in_words("The collection was not kept"), self._made(make) as file:

@@ -333,7 +333,7 @@ class Engine:
     async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
         """Take impressions back, as if they had never been; says how many, and of how many queries."""
         impressions, queries = 0, set()
-        for one in self._meant(served):
+        for one in self.collections.meant_by(served):
             found = await self.undoing.find(one, span)
             for learner, numbers in found.items():
                 key = await self.learners.key_of(learner)
@@ -345,13 +345,9 @@ class Engine:
 
     async def remove_query(self, served: ServedCollection, query: str) -> None:
         """Remove a query with all that it has learned."""
-        removed = [await self.undoing.remove(one, query) for one in self._meant(served)]
+        removed = [await self.undoing.remove(one, query) for one in self.collections.meant_by(served)]
         if not any(removed):
             raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
-
-    def _meant(self, served: ServedCollection) -> list[ServedCollection]:
-        """What is meant by a collection where something is taken back: all arms of its experiments, too."""
-        return served.family if self.collections.by_name.get(served.name) is served else [served]
 
     async def known(self, served: ServedCollection, query: str) -> QueryLearner:
         """The learner of a query that somebody has asked."""
@@ -364,6 +360,10 @@ class Engine:
     def outcomes(self) -> dict[int, Counter[Outcome]]:
         """How often what became of the impressions of each collection."""
         return self.ledger.outcomes
+
+    def outcomes_of(self, served: ServedCollection) -> Counter[Outcome]:
+        """How often what became of the impressions of a collection, in all arms of its experiments."""
+        return sum((self.outcomes[one.id] for one in self.collections.meant_by(served)), Counter())
 
     async def sweep(self) -> None:
         """Do at once what is done every second."""

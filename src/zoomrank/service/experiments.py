@@ -138,10 +138,9 @@ class Experiments:
 
     def assign(self, served: ServedCollection, visitor: str | None, has_order: bool) -> Assigned:
         """What a visitor of a collection meets, by its experiment, if one is going on."""
-        known = self._of.get(served.home.id)
-        if known is None or known.running is None or served is not self._collections.by_name.get(served.name):
+        running = self._running(served)
+        if running is None or not self._collections.serves(served):
             return Assigned(served)  # whoever asks an arm by its name is shown that
-        running = known.running
         if running.wants_order and not has_order:
             raise UnusableError(f"Experiment “{running.name}” compares with the order that you have: send `order`.")
         digest = visitor_digest(running.salt, visitor) if visitor is not None else secrets.token_bytes(8)
@@ -160,6 +159,10 @@ class Experiments:
             self._ledger.journal.add_visitor(assigned.mark.experiment, assigned.visitor)
 
     # Which there are.
+
+    def _running(self, served: ServedCollection) -> Experiment | None:
+        known = self._of.get(served.home.id)
+        return None if known is None else known.running
 
     def of(self, served: ServedCollection) -> list[Experiment]:
         """The experiments of a collection, the newest first."""
@@ -182,9 +185,9 @@ class Experiments:
             served.check_there()
             if any(one.name == name for one in self.of(served)):
                 raise ExistsError(f"There is an experiment “{name}” already: take another name.")
-            going_on = next((one.name for one in self.of(served) if one.ended is None), None)
-            if going_on is not None:
-                raise ExistsError(f"Experiment “{going_on}” is going on: stop it first.")
+            running = self._running(served)
+            if running is not None:
+                raise ExistsError(f"Experiment “{running.name}” is going on: stop it first.")
             chosen = [None if arm.settings is None else arm_settings(served, arm) for arm in asked]
             arms = await asyncio.to_thread(self._made, served, name, asked, chosen)
             self._last += 1
@@ -193,7 +196,7 @@ class Experiments:
             await asyncio.to_thread(self._store.add_experiment, experiment.stored, new)
             for arm in arms:
                 if arm.served is not served:
-                    self._collections.register_arm(arm.served)
+                    self._collections.register(arm.served)
             self._register(experiment)
             return experiment
 
@@ -242,10 +245,7 @@ class Experiments:
 
     async def _drop(self, arm: ServedCollection) -> None:
         arm.removed = True
-        await self._ledger.learners.let_go(arm.id)
-        await self._ledger.journal.written()
-        await asyncio.to_thread(self._store.drop_collection, arm.id)
-        self._ledger.outcomes.pop(arm.id, None)
+        await self._ledger.drop(arm.id)
         self._collections.forget_arm(arm)
 
     async def _keep(self, before: Experiment, after: Experiment, server: int | None = None) -> None:

@@ -20,7 +20,6 @@ from zoomrank.service.storage.outcomes import (
     VOIDED,
     WAITING,
     Outcome,
-    is_end,
     is_note,
     is_satisfied,
     note_of,
@@ -81,11 +80,8 @@ class LearnerLog:
         shown: dict[int, Event] = {}
         found: Counter[ArmVisit] = Counter()
         for event in counted(event for _, event in self.events):
-            if event.outcome == WAITING:
-                if _slots(event):  # or it cannot be read, which is found elsewhere
-                    shown[event.number] = event
-            elif event.outcome == VOIDED or not is_end(event.outcome):
-                continue
+            if event.outcome == WAITING and _slots(event):  # or it cannot be read, which is found elsewhere
+                shown[event.number] = event
             begun = shown.get(event.number)
             visit = None if begun is None else arm_visit(begun.shown or b"", begun.time, event.outcome)
             if visit is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
@@ -14,7 +15,7 @@ from zoomrank.service.storage.arm_outcomes import arm_visit
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.journal import Journal
-from zoomrank.service.storage.outcomes import MOVED, WAITING, is_end
+from zoomrank.service.storage.outcomes import MOVED
 from zoomrank.service.storage.store import Store
 
 
@@ -62,10 +63,16 @@ class Ledger:
         """Count an event no more, on an impression that was shown by another."""
         self.journal.discount(served.id, event)
         self.outcomes[served.id][event.outcome] -= 1
-        if event.outcome == WAITING or is_end(event.outcome):
-            visit = arm_visit(shown.shown or b"", shown.time, event.outcome)
-            if visit is not None:
-                self.journal.count_in_arm(visit, -1)
+        visit = arm_visit(shown.shown or b"", shown.time, event.outcome)
+        if visit is not None:
+            self.journal.count_in_arm(visit, -1)
+
+    async def drop(self, collection: int) -> None:
+        """Let go of all that was learned in a collection, or in an arm of an experiment, that nobody asks any more."""
+        await self.learners.let_go(collection)
+        await self.journal.written()  # nothing of it is on its way any more
+        await asyncio.to_thread(self._store.drop_collection, collection)
+        self.outcomes.pop(collection, None)
 
     def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
         """Let a learner tell its neighbours what it has seen."""

@@ -67,7 +67,6 @@ class Metrics:
             "zoomrank_impressions", "What became of impressions.", labels=["collection", "outcome"]
         )
         for served in self._engine.collections.by_name.values():
-            counts = sum((self._engine.outcomes[one.id] for one in served.family), Counter())
-            for word, number in sorted(by_word(counts).items()):
+            for word, number in sorted(by_word(self._engine.outcomes_of(served)).items()):
                 impressions.add_metric([served.name, word], number)
         return impressions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ _LONG = 600  # seconds of a step
 
 def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
     """A collection in few words."""
-    counts = _outcomes(engine, served)
+    counts = by_word(engine.outcomes_of(served))
     return {
         "name": served.name,
         "documents": len(served.tree),
@@ -44,16 +43,6 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
         "abandoned": counts["abandoned"],
         "created": served.stored.created,
     }
-
-
-def _counted_with(engine: Engine, served: ServedCollection) -> list[ServedCollection]:
-    """What counts in a collection: all arms of its experiments, too; in an arm that is looked at, itself."""
-    return served.family if engine.collections.by_name.get(served.name) is served else [served]
-
-
-def _outcomes(engine: Engine, served: ServedCollection) -> Counter[str]:
-    """What became of the impressions of a collection, in all arms of its experiments."""
-    return by_word(sum((engine.outcomes[one.id] for one in _counted_with(engine, served)), Counter()))
 
 
 def documents(served: ServedCollection, offset: int, limit: int, search: str = "") -> dict[str, Any]:
@@ -181,7 +170,7 @@ async def _trials(engine: Engine, served: ServedCollection, twin: Ranked, impres
     """What the next visitors will be shown on trial, and what that costs; nothing if the ranker cannot tell."""
     if not served.bandit.keeps_records:
         return None
-    share = impressions / max(1, _outcomes(engine, served)["shown"])
+    share = impressions / max(1, by_word(engine.outcomes_of(served))["shown"])
     found = await asyncio.to_thread(twin.forecast)
     recent = await asyncio.to_thread(engine.store.activity, [served.id], (int(engine.now()) - _DAY) // STEP)
     a_day = share * sum(count for _, outcome, count in recent if word_of(outcome) == "shown")
@@ -231,7 +220,7 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
     count = max(1, min(points, seconds // step))
     end = int(engine.now()) // step * step + step
     start = end - count * step
-    whose = None if served is None else [one.id for one in _counted_with(engine, served)]
+    whose = None if served is None else [one.id for one in engine.collections.meant_by(served)]
     rows: list[tuple[int, Outcome, int]] = []
     at_once = max(step, _DAY // step * step)
     for first in range(start, end, at_once):  # a day at a time: others read from the store meanwhile

@@ -116,7 +116,7 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
     async def remove_collection(name: CollectionName) -> Any:
         """Remove a collection with all that was learned in it."""
         served = engine.collections.find(name)
-        if engine.collections.by_name.get(name) is not served:
+        if not engine.collections.serves(served):
             raise UnusableError("This is an arm of an experiment: remove the experiment.")
         await engine.changing.remove(served)
         return {"name": name, "status": "removed"}
