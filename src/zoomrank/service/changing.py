@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from zoomrank.documents.edition_file import write_edition
@@ -141,14 +142,8 @@ class Changing:
         served.check_there()
         made: _Made = await self._elsewhere(make)
         edition, of_arms = made
-        if edition is served.edition:  # there was nothing to change
-            return served.edition
-        for one in served.family:
-            if one.neighbours is not None:
-                await one.neighbours.move_on(of_arms.get(one.id, edition))
-        served.editions.go_on(edition)  # in the same turn of the loop in which the neighbours are there
-        for arm in served.arms:
-            arm.editions.go_on(of_arms.get(arm.id) or arm_edition(edition, arm))
+        if edition is not served.edition:  # else there was nothing to change
+            await serve_edition(served, edition, of_arms)
         return served.edition
 
     async def _elsewhere(self, work: Callable[[], Any]) -> Any:
@@ -284,6 +279,18 @@ def _verb(change: Change) -> str:
 def _in_words(work: Callable[[], Any]) -> Any:
     with refused_in_words("The collection was not changed"):
         return work()
+
+
+async def serve_edition(
+    served: ServedCollection, edition: ServedEdition, of_arms: Mapping[int, ServedEdition] = MappingProxyType({})
+) -> None:
+    """Have a newer edition served, which arms may have seen already, by their ids."""
+    for one in served.family:
+        if one.neighbours is not None:
+            await one.neighbours.move_on(of_arms.get(one.id, edition))
+    served.editions.go_on(edition)  # in the same turn of the loop in which the neighbours are there
+    for arm in served.arms:
+        arm.editions.go_on(of_arms.get(arm.id) or arm_edition(edition, arm))
 
 
 def arm_edition(edition: ServedEdition, arm: ServedCollection) -> ServedEdition:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -66,23 +66,42 @@ class CollectionRegistry:
     def start(self) -> None:
         """Bring all collections back."""
         shutil.rmtree(self.folder / _MAPPED_ONCE, ignore_errors=True)
-        self._store.drop_unfinished()
+        if not self._store.shared:  # else somebody may be making one
+            self._store.drop_unfinished()
         kept = self._store.collections()
-        for stored in sorted(kept, key=lambda one: one.home is not None):  # arms when their homes are there
-            settings = Settings.model_validate_json(stored.settings)
-            home = None if stored.home is None else self.by_id[stored.home]
-            if home is None:
-                editions = EditionHistory.kept(self._store, stored, settings, self.folder)
-            else:
-                editions = home.editions.for_arm(settings)
-            served = ServedCollection(stored, settings, editions, home)
-            if served.neighbours is not None:
-                served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
-            rehearse(served)
-            self.register(served)
+        for stored in homes_first(kept):
+            self.register(self.brought_back(stored))
+        self.promote_all(kept)
+
+    def brought_back(self, stored: StoredCollection) -> ServedCollection:
+        """A collection that is kept, ready to be served; that of an arm is served already."""
+        settings = Settings.model_validate_json(stored.settings)
+        home = None if stored.home is None else self.by_id[stored.home]
+        if home is None:
+            editions = EditionHistory.kept(self._store, stored, settings, self.folder)
+        else:
+            editions = home.editions.for_arm(settings)
+        served = ServedCollection(stored, settings, editions, home)
+        if served.neighbours is not None:
+            served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
+        rehearse(served)
+        return served
+
+    def promote_all(self, kept: Iterable[StoredCollection]) -> None:
+        """Have those serve that were promoted."""
         for stored in kept:
             if stored.server is not None and stored.server != stored.id:
                 self.promote(self.by_id[stored.server])
+
+    def go_on_after(self, last: int) -> None:
+        """Give only numbers behind one that somebody else has given."""
+        self._last = max(self._last, last)
+
+    def forget(self, home: int) -> None:
+        """Serve a collection no more that somebody else has removed."""
+        self.by_name = {name: served for name, served in self.by_name.items() if served.home.id != home}
+        self.arms = {name: served for name, served in self.arms.items() if served.home.id != home}
+        self.by_id.pop(home, None)
 
     def stop(self) -> None:
         """Make no more; what is being made is given up before the next piece is kept."""
@@ -224,6 +243,11 @@ class CollectionRegistry:
             if self.stopped:
                 raise StoppingError()
             yield piece
+
+
+def homes_first(kept: Iterable[StoredCollection]) -> list[StoredCollection]:
+    """Collections before the arms that have their documents."""
+    return sorted(kept, key=lambda one: one.home is not None)
 
 
 def rehearse(served: ServedCollection) -> None:

@@ -7,6 +7,7 @@ was made of never hears of it. A copy goes on being lent what the query itself w
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -19,10 +20,12 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import ContradictionError, NotFoundError, ServiceError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import UNSEEN, WAITING
+from zoomrank.service.storage.partitions import partition_of
 
 MOST = 32  # copies
 IDLE = 15 * 60.0  # seconds without use after which one is dropped
 MOST_WAITING = 10_000  # impressions of a copy
+_NAME = re.compile("[0-9a-f]{18}")
 
 
 @dataclass
@@ -34,6 +37,16 @@ class Copy:
     query: str
     learner: QueryLearner
     used: float  # when it was last
+
+
+def copy_name(partition: int) -> str:
+    """A name that nobody can guess, and that says who has the copy."""
+    return f"{partition:02x}{secrets.token_hex(8)}"
+
+
+def partition_of_copy(name: str) -> int | None:
+    """The partition in the name of a copy, if it is one."""
+    return int(name[:2], 16) if _NAME.fullmatch(name) else None
 
 
 class Copies:
@@ -52,7 +65,8 @@ class Copies:
         number, content = (NOBODY, None) if known is None else (known.number, known.snapshot())
         edition = served.edition if known is None else known.edition
         learner = QueryLearner.restored(number, served.editions, served.settings, edition.number, content)
-        copy = Copy(secrets.token_hex(8), served, query, learner, self._engine.now())
+        name = copy_name(partition_of(served.home.id, query))
+        copy = Copy(name, served, query, learner, self._engine.now())
         self._drop_idle()
         while len(self._here) >= MOST:
             self._here.popitem(last=False)

@@ -6,22 +6,24 @@ import asyncio
 import contextlib
 import time as clock
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from zoomrank.documents import Collection
+from zoomrank import documents
 from zoomrank.documents.editions import Edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_notes
+from zoomrank.service.catching_up import CatchingUp
 from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.experiments import Assigned, Experiments
+from zoomrank.service.held import Held
 from zoomrank.service.importing import Importing
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
@@ -43,6 +45,7 @@ from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, Marks, known_propensities, unpack
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome, is_note
+from zoomrank.service.storage.partitions import CHAIR, partition_in
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
@@ -92,6 +95,15 @@ class Found(NamedTuple):
     exactly: bool  # whether the order is shown as it is
 
 
+class _ReadBack(NamedTuple):
+    """What the store knows of some partitions."""
+
+    event: int  # the last in the log
+    learner: int  # the last number
+    away: dict[tuple[int, str], float]  # of which learners an impression may wait
+    recent: list[Event]
+
+
 class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
     """No document may be shown, and that will do."""
 
@@ -106,8 +118,10 @@ class Engine:
         budget: int = 2**30,
         now: Callable[[], float] = clock.time,
         steady: Callable[[], float] | None = None,
+        held: Held | None = None,
     ) -> None:
         self.store = store
+        self.held = Held() if held is None else held  # the partitions that are looked after here
         self.now = now
         self._steady = steady or now  # a clock that nobody can set
         self.collections = CollectionRegistry(store, folder, now)
@@ -125,13 +139,16 @@ class Engine:
         self.patience = Patience(self.now, self._steady)
         newcomers = Newcomers(self._steady)
         collections = self.collections.by_id
-        self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers)
+        self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers, self.held)
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
-        self.repeats = Repeats(self.store, self._steady)
+        self.repeats = Repeats(self.store, self._steady, self.held)
         self.importing = Importing(self.store, self.ledger)
         self.undoing = Undoing(self.store, self.ledger, self.now)
         self.experiments = Experiments(self.store, self.collections, self.ledger, self.now)
+        if not self.store.shared:
+            self.experiments.tidy()
         self.changing = Changing(self.store, self.collections, self.experiments, self.ledger, self.now)
+        self.catching_up = CatchingUp(self.store, self.collections, self.experiments, self.ledger, self.held)
         self.sweeper = Sweeper(
             self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
         )
@@ -143,7 +160,7 @@ class Engine:
     def _rehearse(self) -> None:
         """Have everything compiled before somebody waits for it."""
         settings = Settings()
-        small = Edition.first(Collection(DocumentTree.exponential(depth=3)))
+        small = Edition.first(documents.Collection(DocumentTree.exponential(depth=3)))
         QueryLearner.rehearse(EditionHistory(ServedEdition(0, small, settings)), settings)
 
     async def stop(self) -> None:
@@ -169,6 +186,40 @@ class Engine:
         self.collections.stop()
         await self.journal.abandon()
         self.store.close()
+
+    # Working with others in one store.
+
+    async def take(self, partitions: Collection[int]) -> None:
+        """Look after partitions from now on that nobody has looked after since they were this service's."""
+        await self.catching_up()
+        found = await asyncio.to_thread(self._read_back, partitions)
+        self.journal.go_on_after(found.event)
+        self.learners.take(found.learner, found.away)
+        self.repeats.take(found.recent)
+        self.patience.renew()  # nobody could report anything meanwhile
+        if CHAIR in partitions:
+            await asyncio.to_thread(self.store.drop_unfinished)
+            await asyncio.to_thread(self.experiments.tidy)
+            self.collections.go_on_after(await asyncio.to_thread(self.store.last, "collections"))
+        self.held.add(partitions)
+
+    def _read_back(self, partitions: Collection[int]) -> _ReadBack:
+        store = self.store
+        return _ReadBack(
+            store.last("events"),
+            store.last("learners"),
+            store.unfinished(partitions),
+            self.repeats.recent(partitions),
+        )
+
+    async def give_up(self, partitions: Collection[int], write: bool = True) -> None:
+        """Look after some partitions no more; all that is known of them is durable then, or (without `write`) somebody
+        else's by now.
+        """
+        self.held.remove(partitions)
+        await self.learners.give_up(partitions, write)
+        if write:
+            await self.journal.written()
 
     # Ranking and learning.
 
@@ -206,7 +257,7 @@ class Engine:
         async def show() -> Event:
             nonlocal described
             among = Among(wanted, eligible, excluded, unknown, fewer, order)
-            met = self.experiments.assign(served, visitor, order is not None)
+            met = await self.experiments.assign(served, visitor, order is not None)
             new = Wanted(met.served.about(about), asker.digest or b"")
             event, described = await self._show(met, query, among, new, Marks(request, asker.digest, met.mark))
             return event
@@ -336,6 +387,8 @@ class Engine:
         for one in self.collections.meant_by(served):
             found = await self.undoing.find(one, span)
             for learner, numbers in found.items():
+                if partition_in(learner) not in self.held:  # whoever has it does that
+                    continue
                 key = await self.learners.key_of(learner)
                 queries.add(learner if key is None else key[1])
                 impressions += len(numbers)

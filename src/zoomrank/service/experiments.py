@@ -127,16 +127,26 @@ class Experiments:
         self._last = store.last("experiments")
         self._of: dict[int, _Experiments] = {}
         self._changing = asyncio.Lock()  # one experiment is changed at a time
-        for stored in store.experiments():
+        self.read_again(store.experiments())
+
+    def read_again(self, kept: Sequence[StoredExperiment]) -> None:
+        """Have the experiments that are kept, whoever has made them."""
+        self._last = max([self._last, *(stored.id for stored in kept)])
+        self._of.clear()
+        self._collections.arms.clear()
+        for stored in kept:
             self._register(self._read_back(stored))
-        for home in [one for one in collections.by_id.values() if one.home is one]:
-            for arm in self._idle(home):  # of experiments that were removed
-                collections.forget_arm(arm)
-                store.drop_collection(arm.id)
+
+    def tidy(self) -> None:
+        """Let go of arms of experiments that were removed."""
+        for home in [one for one in self._collections.by_id.values() if one.home is one]:
+            for arm in self._idle(home):
+                self._collections.forget_arm(arm)
+                self._store.drop_collection(arm.id)
 
     # Who meets what.
 
-    def assign(self, served: ServedCollection, visitor: str | None, has_order: bool) -> Assigned:
+    async def assign(self, served: ServedCollection, visitor: str | None, has_order: bool) -> Assigned:
         """What a visitor of a collection meets, by its experiment, if one is going on."""
         running = self._running(served)
         if running is None or not self._collections.serves(served):
@@ -148,9 +158,19 @@ class Experiments:
         if number is None:
             return Assigned(served)
         arm = running.arms[number].served
-        if visitor is not None and digest in self._ledger.counted[running.id]:
+        if visitor is not None and not await self._counts_from_now_on(running.id, digest):
             return Assigned(arm)
-        return Assigned(arm, Mark(running.id, number), None if visitor is None else digest)
+        mark = Mark(running.id, number)
+        return Assigned(arm, mark, None if visitor is None or self._store.shared else digest)
+
+    async def _counts_from_now_on(self, experiment: int, visitor: bytes) -> bool:
+        """Whether a visitor has not been counted yet. Where others may meet her, too, the store decides."""
+        if visitor in self._ledger.counted[experiment]:
+            return False
+        if not self._store.shared:
+            return True
+        self._ledger.counted[experiment].add(visitor)
+        return await asyncio.to_thread(self._store.claim_visitor, experiment, visitor)
 
     def count(self, assigned: Assigned) -> None:
         """Remember that a visitor counts, in the same write in which she is shown something."""
@@ -262,7 +282,8 @@ class Experiments:
             self._collections.arms[arm_name(experiment.home.name, experiment.name, arm.name)] = arm.served
         if experiment.ended is None:
             known.running = experiment
-            self._ledger.counted[experiment.id] = set(self._store.visitors(experiment.id))
+            if not self._store.shared:  # which knows better
+                self._ledger.counted[experiment.id] = set(self._store.visitors(experiment.id))
 
     def _read_back(self, stored: StoredExperiment) -> Experiment:
         content, by_id = json.loads(stored.content), self._collections.by_id

@@ -8,8 +8,19 @@ import re
 from typing import NamedTuple
 
 from zoomrank.service.refusals import NotFoundError
+from zoomrank.service.storage.partitions import partition_in
 
 _FORM = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{20})")
+
+
+def partition_of_impression(name: str) -> int | None:
+    """The partition in the name of an impression, if it may be one: nobody has looked whether it is.
+
+    >>> partition_of_impression("3e4-0-18bcfe56800-0123456789abcdef0123")
+    228
+    """
+    found = _FORM.fullmatch(name)
+    return None if found is None else partition_in(int(found[1], 16))
 
 
 class Impression(NamedTuple):

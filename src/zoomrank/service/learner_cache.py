@@ -13,11 +13,12 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from typing import Any, NamedTuple
 
+from zoomrank.service.held import Held
 from zoomrank.service.newcomers import Newcomers
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
@@ -25,6 +26,7 @@ from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch, StoredLearner
 from zoomrank.service.storage.journal import Journal
+from zoomrank.service.storage.partitions import count_in, partition_in, partition_of, with_partition
 from zoomrank.service.storage.store import Store
 
 SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to bring it back
@@ -57,6 +59,7 @@ class LearnerCache:
         now: Callable[[], float],
         patience: Patience,
         newcomers: Newcomers,
+        held: Held,
     ) -> None:
         self.budget = budget  # bytes of learners in memory
         self.size = 0  # of them
@@ -67,13 +70,15 @@ class LearnerCache:
         self._now = now
         self._patience = patience
         self._newcomers = newcomers
+        self.held = held  # only their learners are here
         self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
         self._keys: dict[int, Key] = {}  # of those that are here
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
         self._wanted: dict[Key, Wanted] = {}  # of those, which are made if need be
-        self._away = store.unfinished()  # those not here of which an impression may wait, and since when
-        self._last = store.last("learners")
+        self._away: dict[Key, float] = {}  # those not here of which an impression may wait, and since when
+        self._last = 0
+        self.take(store.last("learners"), store.unfinished(held.partitions))
 
     def __len__(self) -> int:
         return len(self._here)
@@ -95,8 +100,10 @@ class LearnerCache:
         It is here when this returns, and stays until the caller waits for something.
         """
         key = (served.id, query)
+        partition = partition_of(served.home.id, query)
         while True:
             served.check_there()
+            self.held.check(partition)
             learner = self._here.get(key)
             if learner is not None:
                 self._here.move_to_end(key)
@@ -128,6 +135,7 @@ class LearnerCache:
         """
         while key in self._coming:
             await asyncio.wait({self._coming[key]})
+        self.held.check(self._partition(key))
 
         async def when_durable() -> bool:
             await self._journal.written()
@@ -159,12 +167,13 @@ class LearnerCache:
         asker = None if wanted.admitted else wanted.asker
         self._newcomers.admit(served, self.queries.get(served.id, 0), asker)
         self._last += 1
+        number = with_partition(self._last, partition_of(served.home.id, query))
         if served.neighbours is not None:
-            served.neighbours.join(self._last, query, wanted.about)
+            served.neighbours.join(number, query, wanted.about)
         edition = served.edition.number
-        self._journal.add_learner(StoredLearner(self._last, served.id, query, self._now(), wanted.about, edition))
+        self._journal.add_learner(StoredLearner(number, served.id, query, self._now(), wanted.about, edition))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
-        return QueryLearner(self._last, served.editions, served.settings)
+        return QueryLearner(number, served.editions, served.settings)
 
     def keep(self, key: Key, learner: QueryLearner) -> None:
         """Have a learner here."""
@@ -238,7 +247,36 @@ class LearnerCache:
         self.queries = self._store.count_queries()
         for collection, count in self._journal.unwritten.queries.items():
             self.queries[collection] = self.queries.get(collection, 0) + count
-        self._away |= {key: since for key, since in self._store.unfinished().items() if key not in self._here}
+        self.take(0, self._store.unfinished(self.held.partitions))
+
+    def _partition(self, key: Key) -> int:
+        return partition_of(self._collections[key[0]].home.id, key[1])
+
+    # Partitions come and go.
+
+    def take(self, last: int, away: Mapping[Key, float]) -> None:
+        """Go on behind the last number that somebody has given, and with those of which an impression may wait."""
+        self._last = max(self._last, count_in(last))
+        self._away |= {key: since for key, since in away.items() if key not in self._here}
+
+    async def give_up(self, partitions: Collection[int], write: bool = True) -> None:
+        """Let go of all learners of partitions that are not looked after here any more: they are written down, unless
+        somebody else has them by now.
+        """
+        gone = set(partitions)
+        while coming := [task for key, task in self._coming.items() if self._partition(key) in gone]:
+            await asyncio.wait(coming)
+        leaving = [learner for _, learner in self if partition_in(learner.number) in gone]
+        for start in range(0, len(leaving), _EVICT_AT_ONCE):
+            some = [one for one in leaving[start : start + _EVICT_AT_ONCE] if one.number in self._keys]
+            if write:
+                for learner in some:
+                    self.write(learner)
+                await self._journal.written()
+            for learner in some:
+                if learner.number in self._keys:
+                    self._drop(learner, waits_since=None)
+        self._away = {key: since for key, since in self._away.items() if self._partition(key) not in gone}
 
     async def fetch_overdue(self) -> None:
         """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping
 
+from zoomrank.service.held import Held
 from zoomrank.service.learner_cache import LearnerCache
 from zoomrank.service.newcomers import Newcomers
 from zoomrank.service.patience import Patience
@@ -15,7 +16,7 @@ from zoomrank.service.storage.arm_outcomes import arm_visit
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.journal import Journal
-from zoomrank.service.storage.outcomes import MOVED
+from zoomrank.service.storage.outcomes import MOVED, Outcome
 from zoomrank.service.storage.store import Store
 
 
@@ -30,11 +31,13 @@ class Ledger:
         now: Callable[[], float],
         patience: Patience,
         newcomers: Newcomers,
+        held: Held,
     ) -> None:
         self.journal = Journal(store, self._refused)
-        self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers)
+        self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers, held)
         self.outcomes = store.outcomes()  # how often what became of the impressions of each collection
         self.counted: dict[int, set[bytes]] = defaultdict(set)  # the visitors of each experiment that goes on
+        self.others_know: Callable[[], Awaitable[None]] = _at_once  # when nobody else knows what there is no more
         self._store = store
         self._renewals = store.renewals
 
@@ -69,10 +72,29 @@ class Ledger:
 
     async def drop(self, collection: int) -> None:
         """Let go of all that was learned in a collection, or in an arm of an experiment, that nobody asks any more."""
-        await self.learners.let_go(collection)
-        await self.journal.written()  # nothing of it is on its way any more
+        await self.let_go(collection)
+        if self._store.shared:
+            await asyncio.to_thread(self._store.hide_collection, collection)
+            await self.others_know()
         await asyncio.to_thread(self._store.drop_collection, collection)
+
+    async def let_go(self, collection: int) -> None:
+        """Have nothing in memory of a collection, nor on its way to the store."""
+        await self.learners.let_go(collection)
+        await self.journal.written()
         self.outcomes.pop(collection, None)
+
+    async def look_again(self) -> None:
+        """Look up what others have counted who work in the same store."""
+        before = self._sums()
+        outcomes = await asyncio.to_thread(self._store.outcomes)
+        queries = await asyncio.to_thread(self._store.count_queries)
+        for collection, counts in self._sums().items():  # of what came meanwhile the store may know or not
+            outcomes[collection].update(counts - before.get(collection, Counter()))
+        self.outcomes, self.learners.queries = outcomes, queries
+
+    def _sums(self) -> dict[int, Counter[Outcome]]:
+        return {collection: Counter(counts) for collection, counts in self.outcomes.items()}
 
     def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
         """Let a learner tell its neighbours what it has seen."""
@@ -96,3 +118,7 @@ class Ledger:
             for collection, counts in self.journal.unwritten.outcomes.items():
                 self.outcomes[collection].update(counts)
             self.learners.count_again()
+
+
+async def _at_once() -> None:
+    """There is nobody else."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,20 @@ class Neighbours:
             self.join(*learner)
         for report in reports:
             self._take(report)
+
+    @property
+    def told(self) -> Mapping[int, int]:
+        """After how many answers each learner that is known here has reported last; 0 if it never has."""
+        return {int(learner): self._told.get(int(learner), 0) for learner in self.queries.queries}
+
+    def hear(self, learners: Iterable[tuple[int, str, str | None]], reports: Iterable[StoredReport]) -> None:
+        """Hear of queries that others look after, and of what those have told since."""
+        for learner, query, about in learners:
+            if learner not in self.queries:
+                self.join(learner, query, about)
+        for report in reports:
+            if report.answers > self._told.get(report.learner, 0):
+                self._take(report)
 
     # Where queries belong.
 

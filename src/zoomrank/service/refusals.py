@@ -124,6 +124,23 @@ class DamagedError(StorageError):
     """What was written down is not what can be read."""
 
 
+class ElsewhereError(StorageError):
+    """Another process looks after this just now."""
+
+    status = 421
+    code = "elsewhere"
+
+    def __init__(self) -> None:
+        super().__init__("Another replica looks after this just now: ask again.")
+
+
+class FencedError(StorageError):
+    """Another process has taken over, so nothing was written down."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing was written down: another replica has taken this over. Ask again.")
+
+
 class ReportedError(ServiceError):
     """What another process refused."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
+from zoomrank.service.held import Held
 from zoomrank.service.refusals import KeyReusedError, StorageError
 from zoomrank.service.storage.events import Event, parted
 from zoomrank.service.storage.store import Store
@@ -41,13 +42,22 @@ class Answered(NamedTuple):
 class Repeats:
     """Requests of late, by their keys."""
 
-    def __init__(self, store: Store, steady: Callable[[], float]) -> None:
+    def __init__(self, store: Store, steady: Callable[[], float], held: Held) -> None:
         self._store = store
         self._steady = steady
+        self._held = held
         self._answered: OrderedDict[bytes, Answered] = OrderedDict()
         self._coming: dict[bytes, tuple[bytes, asyncio.Future[None]]] = {}
         self._unsure: dict[bytes, float] = {}  # those that were refused, though it may have come true: until when
-        for event in reversed(list(store.recent(KEPT_FOR))):
+        self.take(self.recent(held.partitions))
+
+    def recent(self, partitions: Collection[int]) -> list[Event]:
+        """What was shown of late to queries of some partitions, the newest first."""
+        return list(self._store.recent(KEPT_FOR, partitions))
+
+    def take(self, recent: Sequence[Event]) -> None:
+        """Remember the requests of what was shown of late."""
+        for event in reversed(recent):
             self._remember(_request_of(event), event)
 
     def __len__(self) -> int:
@@ -86,7 +96,7 @@ class Repeats:
 
     async def _find(self, key: bytes) -> None:
         """Look up whether what was refused has come true."""
-        for event in await asyncio.to_thread(lambda: list(self._store.recent(KEPT_FOR))):
+        for event in await asyncio.to_thread(self.recent, self._held.partitions):
             request = _request_of(event)
             if request is not None and request[:_KEY] == key:
                 self._remember(request, event)

@@ -34,6 +34,7 @@ from zoomrank.service.storage.arm_outcomes import ArmOutcome
 from zoomrank.service.storage.batch import ArmVisit, Snapshot, StoredReport
 from zoomrank.service.storage.events import DAY
 from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
+from zoomrank.service.storage.partitions import count_in
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.service.storage.store_view import StoreView
 
@@ -226,7 +227,7 @@ def _check_learners(
         except DamagedError:
             wrong.append("its snapshot cannot be read")
         verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
-        if snapshot is not None and snapshot.event > last:
+        if snapshot is not None and count_in(snapshot.event) > count_in(last):
             wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
         if begins is not None and not wrong:
             wrong += _check_learner(begins, log, snapshot, reports.get(number), verdict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 
 from fastapi import FastAPI, Request
@@ -38,9 +38,15 @@ LARGEST_BODY = 256 * 2**20
 
 
 def make_app(
-    engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY, origins: Iterable[str] = ()
+    engine: Engine,
+    keys: Keys | None = None,
+    largest_body: int = LARGEST_BODY,
+    origins: Iterable[str] = (),
+    around: Callable[[App], App] = lambda app: app,
 ) -> App:
-    """The service of an engine that is started; `origins` are those whose pages may give feedback."""
+    """The service of an engine that is started; `origins` are those whose pages may give feedback, and `around` sees
+    every request that was let in.
+    """
     api = FastAPI(
         title="zoomrank",
         version=metadata.version("zoomrank"),
@@ -66,7 +72,7 @@ def make_app(
     add_imports(api, engine)
     add_operations(api, engine, metrics, keys)
     add_page_files(api)
-    return Access(FastPath(api, fast), keys, metrics, largest_body, Origins(origins))
+    return Access(around(FastPath(api, fast)), keys, metrics, largest_body, Origins(origins))
 
 
 def _add_errors(api: FastAPI) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import MOVED, Outcome
+from zoomrank.service.storage.partitions import partition_in
 
 
 class StoredLearner(NamedTuple):
@@ -99,6 +100,13 @@ class Batch:
         for (collection, _, outcome), count in self.activity.items():
             found[collection][outcome] += count
         return found
+
+    @property
+    def partitions(self) -> set[int]:
+        """Of which learners something is written."""
+        numbers = {learner.id for learner in self.learners} | {event.learner for _, event in self.events}
+        numbers |= {snapshot.learner for snapshot in self.snapshots} | self.reports.keys() | self.listed.keys()
+        return {partition_in(number) for number in numbers}
 
     @property
     def queries(self) -> Counter[int]:

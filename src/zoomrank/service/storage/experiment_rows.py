@@ -29,7 +29,9 @@ class ExperimentReader(Database):
     def arm_visits(self, experiment: int) -> list[tuple[int, int, int, int]]:
         """What became of those who count in an experiment: (minute, arm, outcome, count), the oldest first."""
         rows = self._read(
-            "SELECT minute, arm, outcome, count FROM arm_visits WHERE experiment = ? ORDER BY minute", (experiment,)
+            "SELECT minute, arm, outcome, SUM(count) FROM arm_visits WHERE experiment = ? "
+            "GROUP BY minute, arm, outcome ORDER BY minute",
+            (experiment,),
         )
         return [(int(minute), int(arm), int(outcome), int(count)) for minute, arm, outcome, count in rows]
 

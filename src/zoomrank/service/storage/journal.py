@@ -23,6 +23,7 @@ from zoomrank.service.logs import Seldom
 from zoomrank.service.refusals import StoppingError, StorageError
 from zoomrank.service.storage.batch import ArmVisit, Batch, Listed, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.partitions import count_in, partition_in, with_partition
 from zoomrank.service.storage.store import Store
 
 _QUICK = 0.003  # seconds
@@ -42,7 +43,7 @@ class Journal:
         self._store = store
         self._refused = refused
         self._loop = asyncio.get_running_loop()
-        self._place = store.last("events")  # of the last event in the log
+        self._count = count_in(store.last("events"))  # of the last event in the log
         self._batch = Batch()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: Batch | None = None
@@ -71,9 +72,17 @@ class Journal:
 
     def append(self, collection: int, event: Event) -> None:
         """Add an event to the log, and to what became of its collection's impressions."""
-        self._place += 1
-        self._batch.events.append((self._place, event))
+        self._count += 1
+        self._batch.events.append((self._place(event.learner), event))
         self._batch.count(collection, event)
+
+    def _place(self, learner: int) -> int:
+        """The place in the log of what was appended last, if it is a learner's."""
+        return with_partition(self._count, partition_in(learner))
+
+    def go_on_after(self, place: int) -> None:
+        """Give only places behind one that somebody else has given."""
+        self._count = max(self._count, count_in(place))
 
     def discount(self, collection: int, event: Event) -> None:
         """Count an event that is in the log no more: what it was about is void."""
@@ -85,7 +94,7 @@ class Journal:
 
     def add_snapshot(self, learner: int, edition: int, first: int, waiting: int, counts: str, content: bytes) -> None:
         """Keep a learner as it is after all events that were appended; later ones are about impressions from one on."""
-        self._batch.snapshots.append(Snapshot(learner, edition, self._place, first, waiting, counts, content))
+        self._batch.snapshots.append(Snapshot(learner, edition, self._place(learner), first, waiting, counts, content))
 
     def add_report(self, report: StoredReport) -> None:
         """Keep what a learner tells its neighbours, instead of what it told before."""

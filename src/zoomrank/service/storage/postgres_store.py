@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.errors import MissingExtraError, ParameterError
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.storage.leases import END_ALL, FREE_ALL, TABLES
 from zoomrank.service.storage.store import Store
 
 _PATIENCE = 5.0  # seconds until the server has noticed that a service was killed
@@ -36,8 +38,8 @@ class Reachable(NamedTuple):
             raise StorageError(f"PostgreSQL cannot be reached: {error}.") from error
 
 
-def reachable(address: str) -> Reachable:
-    """The server at an address, with limits for all that the address does not limit itself."""
+def reachable(address: str, others: Mapping[str, Any] = MappingProxyType({})) -> Reachable:
+    """The server at an address, with limits for all that the address does not limit itself: the usual, or others."""
     try:
         import psycopg
         from psycopg import conninfo
@@ -47,7 +49,7 @@ def reachable(address: str) -> Reachable:
         given = conninfo.conninfo_to_dict(address)
     except psycopg.Error as error:
         raise ParameterError(f"This is no address of a PostgreSQL server: {error}.") from error
-    limits = {name: limit for name, limit in _LIMITS.items() if name not in given}
+    limits = {name: limit for name, limit in {**_LIMITS, **others}.items() if name not in given}
     return Reachable(conninfo.make_conninfo(address, **limits), psycopg.connect, (psycopg.Error,))
 
 
@@ -63,10 +65,23 @@ class PostgresStore(Store):
         self.failures = self.server.failures
         self._owner = ""
         super().__init__()
+        self._claim()
+
+    def _create(self) -> None:
+        super()._create()
+        for statement in TABLES:
+            self.writer.execute(statement)
+
+    def _claim(self) -> None:
+        """Have it known that nobody else may write from now on who did before, alone or with others."""
         self._owner = secrets.token_hex(8)
+        self._say_owner(self._owner)
+        for statement in (END_ALL, FREE_ALL):
+            self.writer.execute(statement)
+
+    def _say_owner(self, owner: str) -> None:
         self.writer.execute(
-            "INSERT INTO about VALUES ('owner', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (self._owner,),
+            "INSERT INTO about VALUES ('owner', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (owner,)
         )
 
     def connect(self) -> Any:

@@ -9,7 +9,7 @@ import secrets
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from zoomrank.service.storage.batch import Batch, Retired, Snapshot
 from zoomrank.service.storage.events import DAY, counted
 from zoomrank.service.storage.experiment_rows import StoredExperiment
 from zoomrank.service.storage.outcomes import VOIDED, Outcome
+from zoomrank.service.storage.partitions import CHAIR, partition_in
 from zoomrank.service.storage.store_reader import StoredCollection, StoredEdition, StoreReader
 from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
@@ -29,12 +30,14 @@ _NEWER_SNAPSHOT = (
     "counts = excluded.counts, "
     "content = excluded.content"
 )
-_ADD_COUNTS = "ON CONFLICT (collection, step, outcome) DO UPDATE SET count = {0}.count + excluded.count"
+_ADD_COUNTS = "ON CONFLICT (collection, step, outcome, writer) DO UPDATE SET count = {0}.count + excluded.count"
 _SAY = "INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _LIST = "UPDATE learners SET impressions = ?, satisfied = ?, answered = ?, recent = ? WHERE id = ?"
 _ROOM = 65_536  # letters
 _AT_ONCE = 64  # learners that are removed at once
-_ADD_VISITS = "ON CONFLICT (experiment, arm, minute, outcome) DO UPDATE SET count = arm_visits.count + excluded.count"
+_ADD_VISITS = (
+    "ON CONFLICT (experiment, arm, minute, outcome, writer) DO UPDATE SET count = arm_visits.count + excluded.count"
+)
 _NO_EXPERIMENT = "Nothing was changed"
 _NOT_KEPT, _NOT_REMOVED = "The collection was not kept", "Not everything was removed"
 _LEFT_OVER = (
@@ -49,6 +52,8 @@ class Store(StoreReader):
     """What a service knows, in SQL."""
 
     types: ClassVar[dict[str, str]]  # the words of this database for the types in `tables`
+    number = 0  # as a writer of counts
+    shared = False  # whether others may write into it, each into partitions of its own
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,11 +79,11 @@ class Store(StoreReader):
 
     def write(self, batch: Batch) -> None:
         """Make a batch durable, or none of it."""
-        with self._transaction() as cursor:
+        with self._transaction(touching=batch.partitions if self.shared else ()) as cursor:
             self._insert(cursor, "learners (id, collection, query, created, about, edition)", batch.learners)
             self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
             self._add_counts(cursor, "activity", batch.activity)
-            self._insert(cursor, "arm_visits", _counted(batch.arm_visits), _ADD_VISITS)
+            self._insert(cursor, "arm_visits", self._counted(batch.arm_visits), _ADD_VISITS)
             self._insert(cursor, "visitors", batch.visitors)
             for snapshot in batch.snapshots:
                 packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
@@ -94,20 +99,26 @@ class Store(StoreReader):
 
     def probe(self) -> None:
         """Write something that needs room, to know whether that is possible."""
-        with self._transaction() as cursor:
+        with self._transaction(touching=()) as cursor:
             cursor.execute(self._sql(_SAY), ("room", "." * _ROOM))
             cursor.execute("DELETE FROM about WHERE name = 'room'")
         self.away = False
 
     @contextmanager
-    def _transaction(self, otherwise: str = "Nothing was written down") -> Iterator[Any]:
-        """All that is done meanwhile is durable at the end, or none of it."""
+    def _transaction(
+        self, otherwise: str = "Nothing was written down", touching: Collection[int] = (CHAIR,)
+    ) -> Iterator[Any]:
+        """All that is done meanwhile is durable at the end, or none of it; refused unless the partitions that it is
+        about are this service's.
+        """
         with self._writing:
             try:
                 self._renew_writer()
                 cursor = self.writer.cursor()
                 cursor.execute("BEGIN")
                 try:
+                    if touching:
+                        self._check_held(cursor, touching)
                     yield cursor
                     cursor.execute("COMMIT")
                 except BaseException:
@@ -117,8 +128,15 @@ class Store(StoreReader):
                 self.away = True
                 raise StorageError(f"{otherwise}: {self.words(error)}.") from error
 
+    def _check_held(self, cursor: Any, partitions: Collection[int]) -> None:
+        """Refuse to write into partitions that others have, where there may be others."""
+
     def _add_counts(self, cursor: Any, table: str, counts: Mapping[tuple[int, int, Outcome], int]) -> None:
-        self._insert(cursor, table, _counted(counts), _ADD_COUNTS.format(table))
+        self._insert(cursor, table, self._counted(counts), _ADD_COUNTS.format(table))
+
+    def _counted(self, counts: Mapping[Any, int]) -> list[tuple[Any, ...]]:
+        """Rows of counts, in the order of what was counted."""
+        return [(*key, count, self.number) for key, count in sorted(counts.items()) if count]
 
     # Collections and their editions.
 
@@ -180,9 +198,7 @@ class Store(StoreReader):
 
     def drop_collection(self, collection: int) -> None:
         """Remove a collection: its row first, so that it is gone at once, and then all else, some at a time."""
-        with self._transaction(_NOT_REMOVED) as cursor:
-            self._keep_last(cursor, "collections")
-            cursor.execute(self._sql("DELETE FROM collections WHERE id = ?"), (collection,))
+        self.hide_collection(collection)
         some = "SELECT id FROM learners WHERE collection = ? LIMIT ?"
         while learners := [number for (number,) in self._read(some, (collection, _AT_ONCE))]:
             with self._transaction(_NOT_REMOVED) as cursor:
@@ -191,6 +207,12 @@ class Store(StoreReader):
         with self._transaction(_NOT_REMOVED) as cursor:
             for table in ("activity", "folded", "contents", "editions"):
                 cursor.execute(self._sql(f"DELETE FROM {table} WHERE collection = ?"), (collection,))  # noqa: S608
+
+    def hide_collection(self, collection: int) -> None:
+        """Have a collection gone: all else of it is removed later."""
+        with self._transaction(_NOT_REMOVED) as cursor:
+            self._keep_last(cursor, "collections")
+            cursor.execute(self._sql("DELETE FROM collections WHERE id = ?"), (collection,))
 
     # Experiments.
 
@@ -209,6 +231,12 @@ class Store(StoreReader):
                 promote = self._sql("UPDATE collections SET server = ? WHERE id = ?")
                 cursor.execute(promote, (server, stored.collection))
 
+    def claim_visitor(self, experiment: int, visitor: bytes) -> bool:
+        """Have a visitor count in an experiment from now on; says whether she did not yet, here or elsewhere."""
+        with self._transaction(_NO_EXPERIMENT, touching=()) as cursor:
+            self._insert(cursor, "visitors", [(experiment, visitor)], "ON CONFLICT DO NOTHING")
+            return bool(cursor.rowcount)
+
     def drop_experiment(self, experiment: int) -> None:
         """Let go of an experiment and of what became of those who counted in it."""
         with self._transaction(_NOT_REMOVED) as cursor:
@@ -223,7 +251,7 @@ class Store(StoreReader):
         for learner in learners:
             for event in counted(event for _, event in self.events(learner)):
                 folded[collection, event.step, event.outcome] += 1
-        with self._transaction() as cursor:
+        with self._transaction(touching={partition_in(learner) for learner in learners}) as cursor:
             self._add_counts(cursor, "folded", folded)
             self._remove(cursor, learners)
 
@@ -247,7 +275,7 @@ class Store(StoreReader):
         that was done: not if there is more that is void than was known.
         """
         packed = base._replace(content=zlib.compress(base.content or b"", 1))
-        with self._transaction() as cursor:
+        with self._transaction(touching={partition_in(base.learner)}) as cursor:
             if self._retirable(cursor, base.learner, log) is False:
                 return False
             self._keep_last(cursor, "events")
@@ -282,7 +310,7 @@ class Store(StoreReader):
                 fine = f"FROM {table} WHERE step < ? AND step <> step / {DAY} * {DAY}"
                 cursor.execute(
                     self._sql(
-                        f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count) {fine} "
+                        f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count), 0 {fine} "
                         f"GROUP BY 1, 2, 3 {_ADD_COUNTS.format(table)}"
                     ),
                     (before,),
@@ -292,12 +320,10 @@ class Store(StoreReader):
 
     def _keep_last(self, cursor: Any, table: str) -> None:
         """Remember the largest id in use before some are removed: none is given twice."""
+        whole = self.types["whole"]
         cursor.execute(
-            self._sql(_SAY),
+            self._sql(
+                f"{_SAY} WHERE CAST(about.value AS {whole}) < CAST(excluded.value AS {whole})"
+            ),  # somebody else may know better
             (f"last of {table}", str(self.last(table))),
         )
-
-
-def _counted(counts: Mapping[Any, int]) -> list[tuple[Any, ...]]:
-    """Rows of counts, in the order of what was counted."""
-    return [(*key, count) for key, count in sorted(counts.items()) if count]

@@ -6,7 +6,7 @@ import json
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zoomrank.service.refusals import DamagedError
@@ -14,6 +14,7 @@ from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.events import LONG_AGO, STEP, Event
 from zoomrank.service.storage.experiment_rows import ExperimentReader
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
+from zoomrank.service.storage.partitions import PARTITIONS
 
 _AT_ONCE = 4096  # lines of the log
 _SHOWN_IN = (  # the plus keeps SQLite from going through all that the collection's learners have, for each page
@@ -86,6 +87,10 @@ class StoreReader(ExperimentReader):
         return int(
             self._read("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
         )
+
+    def newest_editions(self) -> dict[int, int]:
+        """The number of the newest edition of each collection."""
+        return dict(self._read("SELECT collection, MAX(number) FROM editions GROUP BY collection"))
 
     def first_edition(self, collection: int) -> int:
         """The number of the oldest edition of a collection that is kept."""
@@ -234,6 +239,15 @@ class StoreReader(ExperimentReader):
         )
         return (StoredReport(int(learner), int(answers), bytes(content)) for learner, answers, content in rows)
 
+    def news(
+        self, collection: int, known: Mapping[int, int]
+    ) -> tuple[list[tuple[int, str, str | None]], list[StoredReport]]:
+        """The learners of a collection that are not known, and what has been told since so many answers of each."""
+        told = "SELECT r.learner, r.answers FROM reports r JOIN learners l ON l.id = r.learner WHERE l.collection = ?"
+        newer = {int(one) for one, answers in self._read(told, (collection,)) if answers > known.get(int(one), 0)}
+        learners = [learner for learner in self.learners(collection) if learner[0] not in known]
+        return learners, [report for report in self.reports(collection) if report.learner in newer] if newer else []
+
     def asked(self, learners: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Of some learners the query, and how often it was asked, as of late."""
         if not learners:
@@ -267,22 +281,25 @@ class StoreReader(ExperimentReader):
         )
         return any(True for _ in rows)
 
-    def recent(self, seconds: float) -> Iterator[Event]:
-        """What was shown in the last seconds of the log, the newest first."""
+    def recent(self, seconds: float, partitions: Collection[int]) -> Iterator[Event]:
+        """What was shown to queries of some partitions in the last seconds of the log, the newest first; of what
+        several services write at once, that is so but for a moment.
+        """
         self.settle()
-        since, end = None, self.last("events")
-        while end > 0:
+        since, end = None, self.last("events") + 1
+        while True:
             rows = self._read(
-                "SELECT id, learner, number, time, outcome, shown FROM events "
-                "WHERE id > ? AND id <= ? AND outcome = ? AND time > ? ORDER BY id DESC",
-                (end - _AT_ONCE, end, WAITING, LONG_AGO),
+                "SELECT id, learner, number, time, outcome, shown FROM events "  # noqa: S608  (not from outside)
+                f"WHERE id < ?{_of('learner', partitions)} ORDER BY id DESC LIMIT ?",
+                (end, _AT_ONCE),
             )
-            for event in map(_event, rows):
-                since = event.time - seconds if since is None else since
-                if event.time < since:
-                    return
-                yield event
-            end -= _AT_ONCE
+            shown = [event for event in map(_event, rows) if event.outcome == WAITING and event.time > LONG_AGO]
+            if shown and since is None:
+                since = max(event.time for event in shown) - seconds
+            yield from (event for event in shown if since is None or event.time >= since)
+            if len(rows) < _AT_ONCE or (shown and since is not None and max(event.time for event in shown) < since):
+                return
+            end = int(rows[-1][0])
 
     def shown_in(
         self, collection: int, query: str | None, start: float, end: float, after: int
@@ -334,9 +351,9 @@ class StoreReader(ExperimentReader):
         )
         return [str(query) for (query,) in rows]
 
-    def unfinished(self) -> dict[tuple[int, str], float]:
-        """The collection and query of learners of which impressions may wait, with since when: 0 if it is not known, as
-        after a crash.
+    def unfinished(self, partitions: Collection[int]) -> dict[tuple[int, str], float]:
+        """The collection and query of learners of some partitions of which impressions may wait, with since when: 0 if
+        it is not known, as after a crash.
         """
         newer = (
             "EXISTS (SELECT 1 FROM events e "
@@ -345,7 +362,8 @@ class StoreReader(ExperimentReader):
         rows = self._read(
             f"SELECT l.collection, l.query, CASE WHEN {newer} THEN 0 ELSE (SELECT e.time FROM events e "  # noqa: S608
             "WHERE e.learner = l.id AND e.number = s.first AND e.outcome = ?) END "
-            f"FROM learners l LEFT JOIN snapshots s ON s.learner = l.id WHERE s.waiting > 0 OR {newer}",
+            "FROM learners l LEFT JOIN snapshots s ON s.learner = l.id "
+            f"WHERE (s.waiting > 0 OR {newer}){_of('l.id', partitions)}",
             (WAITING,),
         )
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
@@ -437,8 +455,18 @@ class StoreReader(ExperimentReader):
 
     def folded(self, collection: int) -> list[tuple[int, Outcome, int]]:
         """What was counted of a collection that the log has no lines of any more: (step, outcome, count)."""
-        rows = self._read("SELECT step, outcome, count FROM folded WHERE collection = ?", (collection,))
+        rows = self._read(
+            "SELECT step, outcome, SUM(count) FROM folded WHERE collection = ? GROUP BY step, outcome", (collection,)
+        )
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
+
+
+def _of(learner: str, partitions: Collection[int]) -> str:
+    """The condition that a learner is of one of some partitions, behind others."""
+    if len(partitions) == PARTITIONS:
+        return ""
+    numbers = ", ".join(map(str, sorted(partitions))) or "NULL"
+    return f" AND ({learner} & {PARTITIONS - 1}) IN ({numbers})"  # which is a power of two
 
 
 def _event(row: Sequence[Any]) -> Event:

@@ -21,6 +21,9 @@ The log has room for one showing and one end of each impression, and for one lin
 void, and of each note: what would apply a click twice is refused, whatever brought it about. That a learner moves on to
 another edition stands before an impression, too, and may do so again and again.
 
+Several services may count at once (`leases`): each in rows of its own, by its number as a writer, so that none waits
+for another. One that is alone has the number 0.
+
 What is older than its collection keeps leaves the log; then the learner as it was there is kept as its base, and the
 log goes on from that. Counts of days that are long gone (`DAY` steps) are kept by the day.
 """
@@ -31,7 +34,7 @@ from collections.abc import Mapping
 
 from zoomrank.service.storage.outcomes import MOVED, SEEN, VOIDED, WAITING
 
-LAYOUT = 7
+LAYOUT = 8
 
 ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
@@ -44,7 +47,7 @@ CREATE TABLE IF NOT EXISTS experiments (
     ended {{real}}, content TEXT NOT NULL, UNIQUE (collection, name));
 CREATE TABLE IF NOT EXISTS arm_visits (
     experiment {{whole}} NOT NULL, arm {{whole}} NOT NULL, minute {{whole}} NOT NULL, outcome {{whole}} NOT NULL,
-    count {{whole}} NOT NULL, PRIMARY KEY (experiment, arm, minute, outcome));
+    count {{whole}} NOT NULL, writer {{whole}} NOT NULL, PRIMARY KEY (experiment, arm, minute, outcome, writer));
 CREATE TABLE IF NOT EXISTS visitors (
     experiment {{whole}} NOT NULL, visitor {{bytes}} NOT NULL, PRIMARY KEY (experiment, visitor));
 CREATE TABLE IF NOT EXISTS editions (
@@ -76,10 +79,10 @@ CREATE UNIQUE INDEX IF NOT EXISTS events_impression ON events (
     WHEN {SEEN} THEN 1 WHEN {VOIDED} THEN 2 WHEN {MOVED} THEN 16 + id ELSE 3 END END));
 CREATE TABLE IF NOT EXISTS activity (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
-    PRIMARY KEY (collection, step, outcome));
+    writer {{whole}} NOT NULL, PRIMARY KEY (collection, step, outcome, writer));
 CREATE TABLE IF NOT EXISTS folded (
     collection {{whole}} NOT NULL, step {{whole}} NOT NULL, outcome {{whole}} NOT NULL, count {{whole}} NOT NULL,
-    PRIMARY KEY (collection, step, outcome))
+    writer {{whole}} NOT NULL, PRIMARY KEY (collection, step, outcome, writer))
 """
 
 

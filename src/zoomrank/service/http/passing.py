@@ -1,0 +1,370 @@
+"""`Passing`: requests reach the replica that looks after what they are about, whichever replica they came to.
+
+A query, an impression and a copy each belong to a partition, and one replica has that. What makes or changes
+collections and experiments is done by whoever has the chair. What takes back impressions of many queries is done by all
+of them. Everything else anybody can say, since it is in the store.
+
+Who has a partition may have just changed, or may be gone: whoever passes a request on looks again and asks again, until
+the time is over. A ranking without an `Idempotency-Key` is not asked for twice where the first may have come true.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import parse_qs
+
+from pydantic_core import from_json
+
+from zoomrank import wire
+from zoomrank.service.copies import partition_of_copy
+from zoomrank.service.engine import Engine
+from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
+from zoomrank.service.http.error_responses import refusal
+from zoomrank.service.http.known_paths import (
+    COPIES,
+    COPY_FEEDBACK,
+    COPY_RANK,
+    FEEDBACK,
+    FEEDBACK_BATCH,
+    RANK,
+    SEEN,
+    VOID,
+    KnownPath,
+)
+from zoomrank.service.impression_names import partition_of_impression
+from zoomrank.service.membership import Membership
+from zoomrank.service.refusals import ElsewhereError, NotFoundError, ServiceError, StorageError, UnusableError
+from zoomrank.service.storage.leases import Replica
+from zoomrank.service.storage.partitions import CHAIR, partition_of
+
+CATCH_UP = "/replicas/catch-up"  # a path that only replicas ask each other for
+_PATIENCE = 20.0  # seconds after which nobody is asked any more
+_A_TRY = 3.0  # seconds for an answer, after which it is looked whether the other is there still
+_PAUSE = 0.05  # seconds
+_ELSEWHERE = ElsewhereError.status
+_QUERY_PATHS = [KnownPath(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]
+_CLICKS = KnownPath(wire.CLICKS).pattern
+_LONG = re.compile(r"/v1/collections(/.*)?")  # what may take as long as it takes, if it is not asked for often
+
+
+class Passed(NamedTuple):
+    """A request that was let in."""
+
+    method: str
+    path: str
+    query: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    asker: bytes | None  # by which key
+
+    @property
+    def may_come_twice(self) -> bool:
+        """Whether nothing happens twice if it does: what became of an impression is learned once."""
+        if self.method == "GET" or self.path in (FEEDBACK.path, FEEDBACK_BATCH.path, SEEN.path):
+            return True
+        return any(name == b"idempotency-key" for name, _ in self.headers)
+
+
+class Said(NamedTuple):
+    """A response to it."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class UnansweredError(Exception):
+    """A replica did not answer: it may be gone, and may have done what it was asked for."""
+
+
+class Peers(Protocol):
+    """The other replicas."""
+
+    async def ask(self, replica: Replica, request: Passed, seconds: float | None) -> Said:
+        """What another replica says to a request; `UnansweredError` if it does not, in time."""
+
+
+class Passing:
+    """Wraps the application of one replica."""
+
+    def __init__(self, app: App, membership: Membership, peers: Peers) -> None:
+        self._app = app
+        self._membership = membership
+        self._engine: Engine = membership.engine
+        self._peers = peers
+        membership.tell = self._tell
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Respond to a request, or have somebody respond."""
+        if scope["type"] != "http" or self._is_anybodys(scope):
+            if scope["type"] == "http" and scope["path"].startswith(("/v1", "/metrics")):
+                await self._membership.look_again()
+            await self._app(scope, receive, send)
+            return
+        request = Passed(
+            scope["method"],
+            scope["path"],
+            scope["query_string"],
+            list(scope["headers"]),
+            await _whole(receive),
+            scope.get(ASKER),
+        )
+        try:
+            said = await self._said(request)
+        except ServiceError as error:
+            await send_json(send, *refusal(error))
+            return
+        await send({"type": "http.response.start", "status": said.status, "headers": list(said.headers)})
+        await send({"type": "http.response.body", "body": said.body})
+
+    def _is_anybodys(self, scope: Any) -> bool:
+        path = scope["path"]
+        if scope["method"] not in ("GET", "HEAD"):
+            return not path.startswith("/v1/")
+        return not any(pattern.fullmatch(path) for pattern in _QUERY_PATHS)
+
+    async def taken(self, request: Passed) -> Said:
+        """What this replica says to what another has passed on; `ElsewhereError.status` if it is not the one."""
+        if request.path == CATCH_UP:
+            await self._engine.catching_up()
+            return Said(200, [], b"{}")
+        try:
+            partition = self._partition(request)
+            if partition is not None:
+                self._engine.held.check(partition)
+        except ServiceError as error:
+            status, content, _ = refusal(error)
+            return Said(status, [(b"content-type", b"application/json")], json.dumps(content).encode())
+        return await self._here(request)
+
+    async def _tell(self, replica: Replica) -> bool:
+        asked = Passed("POST", CATCH_UP, b"", [], b"", None)
+        try:
+            return (await self._peers.ask(replica, asked, 2 * _A_TRY)).status == 200
+        except UnansweredError:
+            return False
+
+    # Whose it is.
+
+    def _partition(self, request: Passed) -> int | None:
+        """The partition that a request is about; None if that cannot be said of it, so that anybody may refuse it."""
+        path = request.path
+        for known, find in self._finders:
+            found = known.fullmatch(path)
+            if found is not None:
+                return find(found.groupdict(), request)
+        return CHAIR
+
+    @property
+    def _finders(self) -> Sequence[tuple[re.Pattern[str], Callable[[Mapping[str, str], Passed], int | None]]]:
+        return (
+            (FEEDBACK.pattern, _of_impression),
+            (RANK.pattern, self._of_query_in_body),
+            (SEEN.pattern, _of_impression),
+            (COPY_RANK.pattern, _of_copy),
+            (COPY_FEEDBACK.pattern, _of_copy),
+            (COPIES.pattern, self._of_query_in_body),
+            *((pattern, self._of_query_in_path) for pattern in _QUERY_PATHS),
+            (VOID.pattern, self._of_query_in_body),
+        )
+
+    def _of_query_in_body(self, names: Mapping[str, str], request: Passed) -> int | None:
+        query = _object(request.body).get("query")
+        return self._of_query(names["name"], query) if isinstance(query, str) else None
+
+    def _of_query_in_path(self, names: Mapping[str, str], request: Passed) -> int | None:
+        asked = parse_qs(request.query.decode("latin-1")).get("query", [])
+        return self._of_query(names["name"], asked[0]) if asked else None
+
+    def _of_query(self, collection: str, query: str) -> int | None:
+        try:
+            served = self._engine.collections.find(collection)
+        except NotFoundError:  # which may be new: whoever has the chair knows
+            return CHAIR
+        return partition_of(served.home.id, served.settings.folded(query))
+
+    # Having it done.
+
+    async def _said(self, request: Passed) -> Said:
+        if FEEDBACK_BATCH.pattern.fullmatch(request.path):
+            return await self._said_of_each(request)
+        if _CLICKS.fullmatch(request.path):
+            raise UnusableError(
+                "Several replicas cannot learn one click log together: stop them, learn it with “zoomrank "
+                "import-clicks --store …”, and start them again."
+            )
+        partition = self._partition(request)
+        if partition is None:
+            if VOID.pattern.fullmatch(request.path):
+                return await self._said_by_all(request)
+            return await self._here(request)
+        said = await self._said_of(partition, request)
+        if partition == CHAIR and said.status < 400 and _LONG.fullmatch(request.path):
+            await self._engine.catching_up()  # so that whoever asks here next finds what she has made
+        return said
+
+    async def _said_of(self, partition: int, request: Passed) -> Said:
+        """What whoever has a partition says."""
+        until = time.monotonic() + _PATIENCE
+        limit = None if partition == CHAIR and _LONG.fullmatch(request.path) else _A_TRY
+        while True:
+            said = None
+            if partition in self._engine.held:
+                said = await self._here(request)
+            else:
+                replica = self._membership.standing.replica(partition)
+                if replica is not None and replica.name != self._membership.name:
+                    try:
+                        said = await self._peers.ask(replica, request, limit)
+                    except UnansweredError as error:
+                        if not request.may_come_twice:
+                            raise StorageError("A replica did not answer: ask again.") from error
+            if said is not None and not _may_ask_again(request, said):
+                return said
+            if time.monotonic() > until:
+                raise StorageError("Nobody looks after this just now: ask again.")
+            await asyncio.sleep(_PAUSE)
+
+    async def _here(self, request: Passed) -> Said:
+        """What this replica says."""
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": request.method,
+            "path": request.path,
+            "raw_path": request.path.encode(),
+            "root_path": "",
+            "scheme": "http",
+            "query_string": request.query,
+            "headers": request.headers,
+            ASKER: request.asker,
+        }
+        status, headers, parts = 500, list[tuple[bytes, bytes]](), list[bytes]()
+        sent = False
+
+        async def receive() -> Mapping[str, Any]:
+            nonlocal sent
+            if sent:
+                await asyncio.Event().wait()  # nobody hangs up
+            sent = True
+            return {"type": "http.request", "body": request.body, "more_body": False}
+
+        async def send(message: Mapping[str, Any]) -> None:
+            nonlocal status, headers
+            if message["type"] == "http.response.start":
+                status, headers = message["status"], list(message["headers"])
+            else:
+                parts.append(message.get("body", b""))
+
+        await self._app(scope, receive, send)
+        return Said(status, headers, b"".join(parts))
+
+    async def _said_of_each(self, request: Passed) -> Said:
+        """Reports of many impressions, each taken by whoever has it; the results are in the order of the reports."""
+        reports = _object(request.body).get("feedback")
+        if not isinstance(reports, list):
+            return await self._here(request)
+        whose: dict[int | None, list[int]] = defaultdict(list)
+        for place, report in enumerate(reports):
+            name = report.get("impression") if isinstance(report, dict) else None
+            whose[partition_of_impression(name) if isinstance(name, str) else None].append(place)
+        if None in whose:  # it is refused, or all of them are
+            return await self._here(request)
+        by_replica: dict[int | None, list[int]] = defaultdict(list)  # the partitions of each
+        for partition in whose:
+            replica = self._membership.standing.replica(partition or 0)
+            by_replica[None if replica is None else replica.number].append(partition or 0)
+        results: list[Any] = [None] * len(reports)
+
+        async def some(partitions: Sequence[int]) -> Said | None:
+            places = sorted(place for partition in partitions for place in whose[partition])
+            body = json.dumps({"feedback": [reports[place] for place in places]}).encode()
+            said = await self._said_of(partitions[0], request._replace(body=body, headers=_without_length(request)))
+            if said.status != 200:
+                return said
+            for place, result in zip(places, from_json(said.body)["results"], strict=True):
+                results[place] = result
+            return None
+
+        groups = list(by_replica.values())
+        for _ in range(8):  # those whose partition has just gone elsewhere are asked again, each by itself
+            failed = [said for said in await asyncio.gather(*map(some, groups)) if said is not None]
+            if failed:
+                return failed[0]
+            again = {place for place, result in enumerate(results) if result.get("error") == ElsewhereError.code}
+            groups = [[partition] for partition, places in whose.items() if partition is not None and again & {*places}]
+            if not groups:
+                break
+            await asyncio.sleep(_PAUSE)
+        return _json({"results": results})
+
+    async def _said_by_all(self, request: Passed) -> Said:
+        """What all replicas have taken back, each of its own queries."""
+        standing, me = self._membership.standing, self._membership.name
+        if standing.free:
+            raise StorageError("Some partitions are nobody's just now: ask again.")
+        asked = (
+            self._here(request) if replica.name == me else self._peers.ask(replica, request, None)
+            for replica in standing.replicas
+        )
+        try:
+            said = await asyncio.gather(*asked)
+        except UnansweredError as error:
+            raise StorageError("A replica did not answer: ask again.") from error
+        failed = next((one for one in said if one.status != 200), None)
+        if failed is not None:
+            return failed
+        results = [from_json(one.body) for one in said]
+        sums = {name: sum(result[name] for result in results) for name in ("impressions", "queries")}
+        return _json({**results[0], **sums})
+
+
+def _of_impression(_: Mapping[str, str], request: Passed) -> int | None:
+    name = _object(request.body).get("impression")
+    return partition_of_impression(name) if isinstance(name, str) else None
+
+
+def _of_copy(names: Mapping[str, str], _: Passed) -> int | None:
+    return partition_of_copy(names["copy"])
+
+
+def _may_ask_again(request: Passed, said: Said) -> bool:
+    """Whether another may be asked: this one is not, or is no more, the right one; or it could not write it down, which
+    another may.
+    """
+    if said.status == _ELSEWHERE:
+        return True
+    return said.status == 503 and b'"storage"' in said.body and request.may_come_twice
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = from_json(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _json(content: Any) -> Said:
+    return Said(200, [(b"content-type", b"application/json")], json.dumps(content).encode())
+
+
+def _without_length(request: Passed) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in request.headers if name != b"content-length"]
+
+
+async def _whole(receive: Receive) -> bytes:
+    parts, more = [], True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)

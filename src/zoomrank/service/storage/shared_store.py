@@ -1,0 +1,60 @@
+"""`SharedStore`: a database of a PostgreSQL server in which several services work, each on partitions of its own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from typing import Any
+
+from zoomrank.service.refusals import FencedError, StorageError
+from zoomrank.service.storage.leases import LIMITS, Leases, are_held
+from zoomrank.service.storage.postgres_store import PostgresStore, reachable
+
+
+class SharedStore(PostgresStore):
+    """A store of which this service has some partitions."""
+
+    shared = True
+
+    def __init__(self, address: str) -> None:
+        self._several = reachable(address, LIMITS)
+        self.epochs: dict[int, int] = {}  # in which this service took the partitions that it has
+        super().__init__(address)
+        self.leases = Leases(self.server.connect, self.failures)
+
+    def join(self, name: str) -> None:
+        """Work in it from now on, under a new number, with no partition yet."""
+        self.epochs = {}
+        self.number = self.leases.join(name)
+
+    def connect_writer(self) -> Any:
+        """The connection that writes shares a lock with its like: a service that wants to be alone waits for all."""
+        connection = self._several.connect()
+        if not connection.execute("SELECT pg_try_advisory_lock_shared(2013)").fetchone()[0]:
+            connection.close()
+            raise StorageError(
+                "A zoomrank service that works alone uses this database: stop it, or take another database."
+            )
+        return connection
+
+    def _create(self) -> None:
+        self.writer.execute("SELECT pg_advisory_lock(2014)")  # one at a time makes tables
+        try:
+            super()._create()
+        finally:
+            self.writer.execute("SELECT pg_advisory_unlock(2014)")
+
+    def _claim(self) -> None:
+        """Have it known that whoever worked here alone before may not go on; others like this one may."""
+        self._say_owner(secrets.token_hex(8))
+
+    def _check_held(self, cursor: Any, partitions: Collection[int]) -> None:
+        """Refuse to write into partitions that others have by now."""
+        if not are_held(cursor, self.number, self.epochs, partitions):
+            raise FencedError()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        if hasattr(self, "leases"):
+            self.leases.close()
+        super().close()
