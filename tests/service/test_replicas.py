@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import time
 from typing import Any
 
 import pytest
 
 from tests.support.replicas import Company, Member, company
-from tests.support.services import Place, run
+from tests.support.services import Place, run, started
 from zoomrank.service.refusals import FencedError, StorageError
 from zoomrank.service.storage.opening import open_store, open_view
 from zoomrank.service.storage.partitions import CHAIR, PARTITIONS, partition_in, partition_of
@@ -162,19 +163,17 @@ def test_one_that_was_taken_for_gone_can_write_nothing(on_postgres: Place) -> No
             asked = next(query for query in QUERIES if _owner(together, query) is b)
             await _visit(a, asked)
             store, number = b.engine.store, b.engine.store.number
-            a.membership._store.leases._acting  # noqa: B018
             with a.membership._store.leases._acting.asking() as connection:  # as if nothing had been heard of it
                 connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (number,))
                 connection.execute("UPDATE partitions SET owner = NULL WHERE owner = %s", (number,))
-            before = len(
-                list(store.events((await b.engine.learners.find(b.engine.collections.find("docs"), asked)).number))
-            )
+            learner = await b.engine.known(b.engine.collections.find("docs"), asked)
+            before = len(list(store.events(learner.number)))
             with pytest.raises(StorageError):
                 await b.engine.rank(b.engine.collections.find("docs"), asked)
             with pytest.raises(FencedError):
                 store.hide_collection(1)
-            await together.settled()  # it has joined anew
-            assert b.engine.store.number > number
+            await _eventually(b, lambda one: one.engine.store.number > number)  # it has joined anew
+            await together.settled()
             learner = await _owner(together, asked).engine.known(a.engine.collections.find("docs"), asked)
             assert len(list(store.events(learner.number))) == before
             await _visit(b, asked)
@@ -255,9 +254,7 @@ def test_alone_or_with_others(on_postgres: Place) -> None:
             ranked = await _posted(together.members["b"], RANK, {"query": "owl"})
             with pytest.raises(StorageError, match="Another zoomrank service uses this database"):
                 open_store(on_postgres.folder, on_postgres.address)
-        from tests.support.services import started
-
-        async with started(on_postgres, now=__import__("time").time) as engine:
+        async with started(on_postgres, now=time.time) as engine:
             assert await engine.feedback(ranked["impression"], None) == "learned"
             with pytest.raises(StorageError, match="works alone"):
                 await Company(on_postgres).join("c")

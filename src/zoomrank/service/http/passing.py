@@ -15,7 +15,7 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs
 
@@ -50,7 +50,6 @@ _PAUSE = 0.05  # seconds
 _ELSEWHERE = ElsewhereError.status
 _QUERY_PATHS = [KnownPath(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]
 _CLICKS = KnownPath(wire.CLICKS).pattern
-_LONG = re.compile(r"/v1/collections(/.*)?")  # what may take as long as it takes, if it is not asked for often
 
 
 class Passed(NamedTuple):
@@ -134,14 +133,11 @@ class Passing:
         if request.path == CATCH_UP:
             await self._engine.catching_up()
             return Said(200, [], b"{}")
-        try:
-            partition = self._partition(request)
-            if partition is not None:
-                self._engine.held.check(partition)
-        except ServiceError as error:
-            status, content, _ = refusal(error)
+        partition = self._partition(request)
+        if partition is not None and partition not in self._engine.held:
+            status, content, _ = refusal(ElsewhereError())
             return Said(status, [(b"content-type", b"application/json")], json.dumps(content).encode())
-        return await self._here(request)
+        return await (self._here(request) if partition is None else self._done_here(partition, request))
 
     async def _tell(self, replica: Replica) -> bool:
         asked = Passed("POST", CATCH_UP, b"", [], b"", None)
@@ -200,36 +196,45 @@ class Passing:
                 "import-clicks --store …”, and start them again."
             )
         partition = self._partition(request)
-        if partition is None:
-            if VOID.pattern.fullmatch(request.path):
-                return await self._said_by_all(request)
-            return await self._here(request)
-        said = await self._said_of(partition, request)
-        if partition == CHAIR and said.status < 400 and _LONG.fullmatch(request.path):
-            await self._engine.catching_up()  # so that whoever asks here next finds what she has made
-        return said
+        if partition is not None:
+            return await self._said_of(partition, request)
+        return await (self._said_by_all(request) if VOID.pattern.fullmatch(request.path) else self._here(request))
 
     async def _said_of(self, partition: int, request: Passed) -> Said:
         """What whoever has a partition says."""
         until = time.monotonic() + _PATIENCE
-        limit = None if partition == CHAIR and _LONG.fullmatch(request.path) else _A_TRY
         while True:
-            said = None
-            if partition in self._engine.held:
-                said = await self._here(request)
-            else:
-                replica = self._membership.standing.replica(partition)
-                if replica is not None and replica.name != self._membership.name:
-                    try:
-                        said = await self._peers.ask(replica, request, limit)
-                    except UnansweredError as error:
-                        if not request.may_come_twice:
-                            raise StorageError("A replica did not answer: ask again.") from error
+            said = await self._said_once(partition, request)
             if said is not None and not _may_ask_again(request, said):
                 return said
             if time.monotonic() > until:
                 raise StorageError("Nobody looks after this just now: ask again.")
             await asyncio.sleep(_PAUSE)
+            if partition == CHAIR:  # it may be about what was made just now, elsewhere
+                await self._engine.catching_up()
+                partition = self._partition(request) or CHAIR
+
+    async def _said_once(self, partition: int, request: Passed) -> Said | None:
+        """What whoever has a partition says, if somebody has, and says something."""
+        if partition in self._engine.held:
+            return await self._done_here(partition, request)
+        replica = self._membership.standing.replica(partition)
+        if replica is None or replica.name == self._membership.name:  # which is not ready for it
+            return None
+        limit = None if partition == CHAIR and request.method != "GET" else _A_TRY
+        try:
+            return await self._peers.ask(replica, request, limit)
+        except UnansweredError as error:
+            if not request.may_come_twice:
+                raise StorageError("A replica did not answer: ask again.") from error
+            return None
+
+    async def _done_here(self, partition: int, request: Passed) -> Said:
+        """What this replica says; what it has made or changed all others know when it has said so."""
+        said = await self._here(request)
+        if partition == CHAIR and said.status < 300 and request.method != "GET":
+            await self._membership.others_know()
+        return said
 
     async def _here(self, request: Passed) -> Said:
         """What this replica says."""
@@ -270,16 +275,9 @@ class Passing:
         reports = _object(request.body).get("feedback")
         if not isinstance(reports, list):
             return await self._here(request)
-        whose: dict[int | None, list[int]] = defaultdict(list)
+        whose: dict[int, list[int]] = defaultdict(list)  # the places of reports of each partition
         for place, report in enumerate(reports):
-            name = report.get("impression") if isinstance(report, dict) else None
-            whose[partition_of_impression(name) if isinstance(name, str) else None].append(place)
-        if None in whose:  # it is refused, or all of them are
-            return await self._here(request)
-        by_replica: dict[int | None, list[int]] = defaultdict(list)  # the partitions of each
-        for partition in whose:
-            replica = self._membership.standing.replica(partition or 0)
-            by_replica[None if replica is None else replica.number].append(partition or 0)
+            whose[_partition_of_report(report)].append(place)
         results: list[Any] = [None] * len(reports)
 
         async def some(partitions: Sequence[int]) -> Said | None:
@@ -292,17 +290,26 @@ class Passing:
                 results[place] = result
             return None
 
-        groups = list(by_replica.values())
-        for _ in range(8):  # those whose partition has just gone elsewhere are asked again, each by itself
+        groups = self._by_replica(whose)
+        until = time.monotonic() + _PATIENCE
+        while groups:
             failed = [said for said in await asyncio.gather(*map(some, groups)) if said is not None]
             if failed:
                 return failed[0]
             again = {place for place, result in enumerate(results) if result.get("error") == ElsewhereError.code}
-            groups = [[partition] for partition, places in whose.items() if partition is not None and again & {*places}]
-            if not groups:
+            groups = [[partition] for partition, places in whose.items() if again & {*places}]
+            if groups and time.monotonic() > until:
                 break
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_PAUSE if groups else 0)
         return _json({"results": results})
+
+    def _by_replica(self, partitions: Iterable[int]) -> list[list[int]]:
+        """Partitions that the same replica has, together."""
+        found: dict[int | None, list[int]] = defaultdict(list)
+        for partition in partitions:
+            found[self._membership.standing.owners.get(partition)].append(partition)
+        nobodys = found.pop(None, [])
+        return [*found.values(), *([partition] for partition in nobodys)]
 
     async def _said_by_all(self, request: Passed) -> Said:
         """What all replicas have taken back, each of its own queries."""
@@ -328,6 +335,13 @@ class Passing:
 def _of_impression(_: Mapping[str, str], request: Passed) -> int | None:
     name = _object(request.body).get("impression")
     return partition_of_impression(name) if isinstance(name, str) else None
+
+
+def _partition_of_report(report: Any) -> int:
+    """The partition of the impression that a report is about; anybody can refuse one that is about none."""
+    name = report.get("impression") if isinstance(report, dict) else None
+    partition = partition_of_impression(name) if isinstance(name, str) else None
+    return CHAIR if partition is None else partition
 
 
 def _of_copy(names: Mapping[str, str], _: Passed) -> int | None:
