@@ -72,7 +72,12 @@ class Membership:
 
     def is_valid(self) -> bool:
         """Whether nobody else can have taken this service for gone."""
-        return time.monotonic() - self._renewed < LAPSES_AFTER - _MARGIN
+        return self.silent < LAPSES_AFTER - _MARGIN
+
+    @property
+    def silent(self) -> float:
+        """Seconds since PostgreSQL last heard of this service."""
+        return time.monotonic() - self._renewed
 
     @property
     def share(self) -> int:
