@@ -139,7 +139,8 @@ class Client:
     timeout
         Seconds that a request may take.
     retries
-        How often to try again, where that is safe, when the connection fails or the service says 503.
+        How often to try again, where that is safe, when the connection fails, the service says 503, or something on the
+        way to it says that it could not be reached.
     backoff
         Seconds before the second attempt, about; twice as many before each further one.
     **options
@@ -1184,7 +1185,7 @@ class Client:
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise ClientError(0, "unreachable", f"{self.url} cannot be reached: {error}.") from error
             else:
-                if response.status_code != 503 or last:
+                if not _may_come_again(response) or last:
                     return _checked(response)
                 asked = _seconds(response.headers.get("Retry-After", ""))
             pause = self._backoff * 2**attempt * random.uniform(0.5, 1.5)
@@ -1252,6 +1253,13 @@ def _seconds(text: str) -> float:
         return float(text)
     except ValueError:  # none, or a date
         return 0.0
+
+
+def _may_come_again(response: httpx.Response) -> bool:
+    """Whether the service could not do it just now, or what stands before it, a proxy say, lost it on the way."""
+    if response.status_code == 500:  # which the service itself says in JSON
+        return not response.headers.get("Content-Type", "").startswith("application/json")
+    return response.status_code in (502, 503, 504)
 
 
 def _checked(response: httpx.Response) -> Any:

@@ -25,12 +25,18 @@ class Deployed:
     """Replicas of the service, and whether the cluster that they are on was started for them."""
 
     def __init__(
-        self, options: Options, replicas: int, host: str = "127.0.0.1", port: int = 8000, address: str | None = None
+        self,
+        options: Options,
+        replicas: int,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        address: str | None = None,
+        location: str = "EveryNode",
     ) -> None:
         if replicas < 1:
             raise ParameterError(f"A service has 1 replica or more, not {replicas}.")
         self.began = _connect(address)
-        serve.start(http_options=HTTPOptions(host=host, port=port, location="EveryNode", request_timeout_s=None))
+        serve.start(http_options=HTTPOptions(host=host, port=port, location=location, request_timeout_s=None))
         serve.run(_deployment(replicas).bind(tuple(options)), name=APP, route_prefix="/")
         self.address = f"http://{host}:{port}"
 
@@ -50,16 +56,17 @@ class Deployed:
 
 
 def _deployment(replicas: int) -> Any:
+    router: Any = NamedRouter
     return serve.deployment(
         name=DEPLOYMENT,
         num_replicas=replicas,
         max_ongoing_requests=_AT_ONCE,
-        health_check_period_s=2.0,
-        health_check_timeout_s=5.0,
+        health_check_period_s=1.0,
+        health_check_timeout_s=2.0,  # three times: one that does not respond, and holds requests, is replaced
         graceful_shutdown_wait_loop_s=0.5,
         graceful_shutdown_timeout_s=_LAST_REQUESTS,
         ray_actor_options={"num_cpus": 0.5},
-        request_router_config=RequestRouterConfig(request_router_class=NamedRouter),
+        request_router_config=RequestRouterConfig(request_router_class=router),
     )(Replica)
 
 

@@ -5,9 +5,8 @@ comes from outside has no name, and any replica will do: of two at random the on
 does not respond is passed over.
 
 Serve's own consistent hashing would send each partition to some replica, too. It cannot be told that PostgreSQL has
-another owner, though, which is so while a lease runs out, and for as long as a replica is stopped that Serve believes to
-be alive: see docs/cluster.md. What this router takes over from it is that a request goes where it was meant to go, also
-when many wait.
+another owner, though, as it has while a replica is stopped that Serve believes to be alive: see docs/cluster.md. What
+this router takes over from it is that a request goes where it was meant to go, also when many wait.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,9 +26,6 @@ from zoomrank.service.storage.shared_store import SharedStore
 
 APP, DEPLOYMENT = "zoomrank", "Replica"  # as Ray Serve calls them
 _LOOK_EVERY = 1.0  # seconds between two looks at the file of keys
-_HOPELESS = 60.0  # seconds without a lease after which another process may be luckier
-
-_log = logging.getLogger(__name__)
 
 
 class Options(NamedTuple):
@@ -98,11 +94,6 @@ class Replica:
     async def take(self, request: tuple[Any, ...]) -> tuple[Any, ...]:
         """Respond to what another replica passes on."""
         return tuple(await self._passing.taken(Passed(*request)))
-
-    def check_health(self) -> None:
-        """Ray Serve replaces a replica that says it is of no use."""
-        if self._membership.silent > _HOPELESS:
-            raise RuntimeError("PostgreSQL has not been reached for a minute.")
 
     async def __del__(self) -> None:
         """Write everything down, and let others have it."""

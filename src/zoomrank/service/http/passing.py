@@ -44,7 +44,7 @@ from zoomrank.service.storage.leases import Replica
 from zoomrank.service.storage.partitions import CHAIR, partition_of
 
 CATCH_UP = "/replicas/catch-up"  # a path that only replicas ask each other for
-_PATIENCE = 20.0  # seconds after which nobody is asked any more
+_PATIENCE = 8.0  # seconds after which nobody is asked any more
 _A_TRY = 3.0  # seconds for an answer, after which it is looked whether the other is there still
 _PAUSE = 0.05  # seconds
 _ELSEWHERE = ElsewhereError.status

