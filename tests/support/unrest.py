@@ -33,15 +33,13 @@ from zoomrank.service.verifying import verify
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 3600.0}
 ARMS = [{"name": "now", "share": 0.4}, {"name": "other", "share": 0.4, "settings": {"seed": 5}}]
-_AUDIT = f"""
-CREATE TABLE audit (event BIGINT, writer TEXT, owner BIGINT);
-CREATE FUNCTION note_writer() RETURNS trigger AS $$ BEGIN
-    INSERT INTO audit SELECT NEW.id, current_setting('application_name'), owner FROM partitions
-    WHERE number = NEW.learner & {PARTITIONS - 1};
-    RETURN NEW;
-END $$ LANGUAGE plpgsql;
-CREATE TRIGGER note_writer AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION note_writer();
-"""
+_AUDIT = (
+    "CREATE TABLE audit (event BIGINT, writer TEXT, owner BIGINT); "  # noqa: S608
+    "CREATE FUNCTION note_writer() RETURNS trigger AS $$ BEGIN "
+    "INSERT INTO audit SELECT NEW.id, current_setting('application_name'), owner FROM partitions "
+    f"WHERE number = NEW.learner & {PARTITIONS - 1}; RETURN NEW; END $$ LANGUAGE plpgsql; "
+    "CREATE TRIGGER note_writer AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION note_writer()"
+)
 _FORMER = "SELECT COUNT(*) FROM audit WHERE writer IS DISTINCT FROM 'zoomrank replica ' || owner"
 
 
@@ -215,18 +213,19 @@ def unrest(folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: 
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     from ray.cluster_utils import Cluster
+    from ray.serve.config import ProxyLocation
 
-    from zoomrank.cluster.deploying import Deployed
+    from zoomrank.cluster.deploying import Deployed, leave_ray
     from zoomrank.cluster.replica import Options
 
     server = Server(Path(tempfile.mkdtemp(prefix="zoomrank-unrest-")))
     place = Place(folder, server.address)
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
+    nodes: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
     try:
         it = Unrest(place, server, replicas, nodes)
         it.add_node(random.Random())
         options = Options(server.address, str(folder), 2**28, 2**26)
-        with Deployed(options, replicas, port=port, address=nodes.address, location="HeadOnly") as deployed:
+        with Deployed(options, replicas, port=port, address=nodes.address, location=ProxyLocation.HeadOnly) as deployed:
             wait_until(it.is_whole, 120, "the cluster never was whole")
             with psycopg.connect(server.address, autocommit=True) as connection:
                 connection.execute(_AUDIT)
@@ -242,9 +241,7 @@ def unrest(folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: 
             for visitor in it.visitors:
                 visitor.join(120)
     finally:
-        import ray
-
-        ray.shutdown()
+        leave_ray()
         nodes.shutdown()
         server.close()
 

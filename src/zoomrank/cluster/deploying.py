@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 from ray import serve
-from ray.serve.config import HTTPOptions, RequestRouterConfig
+from ray.serve.config import HTTPOptions, ProxyLocation, RequestRouterConfig
 
 from zoomrank.cluster.named_router import NamedRouter
 from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, Replica
@@ -31,7 +31,7 @@ class Deployed:
         host: str = "127.0.0.1",
         port: int = 8000,
         address: str | None = None,
-        location: str = "EveryNode",
+        location: ProxyLocation = ProxyLocation.EveryNode,
     ) -> None:
         if replicas < 1:
             raise ParameterError(f"A service has 1 replica or more, not {replicas}.")
@@ -42,9 +42,10 @@ class Deployed:
 
     def stop(self) -> None:
         """Stop the service; a cluster that was there before stays."""
-        serve.shutdown()
+        end: Any = serve.shutdown
+        end()
         if self.began:
-            ray.shutdown()
+            leave_ray()
 
     def __enter__(self) -> Deployed:
         return self
@@ -53,6 +54,12 @@ class Deployed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def leave_ray() -> None:
+    """Leave the cluster; one that was started here ends."""
+    end: Any = ray.shutdown
+    end()
 
 
 def _deployment(replicas: int) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 
 
-class NamedRouter(ConsistentHashRouter):  # type: ignore[misc]
+class NamedRouter(ConsistentHashRouter):
     """Sends what has a name to whom it names."""
 
     async def choose_replicas(self, candidate_replicas: list[Any], pending_request: Any = None) -> list[list[Any]]:

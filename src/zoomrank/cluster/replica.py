@@ -63,7 +63,7 @@ class RayPeers:
 class Replica:
     """An engine among others, and those who ask it."""
 
-    async def __init__(self, options: Options) -> None:
+    async def __init__(self, options: Options) -> None:  # type: ignore[misc]  # as Ray Serve has it
         options = Options(*options)
         folder = Path(options.folder)
         folder.mkdir(parents=True, exist_ok=True)

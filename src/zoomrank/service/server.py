@@ -45,11 +45,7 @@ def make_server(
     **options: Any,
 ) -> Server:
     """A server that is ready to run; refused if others could reach it without a key."""
-    if not keys and not is_loopback(host):
-        raise ParameterError(
-            f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
-            "(“admin …”, “rank …”, “read …”) and pass it with --keys FILE."
-        )
+    check_reachable(host, bool(keys))
     check_origins(origins)
     listening = _listen(host, port)
     sys.setswitchinterval(0.0005)  # seconds that the thread that writes waits for its turn; the default is 0.005
@@ -76,6 +72,15 @@ def make_server(
         **options,
     )
     return Server(config, listening, engine, keys)
+
+
+def check_reachable(host: str, has_keys: bool) -> None:
+    """Refuse to serve without keys where others could ask."""
+    if not has_keys and not is_loopback(host):
+        raise ParameterError(
+            f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
+            "(“admin …”, “rank …”, “read …”) and pass it with --keys FILE."
+        )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
-from zoomrank.cli.extras import installing
+from zoomrank.cli.extras import installing, require
 from zoomrank.errors import ParameterError
 
 _ABOUT = f"""Serve rankings that learn from clicks. What was acknowledged is never lost.
@@ -21,7 +22,10 @@ keys:        a file with a role and a key on each line: “feedback KEY”, “r
 store:       where PostgreSQL is, if everything is to be kept there, which needs
              {installing(["postgres"])}; the environment variable
              ZOOMRANK_STORE can say it, too: then its password is in no list of
-             processes"""
+             processes
+cluster:     several replicas on a Ray cluster, each with a share of the queries;
+             PostgreSQL says who has what (docs/cluster.md). It needs
+             {installing(["cluster"])}"""
 
 
 def add(commands: Commands) -> None:
@@ -35,6 +39,7 @@ def add(commands: Commands) -> None:
         "zoomrank serve --data rankings --port 9000",
         "zoomrank serve --host 0.0.0.0 --keys keys.txt   # for others, too",
         "zoomrank serve --store postgresql://user@host/base",
+        "zoomrank serve --store postgresql://… --cluster --replicas 3",
         extras=("service",),
     )
     add_service(parser)
@@ -52,6 +57,15 @@ def add(commands: Commands) -> None:
         default=[],
         metavar="ORIGIN",
         help="https://shop.example, whose pages may give feedback themselves; may be repeated (default: none)",
+    )
+    parser.add_argument(
+        "--cluster", action="store_true", help="on a Ray cluster: the one that is there, or one on this machine"
+    )
+    parser.add_argument(
+        "--replicas", type=int, default=2, metavar="N", help="with --cluster: how many processes (default: 2)"
+    )
+    parser.add_argument(
+        "--address", metavar="ADDRESS", help="with --cluster: where Ray is, if it does not find it by itself"
     )
     parser.set_defaults(run=run)
 
@@ -97,6 +111,9 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.service.server import make_server
 
     log_to_stderr(options.log)
+    if options.cluster:
+        _run_cluster(options)
+        return
     server = make_server(
         options.data,
         options.host,
@@ -112,6 +129,41 @@ def run(options: argparse.Namespace) -> None:
     if options.log == "json":
         logging.getLogger(__name__).info("Stopped; everything is written down.")
     else:
+        sys.stderr.write("zoomrank: stopped; everything is written down\n")
+
+
+def _run_cluster(options: argparse.Namespace) -> None:
+    """Have a Ray cluster serve: for as long as this command runs if the cluster does, else for as long as that does."""
+    require("serve --cluster", ["cluster"])
+    from zoomrank.cluster.deploying import Deployed
+    from zoomrank.cluster.replica import Options
+    from zoomrank.service.server import check_reachable
+
+    if not (options.store or "").startswith("postgres"):
+        raise ParameterError("Replicas share a PostgreSQL database: say where it is, with --store postgresql://….")
+    if options.keys:
+        from zoomrank.service.http.access import Keys
+
+        Keys.read(options.keys)  # refused here already if it cannot be
+    check_reachable(options.host, bool(options.keys))
+    told = Options(
+        options.store,
+        str(options.data.absolute()),
+        in_bytes("--memory", options.memory, 2**30),
+        in_bytes("--largest-body", options.largest_body, 2**20),
+        tuple(options.allow_origin),
+        str(options.keys.absolute()) if options.keys else None,
+    )
+    deployed = Deployed(told, options.replicas, options.host, options.port, options.address)
+    print(f"zoomrank serves on {deployed.address} with {options.replicas} replicas", flush=True)
+    if not deployed.began:
+        print("It goes on without this command; “serve shutdown” stops it.")
+        return
+    print("(stop it with Ctrl-C)", flush=True)
+    try:
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    finally:
+        deployed.stop()
         sys.stderr.write("zoomrank: stopped; everything is written down\n")
 
 
