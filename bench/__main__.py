@@ -13,7 +13,20 @@ import numba
 import numpy as np
 
 import zoomrank
-from bench import answers, catalogue, experiments, ground, learners, others, propensities, queries, retention, service
+from bench import (
+    answers,
+    catalogue,
+    cluster,
+    experiments,
+    ground,
+    learners,
+    others,
+    propensities,
+    queries,
+    retention,
+    ring,
+    service,
+)
 from bench.measure import Row
 from zoomrank.lab.reports.machine import machine
 
@@ -37,7 +50,9 @@ PARTS = {"experiment": service.experiment}  # of others
 ON_REQUEST = {  # take too long to be run with the rest
     "steady": service.steady,
     "catalogue": catalogue.catalogue,
+    "cluster": cluster.cluster,
     "retention": retention.retention,
+    "ring": ring.ring,
     "experiments": experiments.experiments,
     "propensities": propensities.propensities,
 }

@@ -59,9 +59,9 @@ Visit = Callable[[Connection, int, list[float] | None], Awaitable[None]]
 class Server:
     """A service in a process of its own, on a folder that goes away with it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         start = "import sys; from zoomrank.cli import main; sys.exit(main())"
-        command = [sys.executable, "-c", start, "serve", "--port", "0", "--data", str(folder)]
+        command = [sys.executable, "-c", start, "serve", "--port", "0", "--data", str(folder), *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
         assert self.process.stdout is not None  # noqa: S101
         self.port = int(self.process.stdout.readline().partition("127.0.0.1:")[2].split()[0])

@@ -31,6 +31,7 @@ from zoomrank.service.storage.outcomes import ABANDONED, VOIDED, WAITING
 from zoomrank.service.storage.partitions import PARTITIONS
 from zoomrank.service.verifying import verify
 
+HAPPENINGS = ["kill_replica", "stop_replica", "restart_postgres", "remove_node", "add_node"]
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 3600.0}
 ARMS = [{"name": "now", "share": 0.4}, {"name": "other", "share": 0.4, "settings": {"seed": 5}}]
 _AUDIT = (
@@ -103,6 +104,7 @@ class Unrest:
     server: Server
     replicas: int
     nodes: Any = None
+    deployed: Any = None
     more: list[Any] = field(default_factory=list)  # nodes that can be removed
     memory: Memory = field(default_factory=Memory)
     visitors: list[Visitor] = field(default_factory=list)
@@ -127,7 +129,11 @@ class Unrest:
         self.nodes.remove_node(node, allow_graceful=False)
 
     def add_node(self, _: random.Random) -> None:
+        """A node, and a replica more, which Ray Serve puts there."""
         self.more.append(self.nodes.add_node(num_cpus=4))
+        if self.deployed is not None:
+            self.replicas += 1
+            self.deployed.scale(self.replicas)
 
     def restart_postgres(self, _: random.Random) -> None:
         self.server.restart()
@@ -226,6 +232,7 @@ def unrest(folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: 
         it.add_node(random.Random())
         options = Options(server.address, str(folder), 2**28, 2**26)
         with Deployed(options, replicas, port=port, address=nodes.address, location=ProxyLocation.HeadOnly) as deployed:
+            it.deployed = deployed
             wait_until(it.is_whole, 120, "the cluster never was whole")
             with psycopg.connect(server.address, autocommit=True) as connection:
                 connection.execute(_AUDIT)
@@ -246,13 +253,15 @@ def unrest(folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: 
         server.close()
 
 
-def rounds(it: Unrest, count: int, seed: int, tell: Callable[[str], None]) -> dict[str, list[float]]:
+def rounds(
+    it: Unrest, count: int, seed: int, tell: Callable[[str], None], short: bool = False
+) -> dict[str, list[float]]:
     """What visitors had to wait at most in each round, by what happened in it."""
     dice = random.Random(seed)
     waits: dict[str, list[float]] = {}
     bag: list[str] = []
     for number in range(count):
-        bag = bag or dice.sample(happenings(), len(happenings()))
+        bag = bag or dice.sample(HAPPENINGS[:3] if short else HAPPENINGS, 3 if short else len(HAPPENINGS))
         what = bag.pop()
         if what == "remove_node" and not it.more:
             what = "add_node"
@@ -265,14 +274,12 @@ def rounds(it: Unrest, count: int, seed: int, tell: Callable[[str], None]) -> di
         waited = it.longest(since)
         waits.setdefault(what, []).append(waited)
         tell(f"round {number + 1}: {what}, waited {waited:.1f} s at most, whole after {time.monotonic() - since:.1f} s")
-        if what == "remove_node":
-            it.add_node(dice)
-            wait_until(it.is_whole, 120, "the cluster is not whole with a new node")
+        if it.replicas > 3 or not it.more:  # as it was, for the next
+            it.replicas = 3
+            it.deployed.scale(it.replicas)
+            it.more = it.more or [it.nodes.add_node(num_cpus=4)]
+            wait_until(it.is_whole, 120, "the cluster is not as it was")
     return waits
-
-
-def happenings() -> list[str]:
-    return ["kill_replica", "stop_replica", "remove_node", "restart_postgres", "add_node"]
 
 
 if __name__ == "__main__":

