@@ -192,8 +192,8 @@ class Passing:
             return await self._said_of_each(request)
         if _CLICKS.fullmatch(request.path):
             raise UnusableError(
-                "Several replicas cannot learn one click log together: stop them, learn it with “zoomrank "
-                "import-clicks --store …”, and start them again."
+                "Several replicas cannot learn one click log together: stop them, learn it with “zoomrank import "
+                "--store …”, and start them again."
             )
         partition = self._partition(request)
         if partition is not None:
