@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -92,6 +93,7 @@ class Standing(NamedTuple):
     replicas: list[Replica]
     owners: dict[int, int]  # the number of the replica that has a partition
     free: int  # partitions that nobody has
+    looked: float = 0.0  # when that was so, by the steady clock of whoever looked
 
     def replica(self, partition: int) -> Replica | None:
         """Who has a partition, if somebody has."""
@@ -164,7 +166,7 @@ class Leases:
         if all(replica.number != self.number for replica in replicas):
             raise EndedError()
         owners = {number: owner for number, owner in rows if owner is not None}
-        return Standing(replicas, owners, len(rows) - len(owners))
+        return Standing(replicas, owners, len(rows) - len(owners), time.monotonic())
 
     def take(self, most: int) -> dict[int, int]:
         """Take some partitions that nobody has; says in which epoch each is now."""
