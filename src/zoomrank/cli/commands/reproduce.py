@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
         "zoomrank reproduce undecided --instances 200 --out results --resume",
         "zoomrank reproduce readings --out results --resume  # other readings, too",
         "zoomrank reproduce --engine ray --address auto      # on a Ray cluster",
-        "zoomrank reproduce --engine ray                     # on Ray that is started here",
+        "zoomrank reproduce --engine ray                     # on Ray, started here",
         extras=("lab",),
     )
     parser.add_argument("figures", nargs="*", metavar="FIGURE", default=[], help="which figures (default: paper)")
