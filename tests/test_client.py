@@ -85,6 +85,10 @@ def test_documents_go_in_and_what_was_learned_comes_out(client: Client) -> None:
     for activity in (client.activity("owls"), client.activity(seconds=600, points=10)):
         assert sum(activity["impressions"]) >= 3
     assert client.health() == "ok"
+    (alone,) = client.replicas()["replicas"]
+    assert (alone["partitions"], alone["chair"]) == (256, True)
+    assert alone["load"] is not None
+    assert alone["load"]["learners"] >= 1
 
 
 def test_more_than_a_click_is_told_at_once_or_bit_by_bit(client: Client) -> None:

@@ -42,6 +42,7 @@ from zoomrank.wire import (
     Node,
     PlacedDocument,
     QueryInfo,
+    ReplicasResponse,
     Voided,
 )
 
@@ -1030,6 +1031,21 @@ class Client:
         'ok'
         """
         return str(self._get(wire.HEALTH)["status"])
+
+    def replicas(self) -> ReplicasResponse:
+        """Say who serves: one service, or several that share a store, and how much each has to do.
+
+        Returns
+        -------
+        ReplicasResponse
+            The replicas, and how many partitions there are, and nobody has.
+
+        Examples
+        --------
+        >>> [replica["partitions"] for replica in client.replicas()["replicas"]]  # doctest: +SKIP
+        [128, 128]
+        """
+        return cast(ReplicasResponse, self._get(wire.REPLICAS))
 
     # How it is sent.
 

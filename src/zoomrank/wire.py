@@ -42,6 +42,7 @@ PROMOTE = "/v1/collections/{name}/experiments/{experiment}/promote"
 HEALTH = "/v1/health"
 READY = "/v1/ready"
 ROLE = "/v1/role"
+REPLICAS = "/v1/replicas"
 
 LARGEST_BATCH = 10_000  # reports of one request
 
@@ -398,6 +399,42 @@ class RoleResponse(TypedDict):
     """The role of a key: `read` or `admin` (who may do everything)."""
 
     role: str
+
+
+class ReplicaLoad(TypedDict):
+    """What a replica says of itself: requests per second that came to it of late; learners in memory and their bytes;
+    durable writes of the log and those that failed, since it began; its process, and the name of its machine.
+    """
+
+    requests_per_second: float
+    learners: int
+    learner_bytes: int
+    writes: int
+    failed_writes: int
+    process: int
+    host: str
+
+
+class ReplicaInfo(TypedDict):
+    """A service that works, alone or with others: since when, for how many seconds nothing was heard of it, how many
+    partitions it has, and whether it has the chair. Its load is null before it has said anything.
+    """
+
+    number: int
+    name: str
+    since: float
+    silent: float
+    partitions: int
+    chair: bool
+    load: ReplicaLoad | None
+
+
+class ReplicasResponse(TypedDict):
+    """Who serves; how many partitions there are in all, and how many of them nobody has: their queries wait."""
+
+    replicas: list[ReplicaInfo]
+    partitions: int
+    free: int
 
 
 class StatusResponse(TypedDict):

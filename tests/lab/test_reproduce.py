@@ -93,14 +93,37 @@ if __name__ == "__main__":
 """
 )
 
+HERE = (
+    EXPERIMENT
+    + """
+if __name__ == "__main__":
+    import ray
+    from zoomrank.lab.runners import runner_named
+
+    place = runner_named("ray", workers=2)
+    assert place.workers == 2
+    settings = experiment("diary").settings(["well"], instances=2)
+    away = rows(place.finish(settings))
+    another = runner_named("ray")  # while the first is there, both use it
+    another.close()
+    assert ray.is_initialized()
+    place.close()
+    assert not ray.is_initialized()
+    whole = rows(Local(1).finish(settings))
+    assert away == whole and len(whole) == 2, (len(away), len(whole))
+    print("started and ended")
+"""
+)
+
 
 def _script(text: str, folder: Path, **environment: str) -> str:
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]  # the zoomrank that this process has
     (folder / "fragile.py").write_text(FRAGILE)
     (folder / "script.py").write_text(text)
     done = subprocess.run(
         [sys.executable, "script.py"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
         capture_output=True,
         text=True,
         timeout=300,
@@ -209,10 +232,10 @@ def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytes
         (["1", "--visits", "-1"], "ask for at least one"),
         (["1", "--workers", "0"], "ask for at least one"),
         (["1", "--engine", "cloud"], "there are local and ray"),
-        (["1", "--engine", "ray"], "needs the --address"),
+        (["1", "--engine", "ray", "--workers", "0"], "ask for at least one"),
         (["1", "--address", "127.0.0.1:1"], "for --engine ray"),
         (["1", "--engine", "ray", "--address", "127.0.0.1:1"], "No Ray cluster answers at '127.0.0.1:1'"),
-        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "for --engine local"),
+        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "for this machine; a cluster has its own"),
     ],
 )
 def test_nonsense_is_refused(
@@ -299,6 +322,12 @@ def test_a_cluster_gives_the_same_rows(tmp_path: Path) -> None:
     shown = _script(CLUSTER, tmp_path, RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")
     # Three runs that live, once each; of three that may die, one does, and is the only one to be carried out again.
     assert shown.split()[-4:] == ["well", "3", "dying", "4"]
+
+
+def test_without_a_cluster_ray_is_started_here_and_ends_with_us(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    # An address that leads nowhere: who means a cluster says so on the command line.
+    assert _script(HERE, tmp_path, RAY_ADDRESS="127.0.0.1:1").endswith("started and ended\n")
 
 
 def test_interruptions_are_not_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

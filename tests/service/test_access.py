@@ -26,6 +26,7 @@ REQUESTS = {  # what needs which role
     ("GET", "/v1/collections/shop/tree?query=owl"): "read",
     ("GET", "/v1/collections/shop/activity"): "read",
     ("GET", "/v1/activity"): "read",
+    ("GET", "/v1/replicas"): "read",
     ("GET", "/metrics"): "read",
     ("GET", "/v1/openapi.json"): "read",
     ("GET", "/nothing"): "read",

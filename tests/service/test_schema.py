@@ -54,6 +54,7 @@ WITHOUT_PARAMETERS = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/v1/role"),
+    ("GET", "/v1/replicas"),
     ("GET", "/metrics"),
 ]
 TRIED_ELSEWHERE = [("POST", "/v1/collections/{name}/clicks")]  # test_imports.py: logs are no JSON that can be made up

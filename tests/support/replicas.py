@@ -15,6 +15,7 @@ from zoomrank.service.held import Held
 from zoomrank.service.http.app import make_app
 from zoomrank.service.http.asgi import App
 from zoomrank.service.http.passing import Passed, Passing, Said, UnansweredError
+from zoomrank.service.load import Load
 from zoomrank.service.membership import Membership
 from zoomrank.service.storage.leases import Replica
 from zoomrank.service.storage.partitions import PARTITIONS
@@ -69,14 +70,15 @@ class Company:
         engine = Engine(store, self.place.folder, held=Held([]), steady=time.monotonic)
         self.place.folder.mkdir(exist_ok=True, parents=True)
         await engine.start()
-        membership = Membership(engine, store, name)
+        load = Load(engine)
+        membership = Membership(engine, store, name, load.says)
         wrapped: list[Passing] = []
 
         def around(app: App) -> App:
             wrapped.append(Passing(app, membership, self))
             return wrapped[0]
 
-        app: Any = make_app(engine, around=around)
+        app: Any = make_app(engine, around=around, load=load, roster=lambda: membership.roster)
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60)
         await membership.start()
         self.members[name] = Member(name, engine, membership, client, wrapped[0])

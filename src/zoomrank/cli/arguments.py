@@ -118,9 +118,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "--engine",
         default="local",
         metavar="ENGINE",
-        help=f"where runs take place: local, or ray, which needs {installing(['ray'])} (default: local)",
+        help="where runs take place: local, in processes of this machine; or ray, on the cluster at --address or, "
+        f"without one, on Ray that is started here for the while; needs {installing(['ray'])} (default: local)",
     )
-    parser.add_argument("--address", metavar="ADDRESS", help="address of the Ray cluster, or auto to look for one")
+    parser.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster, or auto to look for one")
 
 
 def parameter(text: str) -> tuple[str, Any]:

@@ -20,6 +20,7 @@ from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import make_app
 from zoomrank.service.http.asgi import App, Receive, Send
 from zoomrank.service.http.passing import Passed, Passing, Said, UnansweredError
+from zoomrank.service.load import Load
 from zoomrank.service.membership import Membership
 from zoomrank.service.storage.leases import Replica as Other
 from zoomrank.service.storage.shared_store import SharedStore
@@ -72,8 +73,17 @@ class Replica:
         self._engine = Engine(store, folder, options.memory, time.time, time.monotonic, Held([]))
         await self._engine.start()
         name = serve.get_replica_context().replica_id.unique_id
-        self._membership = Membership(self._engine, store, name)
-        self._app = make_app(self._engine, self._keys, options.largest_body, options.origins, self._around)
+        load = Load(self._engine)
+        self._membership = Membership(self._engine, store, name, load.says)
+        self._app = make_app(
+            self._engine,
+            self._keys,
+            options.largest_body,
+            options.origins,
+            self._around,
+            load,
+            lambda: self._membership.roster,
+        )
         await self._membership.start()
         self._looking = asyncio.create_task(self._look())
         self._stopped = False

@@ -1,4 +1,4 @@
-"""Where runs are carried out: in this process, in worker processes beside it, or on a Ray cluster.
+"""Where runs are carried out: in this process, in worker processes beside it, or with Ray, on a cluster or here.
 
 A runner takes settings and yields `Finished` runs in whatever order they end. Rows depend on the setting alone, so it
 does not matter which runner is asked, or how many workers it has. A worker that dies costs only its own run, which is
@@ -79,6 +79,14 @@ class Runner(ABC):
         ------
         Finished
             Each run with its rows, in whatever order they end.
+        """
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to do)
+        """Let go of what was begun for the runs.
+
+        Examples
+        --------
+        >>> Local(workers=1).close()
         """
 
 
@@ -180,12 +188,14 @@ def _watch(sentinel: int) -> None:
 
 
 class Ray(Runner):
-    """An existing Ray cluster; zoomrank must be installed on its nodes.
+    """A Ray cluster that exists, with zoomrank on its nodes; or Ray on this machine, which is started and ends with us.
 
     Parameters
     ----------
     address
-        Where it is, such as `head:6379`, or `auto`.
+        Where the cluster is, such as `head:6379`, or `auto`; without one, Ray is started here.
+    workers
+        Of Ray that is started here: how many runs at a time; one per core unless said otherwise.
 
     Examples
     --------
@@ -194,8 +204,13 @@ class Ray(Runner):
     ...     print(finished.rows.setting.id)
     """
 
-    def __init__(self, address: str) -> None:
-        self._ray = _connected(address)
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        self._ray = _imported()
+        self._ours = not self._ray.is_initialized()  # else somebody in this process uses it, and goes on
+        if address is not None:
+            _connect(self._ray, address)
+        elif self._ours:
+            _begin(self._ray, Local(workers).workers)
 
     @property
     def workers(self) -> int:
@@ -220,7 +235,7 @@ class Ray(Runner):
                 for reference in done:
                     yield self._result(reference)
         finally:
-            for reference in running:
+            for reference in running if ray.is_initialized() else ():  # else Ray would start itself to be told
                 ray.cancel(reference)
 
     def _result(self, reference: Any) -> Finished:
@@ -237,13 +252,14 @@ class Ray(Runner):
         return finished
 
     def close(self) -> None:
-        """Leave the cluster, which goes on without us.
+        """Leave the cluster, which goes on without us; what was started here ends.
 
         Examples
         --------
         >>> Ray("head:6379").close()  # doctest: +SKIP
         """
-        self._ray.shutdown()
+        if self._ours:
+            self._ray.shutdown()
 
 
 def runner_named(name: str, workers: int | None = None, address: str | None = None) -> Runner:
@@ -253,25 +269,41 @@ def runner_named(name: str, workers: int | None = None, address: str | None = No
             raise RunnerError("An address is for --engine ray; --engine local has none.")
         return Local(workers)
     if name == "ray":
-        if address is None:
-            raise RunnerError("--engine ray needs the --address of a cluster, such as head:6379, or auto.")
-        if workers is not None:
-            raise RunnerError("The number of workers is for --engine local; a cluster has its own.")
-        return Ray(address)
+        if address is not None and workers is not None:
+            raise RunnerError("The number of workers is for this machine; a cluster has its own.")
+        return Ray(address, workers)
     raise RunnerError(f"There is no engine {name!r}; there are local and ray.")
 
 
-def _connected(address: str) -> Any:
+def _imported() -> Any:
     try:
         import ray
     except ImportError:
         raise RunnerError("Ray is not installed: pip install 'zoomrank[ray]'.") from None
+    return ray
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Join a cluster."""
     _refuse_nobody(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     except Exception as error:  # whatever Ray raises, and it raises many things, the address is of no use
         raise RunnerError(f"No Ray cluster answers at {address!r}: {_first_line(str(error))}.") from error
-    return ray
+
+
+def _begin(ray: Any, workers: int) -> None:
+    """Start Ray on this machine, without the page that it would serve."""
+    try:
+        ray.init(
+            address="local",  # whatever RAY_ADDRESS says: who means a cluster names it
+            num_cpus=workers,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:  # whatever Ray raises, and it raises many things, there is none here
+        raise RunnerError(f"Ray does not start on this machine: {_first_line(str(error))}.") from error
 
 
 def _refuse_nobody(address: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.leases import LAPSES_AFTER, EndedError, Replica, Standing
+from zoomrank.service.storage.leases import LAPSES_AFTER, EndedError, Replica, Roster
 from zoomrank.service.storage.partitions import CHAIR, PARTITIONS
 from zoomrank.service.storage.shared_store import SharedStore
 
@@ -41,7 +41,7 @@ class Membership:
         self.engine = engine
         self.name = name  # under which others reach this service
         self.tell: Tell | None = None
-        self.standing = Standing([], {}, PARTITIONS)
+        self.roster = Roster([], {}, PARTITIONS)
         self._store = store
         self._say = say
         self._renewed = 0.0  # by the steady clock
@@ -82,7 +82,7 @@ class Membership:
     @property
     def share(self) -> int:
         """How many partitions this service should have."""
-        return -(-PARTITIONS // max(1, len(self.standing.replicas)))
+        return -(-PARTITIONS // max(1, len(self.roster.replicas)))
 
     # In the thread.
 
@@ -90,7 +90,7 @@ class Membership:
         while not self._stopped.is_set():
             began = time.monotonic()
             try:
-                self.standing = self._store.leases.renew(self._say())
+                self.roster = self._store.leases.renew(self._say())
                 self._renewed = began
                 self._in_the_loop(self._settle)
                 self._store.leases.wait(RENEW_EVERY)
@@ -135,7 +135,7 @@ class Membership:
             mine = len(self.engine.held)
             if mine > self.share:
                 await self._let_go(mine - self.share)
-            elif self.standing.free and mine < self.share:
+            elif self.roster.free and mine < self.share:
                 await self._take(self.share - mine)
             await self._listen()
 
@@ -181,9 +181,9 @@ class Membership:
 
     async def others_know(self) -> None:
         """Wait until all others have caught up with what this one has done, or are there no more."""
-        waiting = {replica.number for replica in self.standing.replicas if replica.number != self._store.number}
+        waiting = {replica.number for replica in self.roster.replicas if replica.number != self._store.number}
         while waiting and self.tell is not None:
-            there = [replica for replica in self.standing.replicas if replica.number in waiting]
+            there = [replica for replica in self.roster.replicas if replica.number in waiting]
             told = await asyncio.gather(*(self.tell(replica) for replica in there), return_exceptions=True)
             done = {replica.number for replica, known in zip(there, told, strict=True) if known is True}
             waiting = {replica.number for replica in there} - done

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from contextlib import closing
 from pathlib import Path
 
 from zoomrank.cli.arguments import (
@@ -45,6 +46,7 @@ def add(commands: Commands) -> None:
         "zoomrank reproduce undecided --instances 200 --out results --resume",
         "zoomrank reproduce readings --out results --resume  # other readings, too",
         "zoomrank reproduce --engine ray --address auto      # on a Ray cluster",
+        "zoomrank reproduce --engine ray                     # on Ray, started here",
         extras=("lab",),
     )
     parser.add_argument("figures", nargs="*", metavar="FIGURE", default=[], help="which figures (default: paper)")
@@ -74,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
         names = [figure.name for figure in figures]
     runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
     about = about_sweep(KIND, options.instances, options.visits, options.seed, figures=names)
-    with SweepProgress() as progress:
+    with closing(runner), SweepProgress() as progress:
         folder = swept(settings, options.out, about, runner, resume=options.resume, watcher=progress)
     report = write_paper_report(folder)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())

@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,15 +112,16 @@ def run(options: argparse.Namespace) -> None:
         [] if options.traffic else study.settings(options.instances, options.visits, options.seed, families_of(about))
     )
     runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
-    folder = ResultsFolder.begin(options.out, about, resume=options.resume)
-    for write in own.writes:
-        write(folder.path)
-    with SweepProgress() as progress:
-        sweep(runs, folder, runner, progress)
-    if options.study == "queries":
-        _let_traffic_come(folder, runner.workers)
-    if options.study == "judging":
-        _judge_logs(folder, runner.workers)
+    with closing(runner):
+        folder = ResultsFolder.begin(options.out, about, resume=options.resume)
+        for write in own.writes:
+            write(folder.path)
+        with SweepProgress() as progress:
+            sweep(runs, folder, runner, progress)
+        if options.study == "queries":
+            _let_traffic_come(folder, runner.workers)
+        if options.study == "judging":
+            _judge_logs(folder, runner.workers)
     page = write_study_report(folder)
     done = f"{options.instances} logs of each kind" if options.study == "judging" else f"{len(runs)} runs"
     print(f"{done} in {duration(time.monotonic() - start)}.\nReport: {page}")

@@ -20,9 +20,9 @@ from zoomrank.errors import ParameterError
 from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal, unexpected
 from zoomrank.service.http.known_paths import KnownPath, known_path
-from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.origins import Origins
 from zoomrank.service.http.sent_changes import LINES, is_lines
+from zoomrank.service.load import Load
 from zoomrank.service.logs import REQUEST, Seldom, request_id
 from zoomrank.service.refusals import (
     BodyTooLargeError,
@@ -170,10 +170,10 @@ def needed_role(method: str, known: KnownPath) -> str | None:
 class Access:
     """Wraps the application."""
 
-    def __init__(self, app: App, keys: Keys, metrics: Metrics, largest_body: int, origins: Origins) -> None:
+    def __init__(self, app: App, keys: Keys, load: Load, largest_body: int, origins: Origins) -> None:
         self._app = app
         self._keys = keys
-        self._metrics = metrics
+        self._load = load
         self._largest_body = largest_body
         self._origins = origins
         self._seldom = Seldom(_log)
@@ -194,7 +194,7 @@ class Access:
             scope = {**scope, "method": "GET"}
             response.without_body = True
         failure = await self._pass(scope, receive, response, known, headers)
-        self._metrics.count(known.kind, response.status, time.perf_counter() - began)
+        self._load.count(known.kind, response.status, time.perf_counter() - began)
         if response.status >= 500:
             said = f"{scope['method']} {scope['path']}: {response.status}"
             if failure is None:  # refused in words

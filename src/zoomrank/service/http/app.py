@@ -20,6 +20,7 @@ from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.maker import Maker
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.origins import Origins
+from zoomrank.service.http.replicas import Replicas
 from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
@@ -32,7 +33,9 @@ from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
 from zoomrank.service.http.routes.parameters import refusals
 from zoomrank.service.http.routes.rank_and_feedback import add_ranking
+from zoomrank.service.load import Load
 from zoomrank.service.refusals import ServiceError
+from zoomrank.service.storage.leases import Roster
 
 LARGEST_BODY = 256 * 2**20
 
@@ -43,9 +46,12 @@ def make_app(
     largest_body: int = LARGEST_BODY,
     origins: Iterable[str] = (),
     around: Callable[[App], App] = lambda app: app,
+    load: Load | None = None,
+    roster: Callable[[], Roster] | None = None,
 ) -> App:
     """The service of an engine that is started; `origins` are those whose pages may give feedback, and `around` sees
-    every request that was let in.
+    every request that was let in. Where it is one of several replicas, `load` is what it says of itself to the others,
+    and `roster` who they are.
     """
     api = FastAPI(
         title="zoomrank",
@@ -56,7 +62,8 @@ def make_app(
         redoc_url=None,
         openapi_url="/v1/openapi.json",
     )
-    metrics, keys = Metrics(engine), keys or Keys({})
+    keys, load = keys or Keys({}), load or Load(engine)
+    replicas = Replicas(engine, load, roster)
     _add_errors(api)
     fast = add_ranking(api, engine)
     maker = Maker(engine.collections.folder)
@@ -70,9 +77,9 @@ def make_app(
     add_experiments(api, engine)
     add_export(api, engine)
     add_imports(api, engine)
-    add_operations(api, engine, metrics, keys)
+    add_operations(api, engine, Metrics(engine, replicas), keys, replicas)
     add_page_files(api)
-    return Access(around(FastPath(api, fast)), keys, metrics, largest_body, Origins(origins))
+    return Access(around(FastPath(api, fast)), keys, load, largest_body, Origins(origins))
 
 
 def _add_errors(api: FastAPI) -> None:

@@ -1,38 +1,40 @@
-"""What Prometheus may ask: requests by kind and status, how long they took, what became of impressions."""
+"""What Prometheus may ask: requests by kind and status, how long they took, what became of impressions, who has what.
+
+Where several replicas share a store, a question may reach any of them: each tells what all of them say of themselves,
+under their names, and of impressions the sums of all.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from zoomrank.service.engine import Engine
+from zoomrank.service.http.replicas import Replicas
+from zoomrank.service.load import BOUNDS
+from zoomrank.service.storage.leases import Roster
 from zoomrank.service.storage.outcomes import by_word
 
-_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+_OF_EACH = (
+    (GaugeMetricFamily, "learners", "Learners in memory."),
+    (GaugeMetricFamily, "learner_bytes", "Memory that they take, about."),
+    (CounterMetricFamily, "writes", "Durable writes of the log."),
+    (CounterMetricFamily, "failed_writes", "Those that failed."),
+)
 
 
 class Metrics:
-    """Counts that cost next to nothing until somebody asks."""
+    """All of it, when somebody asks."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, replicas: Replicas) -> None:
         self._engine = engine
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._buckets: dict[str, list[int]] = {}
-        self._seconds: Counter[str] = Counter()
+        self._replicas = replicas
         self._registry = CollectorRegistry()
         self._registry.register(self)
-
-    def count(self, kind: str, status: int, seconds: float) -> None:
-        """One request."""
-        self._requests[kind, status] += 1
-        buckets = self._buckets.setdefault(kind, [0] * (len(_BOUNDS) + 1))
-        buckets[bisect_left(_BOUNDS, seconds)] += 1
-        self._seconds[kind] += seconds  # type: ignore[assignment]
 
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -40,26 +42,38 @@ class Metrics:
 
     def collect(self) -> Iterable[Any]:
         """What the registry asks for."""
-        engine = self._engine
-        yield from self._of_requests()
+        roster = self._replicas.roster()
+        # One that was killed and started anew under its name may be there twice for some seconds: the new one speaks.
+        said = {replica.name: replica.said for replica in roster.replicas if replica.said}
+        yield from self._of_requests(said)
         yield self._of_impressions()
-        yield GaugeMetricFamily("zoomrank_learners", "Learners in memory.", value=len(engine.learners))
-        yield GaugeMetricFamily("zoomrank_learner_bytes", "Memory that they take, about.", value=engine.learners.size)
-        yield CounterMetricFamily("zoomrank_writes", "Durable writes of the log.", value=engine.journal.batches)
-        yield CounterMetricFamily("zoomrank_failed_writes", "Those that failed.", value=engine.journal.failures)
+        for family, name, about in _OF_EACH:
+            found = family(f"zoomrank_{name}", about, labels=self._labels())
+            for replica, words in said.items():
+                found.add_metric(self._values(replica), words[name])
+            yield found
+        yield from _of_partitions(roster)
 
-    def _of_requests(self) -> Iterable[Any]:
-        requests = CounterMetricFamily("zoomrank_requests", "Requests.", labels=["kind", "status"])
-        for (kind, status), number in sorted(self._requests.items()):
-            requests.add_metric([kind, str(status)], number)
+    def _labels(self, *names: str) -> list[str]:
+        """The labels of something that each replica counts; one that works alone needs no name."""
+        return [*names, "replica"] if self._replicas.are_several else [*names]
+
+    def _values(self, replica: str, *values: str) -> list[str]:
+        return [*values, replica] if self._replicas.are_several else [*values]
+
+    def _of_requests(self, said: Mapping[str, Mapping[str, Any]]) -> Iterable[Any]:
+        requests = CounterMetricFamily("zoomrank_requests", "Requests.", labels=self._labels("kind", "status"))
+        times = HistogramMetricFamily("zoomrank_request_seconds", "How long they took.", labels=self._labels("kind"))
+        for replica, words in said.items():
+            for kind, status, number in words["requests"]:
+                requests.add_metric(self._values(replica, kind, str(status)), number)
+            for kind, took in words["times"].items():
+                total, rows = 0, []
+                for bound, number in zip([*map(str, BOUNDS), "+Inf"], took["buckets"], strict=True):
+                    total += number
+                    rows.append((bound, total))
+                times.add_metric(self._values(replica, kind), rows, took["seconds"])
         yield requests
-        times = HistogramMetricFamily("zoomrank_request_seconds", "How long requests took.", labels=["kind"])
-        for kind, buckets in sorted(self._buckets.items()):
-            total, rows = 0, []
-            for bound, number in zip([*map(str, _BOUNDS), "+Inf"], buckets, strict=True):
-                total += number
-                rows.append((bound, total))
-            times.add_metric([kind], rows, self._seconds[kind])
         yield times
 
     def _of_impressions(self) -> Any:
@@ -70,3 +84,16 @@ class Metrics:
             for word, number in sorted(by_word(self._engine.outcomes_of(served)).items()):
                 impressions.add_metric([served.name, word], number)
         return impressions
+
+
+def _of_partitions(roster: Roster) -> Iterable[Any]:
+    counts = Counter(roster.owners.values())
+    of_names: Counter[str] = Counter()
+    for replica in roster.replicas:
+        of_names[replica.name] += counts[replica.number]
+    partitions = GaugeMetricFamily("zoomrank_partitions", "Partitions that a replica has.", labels=["replica"])
+    for name, number in of_names.items():
+        partitions.add_metric([name], number)
+    yield partitions
+    yield GaugeMetricFamily("zoomrank_partitions_nobody_has", "Partitions without a replica.", value=roster.free)
+    yield GaugeMetricFamily("zoomrank_replicas", "Replicas that are there.", value=len(roster.replicas))

@@ -218,7 +218,7 @@ class Passing:
         """What whoever has a partition says, if somebody has, and says something."""
         if partition in self._engine.held:
             return await self._done_here(partition, request)
-        replica = self._membership.standing.replica(partition)
+        replica = self._membership.roster.replica(partition)
         if replica is None or replica.name == self._membership.name:  # which is not ready for it
             return None
         limit = None if partition == CHAIR and request.method != "GET" else _A_TRY
@@ -307,18 +307,18 @@ class Passing:
         """Partitions that the same replica has, together."""
         found: dict[int | None, list[int]] = defaultdict(list)
         for partition in partitions:
-            found[self._membership.standing.owners.get(partition)].append(partition)
+            found[self._membership.roster.owners.get(partition)].append(partition)
         nobodys = found.pop(None, [])
         return [*found.values(), *([partition] for partition in nobodys)]
 
     async def _said_by_all(self, request: Passed) -> Said:
         """What all replicas have taken back, each of its own queries."""
-        standing, me = self._membership.standing, self._membership.name
-        if standing.free:
+        roster, me = self._membership.roster, self._membership.name
+        if roster.free:
             raise StorageError("Some partitions are nobody's just now: ask again.")
         asked = (
             self._here(request) if replica.name == me else self._peers.ask(replica, request, None)
-            for replica in standing.replicas
+            for replica in roster.replicas
         )
         try:
             said = await asyncio.gather(*asked)

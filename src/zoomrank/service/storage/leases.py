@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -86,12 +87,13 @@ class Replica(NamedTuple):
     said: dict[str, Any]  # of itself
 
 
-class Standing(NamedTuple):
+class Roster(NamedTuple):
     """Who is there, and who has what."""
 
     replicas: list[Replica]
     owners: dict[int, int]  # the number of the replica that has a partition
     free: int  # partitions that nobody has
+    looked: float = 0.0  # when that was so, by the steady clock of whoever looked
 
     def replica(self, partition: int) -> Replica | None:
         """Who has a partition, if somebody has."""
@@ -150,7 +152,7 @@ class Leases:
             connection.execute(_SEEN, (self.number, "{}"))
         return self.number
 
-    def renew(self, said: Mapping[str, Any]) -> Standing:
+    def renew(self, said: Mapping[str, Any]) -> Roster:
         """Say that this service is there, end those that are not, and look who is."""
         with self._renewing.asking() as connection:
             connection.execute(_SEEN, (self.number, json.dumps(said)))
@@ -164,7 +166,7 @@ class Leases:
         if all(replica.number != self.number for replica in replicas):
             raise EndedError()
         owners = {number: owner for number, owner in rows if owner is not None}
-        return Standing(replicas, owners, len(rows) - len(owners))
+        return Roster(replicas, owners, len(rows) - len(owners), time.monotonic())
 
     def take(self, most: int) -> dict[int, int]:
         """Take some partitions that nobody has; says in which epoch each is now."""

@@ -36,6 +36,7 @@ const copied = (copy) => (copy === undefined ? {} : { copy });
 const asking = (parameters) => `?${new URLSearchParams(parameters)}`;
 
 export const role = (signal) => call("role", signal);
+export const replicas = (signal) => call("replicas", signal);
 export const collections = (signal) => call("collections", signal);
 export const collection = (name, signal) => call(`collections/${encodeURIComponent(name)}`, signal);
 export const queries = (name, parameters, signal) => call(within(name, "queries") + asking(parameters), signal);

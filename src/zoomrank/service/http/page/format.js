@@ -18,9 +18,15 @@ export function chance(share) {
 
 export const percent = (part, whole) => (whole ? chance(part / whole) : "–");
 
-export function ago(unixSeconds) {
-  const seconds = Date.now() / 1000 - unixSeconds;
-  if (seconds < 90) return `${Math.max(0, Math.round(seconds))} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  return seconds < 129600 ? `${Math.round(seconds / 3600)} h ago` : `${Math.round(seconds / 86400)} days ago`;
+export const ago = (unixSeconds) => `${lasting(Date.now() / 1000 - unixSeconds)} ago`;
+
+export function lasting(seconds) {
+  if (seconds < 90) return `${Math.max(0, Math.round(seconds))} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 129600 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} days`;
+}
+
+export function bytes(number) {
+  const power = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.max(1, number)) / 10)));
+  return `${amount(number / 1024 ** power)} ${["bytes", "KB", "MB", "GB", "TB"][power]}`;
 }

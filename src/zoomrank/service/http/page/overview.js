@@ -7,6 +7,7 @@ import { fitting } from "./fitting.js";
 import { ago, count, percent, plural } from "./format.js";
 import { keepFresh } from "./live.js";
 import { queryList } from "./queries.js";
+import { replicas } from "./replicas.js";
 import { armOf, collectionRoute, documentsRoute, experimentRoute, experimentsRoute, playRoute } from "./routes.js";
 import { slotHint, slotTable } from "./slots.js";
 
@@ -25,12 +26,13 @@ export function overview(page, { collection }, signal) {
     slots: make("div", { test: "overview-slots" }),
     queries: queryList((name) => (collection === undefined && name ? `Queries of ${name}` : "Queries"), signal),
     rest: make("div", { class: "stack" }),
+    replicas: replicas(),
   };
   parts.nothing.dataset.testid = "activity-empty";
   const state = { collection, parts, signal, changed: { about: changes(), activity: changes(), experiment: changes() } };
   state.look = () => refresh(state).catch(() => {}); // the next poll tells
   parts.fitting = fitting(collection, state.look);
-  page.replaceChildren(heading(collection), parts.experiment, parts.about, parts.fitting.element, parts.rest);
+  page.replaceChildren(heading(collection), parts.replicas.note, parts.experiment, parts.about, parts.fitting.element, parts.rest, parts.replicas.element);
   keepFresh(() => refresh(state), signal);
 }
 
@@ -45,7 +47,9 @@ function heading(collection) {
 
 async function refresh(state) {
   const { collection, parts, signal, changed } = state;
-  const [{ collections }, experiment] = await Promise.all([api.collections(signal), experimentOf(collection, signal)]);
+  const [{ collections }, experiment, serving] = await Promise.all([api.collections(signal), experimentOf(collection, signal),
+    collection === undefined ? api.replicas(signal) : undefined]);
+  if (serving) parts.replicas.show(serving);
   const here = experiment?.arm ?? collections.find(({ name }) => name === collection);
   if (changed.about(collection === undefined ? collections : [here, collections.length])) showAbout(state, collections, here);
   if (here) parts.fitting.show(here);

@@ -12,9 +12,10 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.known_paths import HEALTH, READY
 from zoomrank.service.http.metrics import Metrics
+from zoomrank.service.http.replicas import Replicas
 
 
-def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys) -> None:
+def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, replicas: Replicas) -> None:
     """Add the routes."""
 
     @api.get(HEALTH.path, response_model=wire.StatusResponse)
@@ -32,6 +33,13 @@ def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys) -
     async def role(request: Request) -> Any:
         """What the key of this request may do, by its role; where there are no keys, everything."""
         return {"role": keys.role(request.headers.get("authorization", "").encode("latin-1"))}
+
+    @api.get(wire.REPLICAS, response_model=wire.ReplicasResponse)
+    async def who_serves() -> Any:
+        """Which replicas serve, how many of the partitions each has, and how much it has to do; a service that works
+        alone is one replica that has all of them.
+        """
+        return replicas.response()
 
     @api.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:
