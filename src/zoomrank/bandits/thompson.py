@@ -153,7 +153,7 @@ class TreeThompson(VisitCounting):
     14 (2013).
     """
 
-    weighs = False  # it would take a hundred times as long as to choose
+    weighs = False  # it would take fifty times as long as to choose
     not_saved = VisitCounting.not_saved | frozenset(DrawScratch._fields)
 
     def __init__(self, tree: DocumentTree, *, prior: float = PRIOR, correlated: bool = True, seed: Seed = None) -> None:
