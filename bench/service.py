@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import uvloop
+from scipy import stats
 
 from bench.measure import Row
 from zoomrank.documents import Collection
@@ -23,6 +25,7 @@ CONNECTIONS = 64
 QUERIES = 200
 SECONDS = 3.0
 ROUNDS = 7
+TURNS, TURN = 50, 0.8  # of an experiment; seconds: the shorter, the more alike is what two neighbours meet
 RATE = 200  # pairs a second, of those who go on while a large collection is made
 LARGE = 400_000  # documents
 
@@ -71,6 +74,12 @@ class Server:
         """Resident, in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+    @property
+    def worked(self) -> float:
+        """Seconds of a processor, of all threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         self.process.terminate()
@@ -306,28 +315,33 @@ def making() -> Iterator[Row]:
         yield Row(when, f"median {middle:.1f} ms, 99 of 100 within {slow:.1f} ms, all within {1e3 * max(times):.0f}")
 
 
-async def _in_turns(port: int, file: bytes) -> list[float]:
-    """Pairs a second with an experiment, as shares of those without, in turns on two collections that are alike."""
+async def _in_turns(server: Server, file: bytes) -> tuple[list[float], list[float]]:
+    """What a pair takes with an experiment, of what it takes without, in turns on two collections that are alike: in
+    time, and in work of the server's.
+    """
     serial = iter(range(10**9))
-    async with connected(port) as connections:
+    async with connected(server.port) as connections:
         await connections[0].ask("PUT", "/v1/collections/tried", file)
         arms = [{"name": "now", "share": 0.5}, {"name": "other", "share": 0.5, "settings": {"seed": 1}}]
         body = json.dumps({"name": "first", "arms": arms}).encode()
         await connections[0].ask("POST", "/v1/collections/tried/experiments", body)
 
-        async def speed(collection: str, queries: int, seconds: float) -> float:
+        async def cost(collection: str, queries: int) -> tuple[float, float]:
             async def work(connection: Connection, number: int, times: list[float] | None) -> None:
                 await pair(connection, number, times, queries, collection, f"visitor {next(serial) % 1_000_000}")
 
-            return await full_speed(connections, work, seconds)
+            began, before = time.perf_counter(), server.worked
+            speed = await full_speed(connections, work, TURN)
+            return 1 / speed, (server.worked - before) / (speed * (time.perf_counter() - began))
 
-        shares = []
-        for turn in range(2 * ROUNDS + 1):
-            plain = await speed("bench", QUERIES, SECONDS)
-            tried = await speed("tried", QUERIES // 2, SECONDS)  # two arms: as many learners as the other has
-            if turn:  # the first makes learners
-                shares.append(tried / plain)
-        return shares
+        times, works = [], []
+        for turn in range(TURNS + 4):
+            both = [("bench", QUERIES), ("tried", QUERIES // 2)]  # two arms: as many learners as the other has
+            found = {name: await cost(name, queries) for name, queries in both[:: 1 if turn % 2 else -1]}
+            if turn >= 4:  # the first ones make learners
+                times.append(found["tried"][0] / found["bench"][0])
+                works.append(found["tried"][1] / found["bench"][1])
+        return times, works
 
 
 def experiment() -> Iterator[Row]:
@@ -335,9 +349,16 @@ def experiment() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, served(10_000) as server:
         path = Path(folder) / "collection"
         _by_vectors(10_000).save(path)
-        shares = uvloop.run(_in_turns(server.port, path.read_bytes()))
-    middle = f"{1 / np.median(shares):.2f} ({1 / max(shares):.2f} to {1 / min(shares):.2f} in {len(shares)} turns)"
-    yield Row("a pair with an experiment, of what it takes without", middle, "1.1")
+        times, works = uvloop.run(_in_turns(server, path.read_bytes()))
+    yield Row("a pair with an experiment, of what it takes without", _median(times), "1.1")
+    yield Row("the same in work of the server, whoever else is busy here", _median(works), "1.1")
+
+
+def _median(turns: list[float]) -> str:
+    """The median of many turns, and between which of them it is in 95 of 100 cases."""
+    outside = int(stats.binom.ppf(0.025, len(turns), 0.5))
+    inside = sorted(turns)[outside - 1 : len(turns) - outside + 1]
+    return f"{np.median(turns):.3f} (95 %: {inside[0]:.3f} to {inside[-1]:.3f}, {len(turns)} turns)"
 
 
 def service() -> Iterator[Row]:

@@ -7,11 +7,13 @@ the same.
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from tests.reference.every_outcome import every_outcome
+from tests.reference.largest_draw import Draw, of_largest
 
 
 class Tree:
@@ -330,6 +332,22 @@ class TreeThompson:
             u = children[one_of([self.draw(child, above, rng) for child in children], rng)]
         return u, 1.0
 
+    def odds(self, above: list[int]) -> dict[int, float]:
+        """How likely each strategy is, by integrals over what is drawn at each branch."""
+        found, ahead = dict[int, float](), [(0, 1.0)]
+        while ahead:
+            u, chance = ahead.pop()
+            children = [child for child in self.visits.children(u) if self.tree.eligible(child)]
+            draws = [self.believed(child, above) for child in children]
+            ahead += [(child, chance * of_largest(draws, at)) for at, child in enumerate(children)]
+            if not children:
+                found[u] = chance
+        return found
+
+    def believed(self, u: int, above: list[int]) -> Draw:
+        plays, clicks = self.visits.n[u, self.slot], self.visits.r[u, self.slot]
+        return Draw(self.prior + clicks, 1 + plays - clicks, self.cap(u, above))
+
     def update(self, pick: int, above: list[int], chance: float, reward: int) -> None:
         self.visits.visit(self.slot, pick, reward)
 
@@ -476,12 +494,17 @@ class Ranked:
     def choose(self, slot: int, shown: list[int], rng: np.random.Generator) -> tuple[int, int, float, int]:
         """The document of a slot, the one that its learner picked, the chance of that choice, and the node."""
         node, chance = self.learners[slot].select(shown, rng)
+        document, pick = self.drawn(node, shown, rng)
+        return document, pick, chance, node
+
+    def drawn(self, node: int, shown: list[int], rng: np.random.Generator) -> tuple[int, int]:
+        """The document of a slot whose learner chose a node, and the one that it picked."""
         document = self.tree.draw(node, [] if self.duplicates else shown, rng)
         pick = self.tree.below(node)[0] if document is None else document
         if document is None:
             document = self.tree.draw(0, shown, rng)
         assert document is not None
-        return document, pick, chance, node
+        return document, pick
 
     def rank(self) -> tuple[list[int], list[int], list[float]]:
         shown: list[int] = []
@@ -500,7 +523,17 @@ class Ranked:
 
     def odds(self, slot: int, shown: list[int]) -> dict[int, Fraction]:
         """How likely each document is in a slot, given those above."""
-        return every_outcome(lambda rng: self.choose(slot, shown, rng)[0])
+        learner = self.learners[slot]
+        if not isinstance(learner, TreeThompson):
+            return every_outcome(lambda rng: self.choose(slot, shown, rng)[0])
+        found: dict[int, Fraction] = {}
+        for node, chance in learner.odds(shown).items():  # whose draws have too many outcomes
+            for document, more in every_outcome(partial(self._document, node, shown)).items():
+                found[document] = found.get(document, Fraction(0)) + Fraction(chance) * more
+        return found
+
+    def _document(self, node: int, shown: list[int], rng: np.random.Generator) -> int:
+        return self.drawn(node, shown, rng)[0]
 
     def certain(self, shown: list[int]) -> Callable[[int], bool]:
         """Whether chance had nothing to do with what was chosen for slots down to this one."""

@@ -127,7 +127,8 @@ def test_nobody_is_counted_before_it_is_known_what_became_of_those_before(place:
     async def scenario() -> None:
         clock = Clock()
         async with started(place, clock) as engine:
-            shop, experiment = await _begun(engine)
+            everybody = [NewArm("now", 0.5, None), NewArm("fixed", 0.5, {"shows": FIXED})]  # the first counts for sure
+            shop, experiment = await _begun(engine, everybody)
             first, _ = await engine.rank(shop, "owl")
             clock.pass_by(61)
             for _ in range(10):

@@ -101,6 +101,7 @@ class Bandit(ABC):
     anytime: bool = False  # whether it goes on for ever, without a horizon and without being made afresh
     keeps_records: bool = False  # whether it tells what is known of documents from what is hoped of them
     counts_visits: bool = False  # whether it learns from what another ranker showed as from what it chose itself
+    weighs: bool = True  # whether its rankings say how likely they were; else whoever asks is told
     needs_horizon: bool = False  # whether it has to be told how many visits there will be
     not_saved: frozenset[str] = frozenset(TreeView._fields)  # parts of the state that a file does not need
 

@@ -1,8 +1,8 @@
 """Propensity: how likely a document is in a slot, given those above.
 
-All that is left to chance are ties and draws inside a subtree, so there is a closed form. Either the slot's strategy
-holds the document, which is then drawn from its subtree; or all that the strategy could show is shown above, and then
-the document may be drawn from the whole tree.
+All that is left to chance are ties and draws inside a subtree, so there is a closed form, but for `TreeThompson`, whose
+draws take integrals. Either the slot's strategy holds the document, which is then drawn from its subtree; or all that
+the strategy could show is shown above, and then the document may be drawn from the whole tree.
 """
 
 from __future__ import annotations

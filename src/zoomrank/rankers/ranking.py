@@ -47,8 +47,8 @@ class Ranking:
         Returns
         -------
         list of float
-            Slot by slot; not a number where it is not known (`RankThompson`). Their product is the probability of the
-            ranking.
+            Slot by slot; not a number where it is not known: `RankThompson` is to be asked (`propensities`), since its
+            integrals take longer than its rankings. Their product is the probability of the ranking.
 
         Examples
         --------

@@ -40,6 +40,7 @@ class Manner(NamedTuple):
     duplicates: bool  # whether a document may be shown twice
     explore: float = 0.0  # of how many rankings one slot is replaced, as a share
     counts: bool = False  # whether slots learn from what they did not choose
+    weighs: bool = True  # whether rankings say how likely they were; to find out may take longer than to make them
     lead: Array = np.zeros(0, np.int64)  # documents of an order that leads, from the best
 
 
@@ -171,7 +172,10 @@ def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: Manner, dice: 
         if not roomy(state):
             return row
         _fill(state, out, row, how, rng)
-        _weigh(state, out.shown[row], out.propensity[row], how)
+        if how.weighs:
+            _weigh(state, out.shown[row], out.propensity[row], how)
+        else:
+            out.propensity[row] = np.nan
         if how.explore == 0.0 and len(how.lead) == 0:
             _arrange(state, out, row, how.duplicates)
     return len(out.shown)

@@ -138,7 +138,7 @@ class SlotBandits:
     def _manner(self, explore: float, lead: Array | None) -> Manner:
         if not 0.0 <= explore <= 1.0:
             raise ParameterError(f"explore is a share, from 0 to 1, not {explore}.")
-        how = Manner(self.duplicates, float(explore), self.bandit.counts_visits)
+        how = Manner(self.duplicates, float(explore), self.bandit.counts_visits, self.bandit.weighs)
         return how if lead is None else how._replace(lead=lead)
 
     def explain_arrays(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from zoomrank.service.storage.arm_outcomes import arm_visit
 from zoomrank.service.storage.batch import ArmVisit
-from zoomrank.service.storage.events import Event, counted, unpack
+from zoomrank.service.storage.events import Event, arm_of, counted, unpack
 from zoomrank.service.storage.outcomes import (
     LOOKED_AT,
     MOVED,
@@ -83,7 +83,7 @@ class LearnerLog:
             if event.outcome == WAITING and _slots(event):  # or it cannot be read, which is found elsewhere
                 shown[event.number] = event
             begun = shown.get(event.number)
-            visit = None if begun is None else arm_visit(begun.shown or b"", begun.time, event.outcome)
+            visit = None if begun is None else arm_visit(arm_of(begun.shown or b""), begun.time, event.outcome)
             if visit is not None:
                 found[visit] += 1
         return found

@@ -14,7 +14,7 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.arm_outcomes import arm_visit
 from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import Event, arm_of
 from zoomrank.service.storage.journal import Journal
 from zoomrank.service.storage.outcomes import MOVED, Outcome
 from zoomrank.service.storage.store import Store
@@ -66,7 +66,7 @@ class Ledger:
         """Count an event no more, on an impression that was shown by another."""
         self.journal.discount(served.id, event)
         self.outcomes[served.id][event.outcome] -= 1
-        visit = arm_visit(shown.shown or b"", shown.time, event.outcome)
+        visit = arm_visit(arm_of(shown.shown or b""), shown.time, event.outcome)
         if visit is not None:
             self.journal.count_in_arm(visit, -1)
 
@@ -117,6 +117,10 @@ class Ledger:
             self.outcomes = self._store.outcomes()
             for collection, counts in self.journal.unwritten.outcomes.items():
                 self.outcomes[collection].update(counts)
+            for experiment in self.counted:
+                self.counted[experiment] = set(self._store.visitors(experiment))
+            for experiment, visitor in self.journal.unwritten.visitors:
+                self.counted[experiment].add(visitor)
             self.learners.count_again()
 
 

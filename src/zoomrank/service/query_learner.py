@@ -37,8 +37,10 @@ from zoomrank.service.storage.arm_outcomes import arm_visit
 from zoomrank.service.storage.batch import ArmVisit, Listed
 from zoomrank.service.storage.events import (
     LONG_AGO,
+    Arm,
     Event,
     Marks,
+    arm_of,
     pack,
     packed_edition,
     parted,
@@ -274,20 +276,19 @@ class QueryLearner:
         self.noted += 1
 
     def _note_shown(self, number: int, time: float, shown: bytes) -> None:
-        ranking, _, loan = parted(shown)
+        ranking, marks, loan = parted(shown)
         if loan is not None:  # before anything else
             granted = granted_from(loan)
             _borrow(self.ranker, granted)
             self.meets, self.lenders = next_meeting(self.answers), granted.lenders
         self.waiting[number] = (time, ranking)
-        self._count_in_arm(number, WAITING)
+        self._count_in(marks.arm, time, WAITING)
         self.counts.impressions += 1
         self.counts.last = max(self.counts.last, time)
         self._go_on(number, time, WAITING)
 
-    def _count_in_arm(self, number: int, outcome: Outcome) -> None:
-        time, shown = self.waiting[number]
-        if (visit := arm_visit(shown, time, outcome)) is not None:
+    def _count_in(self, arm: Arm | None, time: float, outcome: Outcome) -> None:
+        if (visit := arm_visit(arm, time, outcome)) is not None:
             self.arm_visits.append(visit)
 
     def _note_voided(self, number: int, time: float) -> None:
@@ -311,8 +312,8 @@ class QueryLearner:
         else:
             acts = acts_noted(self.notes.get(number, ()))
             self._learn(outcome, self.shown_at(number) if ranking is None else ranking, acts)
-        self._count_in_arm(number, outcome)
-        del self.waiting[number]
+        time, shown = self.waiting.pop(number)
+        self._count_in(arm_of(shown), time, outcome)
         self.notes.pop(number, None)
         self.seen.discard(number)
         self.outcomes[number - self.first] = outcome

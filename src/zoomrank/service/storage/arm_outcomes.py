@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from zoomrank.service.storage.batch import ArmVisit
-from zoomrank.service.storage.events import arm_of
+from zoomrank.service.storage.events import Arm
 from zoomrank.service.storage.outcomes import UNSEEN, VOIDED, WAITING, Outcome, is_end, is_satisfied
 
 MINUTE = 60  # seconds
@@ -33,11 +33,10 @@ def arm_outcome(outcome: Outcome) -> ArmOutcome:
     return ArmOutcome.SATISFIED if is_satisfied(outcome) else ArmOutcome.LEFT
 
 
-def arm_visit(shown: bytes, time: float, outcome: Outcome) -> ArmVisit | None:
-    """What is to be counted of an impression that was shown so, at a time, when it is shown and when it ends; nothing
-    if it counts in no experiment, and nothing of what comes between or takes it back.
+def arm_visit(arm: Arm | None, time: float, outcome: Outcome) -> ArmVisit | None:
+    """What is to be counted of an impression that was shown at a time, when it is shown and when it ends; nothing if it
+    counts in no arm, and nothing of what comes between or takes it back.
     """
-    if outcome == VOIDED or not (outcome == WAITING or is_end(outcome)):
+    if arm is None or outcome == VOIDED or not (outcome == WAITING or is_end(outcome)):
         return None
-    arm = arm_of(shown)
-    return None if arm is None else ArmVisit(*arm, int(time) // MINUTE, arm_outcome(outcome))
+    return ArmVisit(arm.experiment, arm.number, int(time) // MINUTE, arm_outcome(outcome))

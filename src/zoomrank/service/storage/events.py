@@ -138,17 +138,17 @@ def known_propensities(ranking: RankingArrays) -> list[float | None]:
 def parted(content: bytes) -> Parts:
     """What was packed, in its parts."""
     flags, slots = _HEAD.unpack_from(content)
-    own = flags & _OF_RANKING
+    own, arm = flags & _OF_RANKING, arm_of(content)
     if flags == own:
-        return Parts(content, Marks(arm=arm_of(content)), None)
-    end = _own_end(flags, slots) + (_ARM_OF.size if flags & _ARM else 0)
+        return Parts(content, Marks(None, None, arm), None)
+    end = _own_end(flags, slots) + (0 if arm is None else _ARM_OF.size)
     ranking = _HEAD.pack(own, slots) + content[_HEAD.size : end]
     request = asker = None
     if flags & _REQUEST:
         request, end = content[end : end + REQUEST_SIZE], end + REQUEST_SIZE
     if flags & _ASKER:
         asker, end = content[end : end + ASKER_SIZE], end + ASKER_SIZE
-    return Parts(ranking, Marks(request, asker, arm_of(content)), content[end:] if flags & _LOAN else None)
+    return Parts(ranking, Marks(request, asker, arm), content[end:] if flags & _LOAN else None)
 
 
 def arm_of(content: bytes) -> Arm | None:

@@ -6,7 +6,7 @@
 | collections | name and settings; of an arm of an experiment, whose documents it has; who serves it now |
 | experiments | what is compared with what, since when |
 | arm_visits | what became of those who count in an experiment, per arm and minute in which they came |
-| visitors | who has been counted in an experiment |
+| visitors | who has been counted in an experiment, as they came (sorted, each would be in another page) |
 | editions | what a collection became by each change of its documents; the digest of its file, where that is kept |
 | contents | files of editions, in pieces; where the edition has no digest, it never was complete |
 | learners | the query of each learner, what it said of itself, how often it was asked with what success (as of late) |
@@ -49,7 +49,8 @@ CREATE TABLE IF NOT EXISTS arm_visits (
     experiment {{whole}} NOT NULL, arm {{whole}} NOT NULL, minute {{whole}} NOT NULL, outcome {{whole}} NOT NULL,
     count {{whole}} NOT NULL, writer {{whole}} NOT NULL, PRIMARY KEY (experiment, arm, minute, outcome, writer));
 CREATE TABLE IF NOT EXISTS visitors (
-    experiment {{whole}} NOT NULL, visitor {{bytes}} NOT NULL, PRIMARY KEY (experiment, visitor));
+    experiment {{whole}} NOT NULL, visitor {{bytes}} NOT NULL);
+CREATE INDEX IF NOT EXISTS visitors_experiment ON visitors (experiment);
 CREATE TABLE IF NOT EXISTS editions (
     collection {{whole}} NOT NULL, number {{whole}} NOT NULL, created {{real}} NOT NULL, changes {{bytes}}, digest TEXT,
     PRIMARY KEY (collection, number));
