@@ -32,6 +32,8 @@ LIMITS = {"options": f"-c lock_timeout=10s -c statement_timeout=120s {_IDLE}"}  
 TABLES = (
     "CREATE TABLE IF NOT EXISTS replicas (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL, "
     "joined TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), ended TIMESTAMPTZ)",
+    # Where several may meet a visitor, the server decides who was first; one service alone knows (`tables`).
+    "CREATE UNIQUE INDEX IF NOT EXISTS visitors_once ON visitors (experiment, visitor)",
     "CREATE TABLE IF NOT EXISTS signs (replica BIGINT PRIMARY KEY, seen TIMESTAMPTZ NOT NULL, said TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS partitions (number INTEGER PRIMARY KEY, owner BIGINT, epoch BIGINT NOT NULL)",
     "INSERT INTO partitions SELECT number, NULL, 0 "  # noqa: S608

@@ -38,6 +38,7 @@ _AT_ONCE = 64  # learners that are removed at once
 _ADD_VISITS = (
     "ON CONFLICT (experiment, arm, minute, outcome, writer) DO UPDATE SET count = arm_visits.count + excluded.count"
 )
+_ONCE = "ON CONFLICT DO NOTHING"  # where the database keeps a visitor from being there twice
 _NO_EXPERIMENT = "Nothing was changed"
 _NOT_KEPT, _NOT_REMOVED = "The collection was not kept", "Not everything was removed"
 _LEFT_OVER = (
@@ -84,7 +85,7 @@ class Store(StoreReader):
             self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
             self._add_counts(cursor, "activity", batch.activity)
             self._insert(cursor, "arm_visits", self._counted(batch.arm_visits), _ADD_VISITS)
-            self._insert(cursor, "visitors", batch.visitors)
+            self._insert(cursor, "visitors", batch.visitors, _ONCE)
             for snapshot in batch.snapshots:
                 packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
                 self._insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
@@ -234,7 +235,7 @@ class Store(StoreReader):
     def claim_visitor(self, experiment: int, visitor: bytes) -> bool:
         """Have a visitor count in an experiment from now on; says whether she did not yet, here or elsewhere."""
         with self._transaction(_NO_EXPERIMENT, touching=()) as cursor:
-            self._insert(cursor, "visitors", [(experiment, visitor)], "ON CONFLICT DO NOTHING")
+            self._insert(cursor, "visitors", [(experiment, visitor)], _ONCE)
             return bool(cursor.rowcount)
 
     def drop_experiment(self, experiment: int) -> None:
