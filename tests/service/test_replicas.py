@@ -265,3 +265,47 @@ def test_alone_or_with_others(on_postgres: Place) -> None:
             assert said.json()["status"] == "repeated"
 
     run(scenario())
+
+
+def test_each_sweeps_its_own(on_postgres: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoomrank.service.sweeping.REMOVE_EVERY", 0.0)
+
+    async def scenario() -> None:
+        async with company(on_postgres, "a", "b") as together:
+            a, b = together.members.values()
+            await _made(a, feedback_within=0.2, asked_again_within=0.2, keep_events=3600)
+            for query in QUERIES:
+                await _posted(b, RANK, {"query": query})
+            for _ in range(100):
+                await asyncio.sleep(0.1)
+                await a.engine.sweep()
+                await b.engine.sweep()
+                if not a.engine.store.count_queries():
+                    return
+            raise AssertionError("queries that were asked once were not removed")
+
+    run(scenario())
+
+
+def test_what_a_lost_lease_leaves_behind_is_not_written_by_the_next(on_postgres: Place) -> None:
+    async def scenario() -> None:
+        async with company(on_postgres, "a") as together:
+            a = together.members["a"]
+            await _made(a)
+            docs = a.engine.collections.find("docs")
+            await _visit(a, "owl")
+            learner = await a.engine.known(docs, "owl")
+            number = a.engine.store.number
+            event, _ = learner.show(time.time(), 3, None, None)
+            a.engine.ledger.append(docs, learner, event)  # on its way to the store, and nobody has written it yet
+            with a.membership._store.leases._acting.asking() as connection:
+                connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (number,))
+                connection.execute("UPDATE partitions SET owner = NULL WHERE owner = %s", (number,))
+            await _eventually(a, lambda one: one.engine.store.number > number)
+            await together.settled()
+            again = await a.engine.known(docs, "owl")
+            assert again.ranker.made == 1
+            await _visit(a, "owl")
+        _verified(on_postgres, 2)
+
+    run(scenario())

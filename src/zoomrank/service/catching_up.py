@@ -45,7 +45,8 @@ class CatchingUp:
     async def __call__(self) -> None:
         """Have what the store has."""
         async with self._one_at_a_time:
-            kept = None if CHAIR in self._held else await asyncio.to_thread(self._read)
+            is_chair = CHAIR in self._held.partitions  # then all that there is was made here
+            kept = None if is_chair else await asyncio.to_thread(self._read)
             if kept is None or kept == self._known:
                 return
             await self._forget(kept)

@@ -150,7 +150,7 @@ class Engine:
         self.changing = Changing(self.store, self.collections, self.experiments, self.ledger, self.now)
         self.catching_up = CatchingUp(self.store, self.collections, self.experiments, self.ledger, self.held)
         self.sweeper = Sweeper(
-            self.store, self.ledger, self.undoing, collections, self.patience, self.now, self._steady
+            self.store, self.ledger, self.undoing, collections, self.patience, self.held, self.now, self._steady
         )
         self._sweeping = asyncio.create_task(self.sweeper.run())
         if not sweeping:
@@ -198,6 +198,7 @@ class Engine:
         self.repeats.take(found.recent)
         self.patience.renew()  # nobody could report anything meanwhile
         if CHAIR in partitions:
+            await self.ledger.others_know()  # of what is there no more, since another had the chair
             await asyncio.to_thread(self.store.drop_unfinished)
             await asyncio.to_thread(self.experiments.tidy)
             self.collections.go_on_after(await asyncio.to_thread(self.store.last, "collections"))
@@ -217,6 +218,8 @@ class Engine:
         else's by now.
         """
         self.held.remove(partitions)
+        if not write:
+            await self.journal.discard()  # or it might be taken for what is written as their next owner
         await self.learners.give_up(partitions, write)
         if write:
             await self.journal.written()

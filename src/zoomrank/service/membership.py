@@ -132,6 +132,7 @@ class Membership:
             return
         async with self._settling:
             await self.engine.catching_up()
+            await self._let_stray_go()
             mine = len(self.engine.held)
             if mine > self.share:
                 await self._let_go(mine - self.share)
@@ -146,6 +147,13 @@ class Membership:
         for partition in some:
             self._store.epochs.pop(partition, None)
         await asyncio.to_thread(self._store.leases.let_go, some)
+
+    async def _let_stray_go(self) -> None:
+        """Let go of what is this service's by the store alone, which was away when it let go of that."""
+        owned = {partition for partition, owner in self.roster.owners.items() if owner == self._store.number}
+        stray = owned - self.engine.held.partitions
+        if stray:
+            await asyncio.to_thread(self._store.leases.let_go, stray)
 
     async def _take(self, count: int) -> None:
         taken = await asyncio.to_thread(self._store.leases.take, count)

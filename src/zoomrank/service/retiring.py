@@ -22,11 +22,13 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from zoomrank.service.bases import begun
+from zoomrank.service.held import Held
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Retired, Snapshot
 from zoomrank.service.storage.events import STEP, Event, counted
 from zoomrank.service.storage.outcomes import VOIDED, WAITING, is_end
+from zoomrank.service.storage.partitions import CHAIR, partition_in
 from zoomrank.service.storage.store import Store
 
 LOOK_EVERY = 3600.0  # seconds, from the end of one look at the old end of the log to the next
@@ -56,12 +58,14 @@ class Retiring:
         store: Store,
         collections: Mapping[int, ServedCollection],
         busy: asyncio.Lock,
+        held: Held,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
         self._store = store
         self._collections = collections
         self._busy = busy  # while somebody makes something void
+        self._held = held
         self._now = now
         self._steady = steady
         self._after = 0  # the place up to which it has looked
@@ -87,7 +91,7 @@ class Retiring:
 
     def _coarsen(self) -> None:
         before = int(self._now() - FINE_FOR) // STEP
-        if before > 0:
+        if before > 0 and CHAIR in self._held:
             self._store.coarsen(before)
 
     def _find(self) -> _Due | None:
@@ -98,7 +102,8 @@ class Retiring:
             served = self._collections.get(collection)
             due = None if served is None else self._due(served)
             self._after = place
-            if served is not None and due is not None and time < due:
+            is_held = partition_in(learner) in self._held  # else somebody else sees to it
+            if served is not None and due is not None and time < due and is_held:
                 return _Due(place, served, learner, self._now() - (served.settings.keep_events or 0.0))
             if youngest is not None and time >= youngest:
                 rows = []

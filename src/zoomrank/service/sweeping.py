@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
+from zoomrank.service.held import Held
 from zoomrank.service.learner_cache import Key
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.patience import Patience
@@ -19,6 +20,7 @@ from zoomrank.service.refusals import StorageError
 from zoomrank.service.retiring import Retiring
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN
+from zoomrank.service.storage.partitions import partition_of
 from zoomrank.service.storage.store import Store
 from zoomrank.service.undoing import Undoing
 
@@ -43,6 +45,7 @@ class Sweeper:
         undoing: Undoing,
         collections: Mapping[int, ServedCollection],
         patience: Patience,
+        held: Held,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
@@ -51,7 +54,8 @@ class Sweeper:
         self._collections = collections
         self._patience = patience
         self._undoing = undoing
-        self._retiring = Retiring(store, collections, undoing.busy, now, steady)
+        self._held = held
+        self._retiring = Retiring(store, collections, undoing.busy, held, now, steady)
         self._now = now
         self._steady = steady
         self._writes = 0  # when it was last looked whether the store can write, and when that was
@@ -154,4 +158,5 @@ class Sweeper:
             before = self._now() - max(settings.asked_again_within, settings.feedback_within)
             once = await asyncio.to_thread(self._store.asked_once, served.id, before, _REMOVE_AT_ONCE)
             for query in once:
-                await self._undoing.remove(served, query, most=1)  # or somebody asks it just now
+                if partition_of(served.home.id, query) in self._held:  # else somebody else removes it
+                    await self._undoing.remove(served, query, most=1)  # or somebody asks it just now

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 
 from zoomrank.service.logs import Seldom
-from zoomrank.service.refusals import StoppingError, StorageError
+from zoomrank.service.refusals import FencedError, StoppingError, StorageError
 from zoomrank.service.storage.batch import ArmVisit, Batch, Listed, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.partitions import count_in, partition_in, with_partition
@@ -203,6 +203,17 @@ class Journal:
                 else:
                     future.set_exception(failure)
         self._hand_over()
+
+    async def discard(self) -> None:
+        """Write nothing of what is not being written yet; whoever waits for it is told."""
+        late, waiting = self._batch, self._waiting
+        self._batch, self._waiting = Batch(), []
+        self._refused(late)
+        for future in waiting:
+            if not future.done():
+                future.set_exception(FencedError())
+        while self._writing is not None:
+            await asyncio.sleep(0.001)
 
     async def close(self) -> None:
         """Write what is left, and stop."""
