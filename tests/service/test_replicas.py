@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.replicas import Company, Member, company
 from tests.support.services import Place, run, started
+from zoomrank.service.engine import Asker
 from zoomrank.service.refusals import FencedError, StorageError
 from zoomrank.service.storage.opening import open_store, open_view
 from zoomrank.service.storage.partitions import CHAIR, PARTITIONS, partition_in, partition_of
@@ -236,11 +237,18 @@ def test_an_experiment_counts_each_visitor_once_whomever_she_meets(on_postgres: 
             stopped = await _posted(a, "/v1/collections/docs/experiments/new/promote", {"arm": "B"})
             assert stopped["promoted"] == "B"
             for member in (a, b):
-                await _eventually(
-                    member,
-                    lambda one: one.engine.collections.find("docs").home is not one.engine.collections.find("docs"),
-                )
-        _verified(on_postgres, 80)
+                await _eventually(member, lambda one: one.engine.collections.find("docs").stored.home is not None)
+            await _posted(b, "/v1/collections/docs/experiments/new/promote", {"arm": "A"})
+            for member in (a, b):
+                await _eventually(member, lambda one: one.engine.collections.find("docs").stored.home is None)
+            await together.settled()
+            gone = await b.client.delete("/v1/collections/docs")  # with its experiment
+            assert gone.status_code == 200, gone.text
+            for member in (a, b):
+                assert not member.engine.collections.by_id
+            await together.join("c")
+            await together.settled()
+        _verified(on_postgres, 0)
 
     run(scenario())
 
@@ -306,6 +314,25 @@ def test_what_a_lost_lease_leaves_behind_is_not_written_by_the_next(on_postgres:
             again = await a.engine.known(docs, "owl")
             assert again.ranker.made == 1
             await _visit(a, "owl")
+        _verified(on_postgres, 2)
+
+    run(scenario())
+
+
+def test_who_hangs_up_and_asks_again_hears_of_the_same_impression(on_postgres: Place) -> None:
+    async def scenario() -> None:
+        async with company(on_postgres, "a") as together:
+            a = together.members["a"]
+            await _made(a)
+            docs, once = a.engine.collections.find("docs"), Asker(once="key")
+            await a.engine.rank(docs, "owl")
+            asking = asyncio.create_task(a.engine.rank(docs, "owl", asker=once))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            asking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asking
+            await a.engine.rank(docs, "owl", asker=once)
         _verified(on_postgres, 2)
 
     run(scenario())

@@ -24,7 +24,7 @@ from zoomrank.cluster.named_router import NamedRouter
 from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, Replica
 from zoomrank.errors import ParameterError, ZoomrankError
 
-_AT_ONCE = 256  # requests that a replica has at a time
+_AT_ONCE = 4096  # requests that a replica has at a time; many may wait for another's partitions
 _SLOW_START = ("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # on a busy machine 5 s are too few, and it never starts
 _LAST_REQUESTS = 15.0  # seconds in which a replica that is to stop writes everything down
 _PATIENCE = 600.0  # seconds until all replicas are there

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -88,10 +88,11 @@ class CollectionRegistry:
         return served
 
     def promote_all(self, kept: Iterable[StoredCollection]) -> None:
-        """Have those serve that were promoted."""
+        """Have those serve that were promoted; the collection itself, if none was, or none is any more."""
         for stored in kept:
-            if stored.server is not None and stored.server != stored.id:
-                self.promote(self.by_id[stored.server])
+            server = self.by_id.get(stored.id if stored.server is None else stored.server)
+            if stored.home is None and server is not None:
+                self.promote(server)
 
     def go_on_after(self, last: int) -> None:
         """Give only numbers behind one that somebody else has given."""
@@ -245,9 +246,11 @@ class CollectionRegistry:
             yield piece
 
 
-def homes_first(kept: Iterable[StoredCollection]) -> list[StoredCollection]:
-    """Collections before the arms that have their documents."""
-    return sorted(kept, key=lambda one: one.home is not None)
+def homes_first(kept: Sequence[StoredCollection]) -> list[StoredCollection]:
+    """Collections before the arms that have their documents; without arms whose collection is being removed."""
+    there = {stored.id for stored in kept}
+    whole = (stored for stored in kept if stored.home is None or stored.home in there)
+    return sorted(whole, key=lambda one: one.home is not None)
 
 
 def rehearse(served: ServedCollection) -> None:

@@ -146,7 +146,7 @@ class Engine:
         self.undoing = Undoing(self.store, self.ledger, self.now)
         self.experiments = Experiments(self.store, self.collections, self.ledger, self.now)
         if not self.store.shared:
-            self.experiments.tidy()
+            await self.experiments.tidy()
         self.changing = Changing(self.store, self.collections, self.experiments, self.ledger, self.now)
         self.catching_up = CatchingUp(self.store, self.collections, self.experiments, self.ledger, self.held)
         self.sweeper = Sweeper(
@@ -198,16 +198,24 @@ class Engine:
         self.repeats.take(found.recent)
         self.patience.renew()  # nobody could report anything meanwhile
         if CHAIR in partitions:
-            await self.ledger.others_know()  # of what is there no more, since another had the chair
-            await asyncio.to_thread(self.store.drop_unfinished)
-            await asyncio.to_thread(self.experiments.tidy)
+            await asyncio.to_thread(self.store.drop_unfinished_files)
             self.collections.go_on_after(await asyncio.to_thread(self.store.last, "collections"))
+            self.experiments.go_on_after(await asyncio.to_thread(self.store.last, "experiments"))
         self.held.add(partitions)
+        if CHAIR in partitions:  # nobody has to wait for that
+            self._tidying = asyncio.create_task(self._tidy())
+
+    async def _tidy(self) -> None:
+        """End what another, who had the chair, has begun to remove."""
+        with contextlib.suppress(StorageError):  # whoever has the chair next goes on
+            await self.ledger.others_know()
+            await asyncio.to_thread(self.store.drop_left_over)
+            await self.experiments.tidy()
 
     def _read_back(self, partitions: Collection[int]) -> _ReadBack:
         store = self.store
         return _ReadBack(
-            store.last("events"),
+            store.last_place(),
             store.last("learners"),
             store.unfinished(partitions),
             self.repeats.recent(partitions),

@@ -15,9 +15,9 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from zoomrank.service.collection_registry import CollectionRegistry, rehearse
 from zoomrank.service.ledger import Ledger
@@ -28,6 +28,8 @@ from zoomrank.service.storage.events import Arm as Mark
 from zoomrank.service.storage.experiment_rows import StoredExperiment
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredCollection
+
+Answer = TypeVar("Answer")
 
 MOST_ARMS = 8
 _ALL = 2**64  # hashes
@@ -131,18 +133,23 @@ class Experiments:
 
     def read_again(self, kept: Sequence[StoredExperiment]) -> None:
         """Have the experiments that are kept, whoever has made them."""
-        self._last = max([self._last, *(stored.id for stored in kept)])
+        self.go_on_after(max((stored.id for stored in kept), default=0))
+        found = [one for stored in kept if (one := self._read_back(stored)) is not None]
         self._of.clear()
         self._collections.arms.clear()
-        for stored in kept:
-            self._register(self._read_back(stored))
+        for experiment in found:
+            self._register(experiment)
 
-    def tidy(self) -> None:
+    def go_on_after(self, last: int) -> None:
+        """Give only numbers behind one that somebody else has given."""
+        self._last = max(self._last, last)
+
+    async def tidy(self) -> None:
         """Let go of arms of experiments that were removed."""
-        for home in [one for one in self._collections.by_id.values() if one.home is one]:
-            for arm in self._idle(home):
-                self._collections.forget_arm(arm)
-                self._store.drop_collection(arm.id)
+        async with self._changing:
+            for home in [one for one in self._collections.by_id.values() if one.home is one]:
+                for arm in self._idle(home):
+                    await self._drop(arm)
 
     # Who meets what.
 
@@ -170,7 +177,11 @@ class Experiments:
         if not self._store.shared:
             return True
         self._ledger.counted[experiment].add(visitor)
-        return await asyncio.to_thread(self._store.claim_visitor, experiment, visitor)
+        try:
+            return await asyncio.to_thread(self._store.claim_visitor, experiment, visitor)
+        except BaseException:  # nobody knows
+            self._ledger.counted[experiment].discard(visitor)
+            raise
 
     def count(self, assigned: Assigned) -> None:
         """Remember that a visitor counts, in the same write in which she is shown something."""
@@ -199,7 +210,10 @@ class Experiments:
     # What becomes of them.
 
     async def create(self, served: ServedCollection, name: str, asked: Sequence[NewArm]) -> Experiment:
-        """Begin an experiment."""
+        """Begin an experiment. Once begun it is ended, whether or not somebody still waits: so is all below."""
+        return await _whole(self._create(served, name, asked))
+
+    async def _create(self, served: ServedCollection, name: str, asked: Sequence[NewArm]) -> Experiment:
         _check(asked)
         async with self._changing:
             served.check_there()
@@ -222,6 +236,9 @@ class Experiments:
 
     async def stop(self, experiment: Experiment, arm: str | None = None) -> None:
         """Stop an arm, whose visitors then meet the collection as it is; or the whole experiment."""
+        await _whole(self._stop(experiment, arm))
+
+    async def _stop(self, experiment: Experiment, arm: str | None) -> None:
         async with self._changing:
             if arm is not None:
                 stopped = experiment.arm(arm)
@@ -232,6 +249,9 @@ class Experiments:
 
     async def promote(self, experiment: Experiment, name: str) -> None:
         """End an experiment, and have an arm serve the collection from now on, with all that it has learned."""
+        await _whole(self._promote(experiment, name))
+
+    async def _promote(self, experiment: Experiment, name: str) -> None:
         async with self._changing:
             arm = experiment.arm(name)
             ended = self._now() if experiment.ended is None else experiment.ended
@@ -242,6 +262,9 @@ class Experiments:
         """Let go of an experiment that has ended, and of the learners of its arms that serve nobody."""
         if experiment.ended is None:
             raise UnusableError(f"Experiment “{experiment.name}” is going on: stop it first.")
+        await _whole(self._remove(experiment))
+
+    async def _remove(self, experiment: Experiment) -> None:
         async with self._changing:
             await asyncio.to_thread(self._store.drop_experiment, experiment.id)  # its arms are let go of now, or later
             del self._of[experiment.home.id].by_name[experiment.name]
@@ -285,8 +308,11 @@ class Experiments:
             if not self._store.shared:  # which knows better
                 self._ledger.counted[experiment.id] = set(self._store.visitors(experiment.id))
 
-    def _read_back(self, stored: StoredExperiment) -> Experiment:
+    def _read_back(self, stored: StoredExperiment) -> Experiment | None:
+        """An experiment that is kept; None if it is being removed with its collection."""
         content, by_id = json.loads(stored.content), self._collections.by_id
+        if not {stored.collection, *(arm["served"] for arm in content["arms"])} <= by_id.keys():
+            return None
         arms = [Arm(arm["name"], arm["share"], by_id[arm["served"]], arm["stopped"]) for arm in content["arms"]]
         home = by_id[stored.collection]
         return Experiment(
@@ -309,6 +335,11 @@ class Experiments:
             rehearse(new)
             made.append(Arm(arm.name, arm.share, new))
         return made
+
+
+async def _whole(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """What is begun is ended: memory and store would differ if somebody hung up in between."""
+    return await asyncio.shield(asyncio.create_task(work))
 
 
 def arm_name(collection: str, experiment: str, arm: str) -> str:

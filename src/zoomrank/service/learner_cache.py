@@ -226,7 +226,7 @@ class LearnerCache:
     def refused(self, batch: Batch) -> None:
         """Forget what could not be written down: the learners that noted it are read again when they are needed."""
         for collection, count in batch.queries.items():
-            self.queries[collection] -= count
+            self.queries[collection] = self.queries.get(collection, 0) - count
             served = self._collections.get(collection)
             if served is not None and served.neighbours is not None:
                 served.neighbours.forget({made.id for made in batch.learners if made.collection == collection})
@@ -257,7 +257,9 @@ class LearnerCache:
     def take(self, last: int, away: Mapping[Key, float]) -> None:
         """Go on behind the last number that somebody has given, and with those of which an impression may wait."""
         self._last = max(self._last, count_in(last))
-        self._away |= {key: since for key, since in away.items() if key not in self._here}
+        self._away |= {
+            key: since for key, since in away.items() if key not in self._here and key[0] in self._collections
+        }
 
     async def give_up(self, partitions: Collection[int], write: bool = True) -> None:
         """Let go of all learners of partitions that are not looked after here any more: they are written down, unless
@@ -276,11 +278,16 @@ class LearnerCache:
             for learner in some:
                 if learner.number in self._keys:
                     self._drop(learner, waits_since=None)
-        self._away = {key: since for key, since in self._away.items() if self._partition(key) not in gone}
+        self._away = {
+            key: since
+            for key, since in self._away.items()
+            if key[0] in self._collections and self._partition(key) not in gone
+        }
 
     async def fetch_overdue(self) -> None:
         """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""
         began = self._patience.began
+        self._away = {key: since for key, since in self._away.items() if key[0] in self._collections}
         overdue = (
             key
             for key, since in self._away.items()
@@ -301,7 +308,7 @@ class LearnerCache:
         """A learner that is not here is not in the store any more either."""
         served = self._collections[key[0]]
         self._away.pop(key, None)
-        self.queries[served.id] -= 1
+        self.queries[served.id] = self.queries.get(served.id, 0) - 1
         if served.neighbours is not None:
             served.neighbours.forget({number})
 

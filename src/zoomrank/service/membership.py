@@ -19,13 +19,14 @@ from typing import Any
 from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.leases import LAPSES_AFTER, EndedError, Replica, Roster
-from zoomrank.service.storage.partitions import CHAIR, PARTITIONS
+from zoomrank.service.storage.partitions import CHAIR, PARTITIONS, partition_in
 from zoomrank.service.storage.shared_store import SharedStore
 
 RENEW_EVERY = 1.0  # seconds
 _AT_ONCE = 64  # partitions that are let go of
 _LISTEN_EVERY = 15.0  # seconds between two looks at what similar queries of others have told
 _TRY_AGAIN = 0.2  # seconds, when PostgreSQL cannot be reached
+_LONGEST = 15.0  # seconds that are waited until others know
 _MARGIN = 0.5  # seconds before others may take it for gone, from when on this service believes so itself
 
 _log = logging.getLogger(__name__)
@@ -100,6 +101,9 @@ class Membership:
                     self._in_the_loop(self._join_anew, wait=True)
             except StorageError:
                 self._stopped.wait(_TRY_AGAIN)
+            except Exception:  # noqa: BLE001  (whatever it is, this service would be taken for gone)
+                _log.exception("A renewal was broken off.")
+                self._stopped.wait(_TRY_AGAIN)
 
     def _in_the_loop(self, work: Callable[[], Awaitable[None]], wait: bool = False) -> None:
         async def do() -> None:
@@ -122,7 +126,7 @@ class Membership:
 
     async def _join_anew(self) -> None:
         async with self._settling:
-            await self.engine.give_up(self.engine.held.partitions, write=False)
+            await self.engine.give_up(range(PARTITIONS), write=False)  # also what is here by mistake
             await asyncio.to_thread(self._store.join, self.name)
             self._renewed = time.monotonic()
 
@@ -131,6 +135,7 @@ class Membership:
         if self._settling.locked() or self._stopped.is_set():
             return
         async with self._settling:
+            self.engine.journal.go_on_after(self.roster.last)  # so that places of all go with time, nearly
             await self.engine.catching_up()
             await self._let_stray_go()
             mine = len(self.engine.held)
@@ -144,16 +149,15 @@ class Membership:
         """Let go of some; never of the chair, which may be in the middle of something."""
         some = sorted(self.engine.held.partitions - {CHAIR}, reverse=True)[: min(count, _AT_ONCE)]
         await self.engine.give_up(some)
-        for partition in some:
-            self._store.epochs.pop(partition, None)
-        await asyncio.to_thread(self._store.leases.let_go, some)
+        await asyncio.to_thread(self._store.let_go, some)
 
     async def _let_stray_go(self) -> None:
         """Let go of what is this service's by the store alone, which was away when it let go of that."""
         owned = {partition for partition, owner in self.roster.owners.items() if owner == self._store.number}
         stray = owned - self.engine.held.partitions
         if stray:
-            await asyncio.to_thread(self._store.leases.let_go, stray)
+            await self.engine.give_up(stray)
+            await asyncio.to_thread(self._store.let_go, stray)
 
     async def _take(self, count: int) -> None:
         taken = await asyncio.to_thread(self._store.leases.take, count)
@@ -163,7 +167,7 @@ class Membership:
         try:
             await self.engine.take(taken.keys())
         except BaseException:  # somebody else may be luckier
-            await asyncio.to_thread(self._store.leases.let_go, list(taken))
+            await asyncio.to_thread(self._store.let_go, list(taken))
             raise
         _log.info("This replica has %d more partitions.", len(taken))
 
@@ -175,7 +179,8 @@ class Membership:
             if served.neighbours is not None:
                 known = served.neighbours.told
                 learners, reports = await asyncio.to_thread(self._store.news, served.id, known)
-                served.neighbours.hear(learners, reports)
+                others = (one for one in reports if partition_in(one.learner) not in self.engine.held)
+                served.neighbours.hear(learners, others)
         self._listened = time.monotonic()
 
     async def look_again(self) -> None:
@@ -190,7 +195,8 @@ class Membership:
     async def others_know(self) -> None:
         """Wait until all others have caught up with what this one has done, or are there no more."""
         waiting = {replica.number for replica in self.roster.replicas if replica.number != self._store.number}
-        while waiting and self.tell is not None:
+        until = time.monotonic() + _LONGEST  # one that cannot catch up holds nobody up for ever
+        while waiting and self.tell is not None and time.monotonic() < until:
             there = [replica for replica in self.roster.replicas if replica.number in waiting]
             told = await asyncio.gather(*(self.tell(replica) for replica in there), return_exceptions=True)
             done = {replica.number for replica, known in zip(there, told, strict=True) if known is True}

@@ -68,7 +68,7 @@ class Neighbours:
             if learner not in self.queries:
                 self.join(learner, query, about)
         for report in reports:
-            if report.answers > self._told.get(report.learner, 0):
+            if report.answers != self._told.get(report.learner, 0):  # fewer, if some were made void
                 self._take(report)
 
     # Where queries belong.

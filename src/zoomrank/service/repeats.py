@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
 from zoomrank.service.held import Held
-from zoomrank.service.refusals import KeyReusedError, StorageError
+from zoomrank.service.refusals import ElsewhereError, KeyReusedError, StorageError
 from zoomrank.service.storage.events import Event, parted
 from zoomrank.service.storage.store import Store
 
@@ -47,7 +47,7 @@ class Repeats:
         self._steady = steady
         self._held = held
         self._answered: OrderedDict[bytes, Answered] = OrderedDict()
-        self._coming: dict[bytes, tuple[bytes, asyncio.Future[None]]] = {}
+        self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | Answered]]] = {}
         self._unsure: dict[bytes, float] = {}  # those that were refused, though it may have come true: until when
         self.take(self.recent(held.partitions))
 
@@ -70,8 +70,12 @@ class Repeats:
             _check(self._coming[key][0], request)
             await asyncio.wait({self._coming[key][1]})
         self._forget()
-        done = asyncio.get_running_loop().create_future()
-        self._coming[key] = (request, done)
+        answering = asyncio.create_task(self._answer(key, request, ask))
+        answering.add_done_callback(lambda done: done.cancelled() or done.exception())  # though nobody may wait
+        self._coming[key] = (request, answering)
+        return await asyncio.shield(answering)  # who hangs up may ask again, and has to hear of this one
+
+    async def _answer(self, key: bytes, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | Answered:
         try:
             if key in self._unsure:
                 await self._find(key)
@@ -80,6 +84,8 @@ class Repeats:
                 return self._answered[key]
             try:
                 event = await ask()
+            except ElsewhereError:  # nothing was begun
+                raise
             except StorageError:
                 self._unsure[key] = self._steady() + KEPT_FOR
                 raise
@@ -87,7 +93,6 @@ class Repeats:
             return event
         finally:
             del self._coming[key]
-            done.set_result(None)
 
     def _remember(self, request: bytes | None, event: Event) -> None:
         if request is not None:

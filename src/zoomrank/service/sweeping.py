@@ -90,9 +90,9 @@ class Sweeper:
         await self._move_some_on()
         self._ledger.learners.list_all()
         await self._ledger.journal.flush()
+        await self._ledger.learners.make_room()
         await self._remove_single()
         await self._retiring.turn()
-        await self._ledger.learners.make_room()
 
     async def _find_store(self) -> None:
         """Make sure that the store can write; if it could not, everybody gets time anew."""

@@ -48,6 +48,7 @@ _PATIENCE = 8.0  # seconds after which nobody is asked any more
 _A_TRY = 2.0  # seconds for an answer, after which it is looked whether the other is there still
 _PAUSE = 0.05  # seconds
 _ELSEWHERE = ElsewhereError.status
+_AGAIN = (ElsewhereError.code, StorageError.code)  # of reports that another may be told
 _QUERY_PATHS = [KnownPath(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]
 _CLICKS = KnownPath(wire.CLICKS).pattern
 
@@ -61,6 +62,7 @@ class Passed(NamedTuple):
     headers: list[tuple[bytes, bytes]]
     body: bytes
     asker: bytes | None  # by which key
+    meant: str | None = None  # the name of the replica that it is passed on to
 
     @property
     def may_come_twice(self) -> bool:
@@ -106,14 +108,11 @@ class Passing:
                 await self._membership.look_again()
             await self._app(scope, receive, send)
             return
-        request = Passed(
-            scope["method"],
-            scope["path"],
-            scope["query_string"],
-            list(scope["headers"]),
-            await _whole(receive),
-            scope.get(ASKER),
-        )
+        body = await _whole(receive)
+        if body is None:
+            return
+        headers = list(scope["headers"])
+        request = Passed(scope["method"], scope["path"], scope["query_string"], headers, body, scope.get(ASKER))
         try:
             said = await self._said(request)
         except ServiceError as error:
@@ -130,23 +129,33 @@ class Passing:
 
     async def taken(self, request: Passed) -> Said:
         """What this replica says to what another has passed on; `ElsewhereError.status` if it is not the one."""
+        if request.meant != self._membership.name:  # who was meant is gone, and anybody got it
+            return _refused(ElsewhereError())
+        if FEEDBACK_BATCH.pattern.fullmatch(request.path):  # each report is refused by itself
+            return await self._here(request)
         if request.path == CATCH_UP:
             await self._engine.catching_up()
             return Said(200, [], b"{}")
         partition = self._partition(request)
         if partition is not None and partition not in self._engine.held:
-            status, content, _ = refusal(ElsewhereError())
-            return Said(status, [(b"content-type", b"application/json")], json.dumps(content).encode())
-        return await (self._here(request) if partition is None else self._done_here(partition, request))
+            return _refused(ElsewhereError())
+        return await (self._here(request) if partition is None else self._done_here(request))
 
     async def _tell(self, replica: Replica) -> bool:
         asked = Passed("POST", CATCH_UP, b"", [], b"", None)
         try:
-            return (await self._peers.ask(replica, asked, 2 * _A_TRY)).status == 200
+            return (await self._ask(replica, asked, 2 * _A_TRY)).status == 200
         except UnansweredError:
             return False
 
+    async def _ask(self, replica: Replica, request: Passed, seconds: float | None) -> Said:
+        return await self._peers.ask(replica, request._replace(meant=replica.name), seconds)
+
     # Whose it is.
+
+    def _is_control(self, request: Passed) -> bool:
+        """Whether a request makes or changes what all replicas have: then whoever has the chair does it."""
+        return request.method != "GET" and not any(known.fullmatch(request.path) for known, _ in self._finders)
 
     def _partition(self, request: Passed) -> int | None:
         """The partition that a request is about; None if that cannot be said of it, so that anybody may refuse it."""
@@ -210,29 +219,29 @@ class Passing:
             if time.monotonic() > until:
                 raise StorageError("Nobody looks after this just now: ask again.")
             await asyncio.sleep(_PAUSE)
-            if partition == CHAIR:  # it may be about what was made just now, elsewhere
-                await self._engine.catching_up()
+            if not FEEDBACK_BATCH.pattern.fullmatch(request.path):
+                if partition == CHAIR:  # it may be about what was made just now, elsewhere
+                    await self._engine.catching_up()
                 partition = self._partition(request) or CHAIR
 
     async def _said_once(self, partition: int, request: Passed) -> Said | None:
         """What whoever has a partition says, if somebody has, and says something."""
         if partition in self._engine.held:
-            return await self._done_here(partition, request)
+            return await self._done_here(request)
         replica = self._membership.roster.replica(partition)
         if replica is None or replica.name == self._membership.name:  # which is not ready for it
             return None
-        limit = None if partition == CHAIR and request.method != "GET" else _A_TRY
         try:
-            return await self._peers.ask(replica, request, limit)
+            return await self._ask(replica, request, None if self._is_control(request) else _A_TRY)
         except UnansweredError as error:
             if not request.may_come_twice:
                 raise StorageError("A replica did not answer: ask again.") from error
             return None
 
-    async def _done_here(self, partition: int, request: Passed) -> Said:
+    async def _done_here(self, request: Passed) -> Said:
         """What this replica says; what it has made or changed all others know when it has said so."""
         said = await self._here(request)
-        if partition == CHAIR and said.status < 300 and request.method != "GET":
+        if said.status < 300 and self._is_control(request):
             await self._membership.others_know()
         return said
 
@@ -296,7 +305,7 @@ class Passing:
             failed = [said for said in await asyncio.gather(*map(some, groups)) if said is not None]
             if failed:
                 return failed[0]
-            again = {place for place, result in enumerate(results) if result.get("error") == ElsewhereError.code}
+            again = {place for place, result in enumerate(results) if result.get("error") in _AGAIN}
             groups = [[partition] for partition, places in whose.items() if again & {*places}]
             if groups and time.monotonic() > until:
                 break
@@ -314,22 +323,29 @@ class Passing:
     async def _said_by_all(self, request: Passed) -> Said:
         """What all replicas have taken back, each of its own queries."""
         roster, me = self._membership.roster, self._membership.name
-        if roster.free:
-            raise StorageError("Some partitions are nobody's just now: ask again.")
         asked = (
-            self._here(request) if replica.name == me else self._peers.ask(replica, request, None)
+            self._here(request) if replica.name == me else self._ask(replica, request, None)
             for replica in roster.replicas
         )
         try:
             said = await asyncio.gather(*asked)
         except UnansweredError as error:
             raise StorageError("A replica did not answer: ask again.") from error
+        moved = self._membership.roster.owners != roster.owners or roster.free
+        if moved or any(one.status == _ELSEWHERE for one in said):  # what is void already may be void again
+            raise StorageError("Partitions have just moved, and some may have been left out: ask again.")
         failed = next((one for one in said if one.status != 200), None)
         if failed is not None:
             return failed
         results = [from_json(one.body) for one in said]
         sums = {name: sum(result[name] for result in results) for name in ("impressions", "queries")}
         return _json({**results[0], **sums})
+
+
+def _refused(error: ServiceError) -> Said:
+    status, content, headers = refusal(error)
+    named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    return Said(status, [*named, (b"content-type", b"application/json")], json.dumps(content).encode())
 
 
 def _of_impression(_: Mapping[str, str], request: Passed) -> int | None:
@@ -373,12 +389,13 @@ def _without_length(request: Passed) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in request.headers if name != b"content-length"]
 
 
-async def _whole(receive: Receive) -> bytes:
-    parts, more = [], True
+async def _whole(receive: Receive) -> bytes | None:
+    """The body of a request; None if whoever sends it hung up."""
+    parts, more = list[bytes](), True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            break
+            return None
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
     return b"".join(parts)

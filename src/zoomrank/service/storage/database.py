@@ -59,7 +59,7 @@ class Database(ABC):
 
     def close(self) -> None:
         """Let go of everything, as soon as nobody is at it any more."""
-        with self._reading, self._writing:
+        with self._writing, self._reading:  # in the order in which a transaction that reads takes them
             self._closed = True
             self.reader.close()
             self.writer.close()
@@ -94,6 +94,10 @@ class Database(ABC):
             values = [value for row in rows[start : start + count] for value in row]
             cursor.execute(f"INSERT INTO {into} VALUES {marks} {otherwise}", values)  # noqa: S608  (marks alone)
             start += count
+
+    def _many(self, cursor: Any, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """The same statement for many rows."""
+        cursor.executemany(self._sql(statement), rows)
 
     def _roll_back(self) -> None:
         with suppress(*self.failures):  # it is over already, or the connection is

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from zoomrank.service.logs import Seldom
 from zoomrank.service.refusals import FencedError, StoppingError, StorageError
@@ -43,7 +43,7 @@ class Journal:
         self._store = store
         self._refused = refused
         self._loop = asyncio.get_running_loop()
-        self._count = count_in(store.last("events"))  # of the last event in the log
+        self._count = count_in(store.last_place())  # of the last event in the log
         self._batch = Batch()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: Batch | None = None
@@ -194,14 +194,13 @@ class Journal:
             late, more = self._batch, self._waiting  # they build on what was lost
             self._batch, self._waiting = Batch(), []
             waiting = waiting + more
-            self._refused(batch)
-            self._refused(late)
-        for future in waiting:
-            if not future.done():
-                if failure is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(failure)
+            try:
+                self._refused(batch)
+                self._refused(late)
+            finally:  # whatever happens, nobody may wait for ever
+                _tell(waiting, failure)
+        else:
+            _tell(waiting, None)
         self._hand_over()
 
     async def discard(self) -> None:
@@ -209,9 +208,7 @@ class Journal:
         late, waiting = self._batch, self._waiting
         self._batch, self._waiting = Batch(), []
         self._refused(late)
-        for future in waiting:
-            if not future.done():
-                future.set_exception(FencedError())
+        _tell(waiting, FencedError())
         while self._writing is not None:
             await asyncio.sleep(0.001)
 
@@ -226,11 +223,19 @@ class Journal:
         """Stop, and write nothing more than what is being written: as a crash would have it."""
         self._closed = True
         self._batch, waiting, self._waiting = Batch(), self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_exception(StoppingError())
+        _tell(waiting, StoppingError())
         while self._writing is not None:
             await asyncio.sleep(0.001)
         self._handed = None
         self._work.release()
         self._thread.join()
+
+
+def _tell(waiting: Iterable[asyncio.Future[None]], failure: StorageError | None) -> None:
+    """Have those go on who wait."""
+    for future in waiting:
+        if not future.done():
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(failure)

@@ -6,8 +6,8 @@ this is judged by the server's clock alone.
 
 A service that was stopped, or cut off, does not know that it was ended. So every write looks, in its own transaction,
 whether its service has not been, and whether the partitions that it is about are the service's in the epoch in which it
-took them (`held_query`). The look locks the row that ending changes: a write is over before its service is ended, or
-refused after. What holds that lock and does nothing is ended by the server (`_IDLE`), so nobody waits for it.
+took them (`are_held`). The look locks the row that ending changes: a write is over before its service is ended, or
+refused after. What holds that lock and does nothing is ended by the server (`IDLE`), so nobody waits for it.
 
 A server that was started anew has heard of nobody for a while: time before its start does not count.
 """
@@ -26,8 +26,7 @@ from zoomrank.service.storage.partitions import PARTITIONS
 
 LAPSES_AFTER = 4.0  # seconds
 _CHANNEL = "zoomrank_leases"
-_IDLE = f"-c idle_in_transaction_session_timeout={int(LAPSES_AFTER * 750)}ms"
-LIMITS = {"options": f"-c lock_timeout=10s -c statement_timeout=120s {_IDLE}"}  # of those who write with a lease
+IDLE = int(LAPSES_AFTER * 750)  # milliseconds that a transaction may be idle
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS replicas (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL, "
@@ -46,9 +45,12 @@ _LAPSED = (
     f"AND GREATEST(s.seen, pg_postmaster_start_time()) < clock_timestamp() - interval '{LAPSES_AFTER} s'"
 )
 _END_LAPSED = (  # those whose row is locked are in the middle of a write: next time
-    f"WITH lapsed AS ({_LAPSED} FOR UPDATE OF r SKIP LOCKED), "  # noqa: S608
-    "gone AS (UPDATE replicas r SET ended = clock_timestamp() FROM lapsed WHERE r.id = lapsed.id RETURNING r.id) "
-    "UPDATE partitions p SET owner = NULL FROM gone WHERE p.owner = gone.id RETURNING p.number"
+    f"WITH lapsed AS ({_LAPSED} FOR UPDATE OF r SKIP LOCKED) "  # noqa: S608
+    "UPDATE replicas r SET ended = clock_timestamp() FROM lapsed WHERE r.id = lapsed.id"
+)
+_FREE = (  # a statement of its own, which sees what was taken until then
+    "UPDATE partitions p SET owner = NULL FROM replicas r WHERE p.owner = r.id AND r.ended IS NOT NULL "
+    "RETURNING p.number"
 )
 _SEEN = (
     "INSERT INTO signs VALUES (%s, clock_timestamp(), %s) "
@@ -96,6 +98,7 @@ class Roster(NamedTuple):
     owners: dict[int, int]  # the number of the replica that has a partition
     free: int  # partitions that nobody has
     looked: float = 0.0  # when that was so, by the steady clock of whoever looked
+    last: int = 0  # the last place in the log
 
     def replica(self, partition: int) -> Replica | None:
         """Who has a partition, if somebody has."""
@@ -111,7 +114,13 @@ class _Line:
         self._failures = failures
         self._first = first  # what is said on a new connection
         self._connection: Any = None
+        self._since = 0.0  # when it was made
         self._one_at_a_time = threading.Lock()
+
+    @property
+    def age(self) -> float:
+        """Seconds for which it has been there."""
+        return time.monotonic() - self._since
 
     @contextmanager
     def asking(self) -> Iterator[Any]:
@@ -119,6 +128,7 @@ class _Line:
             try:
                 if self._connection is None or self._connection.closed:
                     self._connection = self._connect()
+                    self._since = time.monotonic()
                     if self._first:
                         self._connection.execute(self._first)
                 yield self._connection
@@ -158,17 +168,20 @@ class Leases:
         """Say that this service is there, end those that are not, and look who is."""
         with self._renewing.asking() as connection:
             connection.execute(_SEEN, (self.number, json.dumps(said)))
-            if connection.execute(_END_LAPSED).fetchall():
+            if self._renewing.age > LAPSES_AFTER:  # else others may not have been heard of for the same reason
+                connection.execute(_END_LAPSED)
+            if connection.execute(_FREE).fetchall():
                 _tell(connection)
             replicas = [
                 Replica(number, name, float(joined), float(silent), json.loads(words))
                 for number, name, joined, silent, words in connection.execute(_LIVING).fetchall()
             ]
             rows = connection.execute("SELECT number, owner FROM partitions").fetchall()
+            [(last,)] = connection.execute("SELECT COALESCE(MAX(id), 0) FROM events").fetchall()
         if all(replica.number != self.number for replica in replicas):
             raise EndedError()
         owners = {number: owner for number, owner in rows if owner is not None}
-        return Roster(replicas, owners, len(rows) - len(owners), time.monotonic())
+        return Roster(replicas, owners, len(rows) - len(owners), time.monotonic(), int(last))
 
     def take(self, most: int) -> dict[int, int]:
         """Take some partitions that nobody has; says in which epoch each is now."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.errors import MissingExtraError, ParameterError
@@ -38,8 +37,8 @@ class Reachable(NamedTuple):
             raise StorageError(f"PostgreSQL cannot be reached: {error}.") from error
 
 
-def reachable(address: str, others: Mapping[str, Any] = MappingProxyType({})) -> Reachable:
-    """The server at an address, with limits for all that the address does not limit itself: the usual, or others."""
+def reachable(address: str) -> Reachable:
+    """The server at an address, with limits for all that the address does not limit itself."""
     try:
         import psycopg
         from psycopg import conninfo
@@ -49,7 +48,7 @@ def reachable(address: str, others: Mapping[str, Any] = MappingProxyType({})) ->
         given = conninfo.conninfo_to_dict(address)
     except psycopg.Error as error:
         raise ParameterError(f"This is no address of a PostgreSQL server: {error}.") from error
-    limits = {name: limit for name, limit in {**_LIMITS, **others}.items() if name not in given}
+    limits = {name: limit for name, limit in _LIMITS.items() if name not in given}
     return Reachable(conninfo.make_conninfo(address, **limits), psycopg.connect, (psycopg.Error,))
 
 
@@ -110,6 +109,11 @@ class PostgresStore(Store):
             owner = connection.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()[0]
             if owner != self._owner:
                 raise StorageError("Another zoomrank service has taken this database over: start this one again.")
+
+    def _many(self, cursor: Any, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """One by one: the server does not end a transaction for being idle while it expects more of a pipeline."""
+        for row in rows:
+            cursor.execute(self._sql(statement), row)
 
     def is_lost(self, connection: Any) -> bool:
         """Whether the server has gone, or had."""

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Any
 
 from zoomrank.service.refusals import FencedError, StorageError
-from zoomrank.service.storage.leases import LIMITS, Leases, are_held
-from zoomrank.service.storage.postgres_store import PostgresStore, reachable
+from zoomrank.service.storage.leases import IDLE, Leases, are_held
+from zoomrank.service.storage.postgres_store import PostgresStore
 
 
 class SharedStore(PostgresStore):
@@ -17,7 +17,6 @@ class SharedStore(PostgresStore):
     shared = True
 
     def __init__(self, address: str) -> None:
-        self._several = reachable(address, LIMITS)
         self.epochs: dict[int, int] = {}  # in which this service took the partitions that it has
         super().__init__(address)
         self.leases = Leases(self.server.connect, self.failures)
@@ -25,13 +24,20 @@ class SharedStore(PostgresStore):
     def join(self, name: str) -> None:
         """Work in it from now on, under a new number, with no partition yet."""
         self.epochs = {}
-        self.number = self.leases.join(name)
-        with self._transaction(touching=()):
+        with self._transaction(touching=()):  # there is a writer, so nobody works here alone
+            self.number = self.leases.join(name)
             self._sign(self.writer)
+
+    def let_go(self, partitions: Collection[int]) -> None:
+        """Let others have some partitions: not before a write is over that was begun when they were this service's."""
+        with self._writing:
+            for partition in partitions:
+                self.epochs.pop(partition, None)
+            self.leases.let_go(partitions)
 
     def connect_writer(self) -> Any:
         """The connection that writes shares a lock with its like: a service that wants to be alone waits for all."""
-        connection = self._several.connect()
+        connection = self.server.connect()
         if not connection.execute("SELECT pg_try_advisory_lock_shared(2013)").fetchone()[0]:
             connection.close()
             raise StorageError(
@@ -41,10 +47,16 @@ class SharedStore(PostgresStore):
         return connection
 
     def _sign(self, connection: Any) -> None:
-        """Have the server's lists of connections say whose this is."""
+        """Have the server's lists of connections say whose this is, and a transaction ended in the middle of which this
+        process was stopped: others wait for what it has locked.
+        """
         connection.execute(f"SET application_name TO 'zoomrank replica {self.number:d}'")
+        connection.execute(f"SET idle_in_transaction_session_timeout TO {IDLE:d}")
 
     def _create(self) -> None:
+        if self.writer.execute("SELECT to_regclass('visitors_once')").fetchone()[0] is not None:
+            self._check_layout()  # to make what is there already would lock it
+            return
         self.writer.execute("SELECT pg_advisory_lock(2014)")  # one at a time makes tables
         try:
             super()._create()

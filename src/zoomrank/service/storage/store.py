@@ -72,11 +72,15 @@ class Store(StoreReader):
         cursor.execute(ABOUT)
         for name, value in (("layout", str(LAYOUT)), ("secret", secrets.token_hex(32))):
             cursor.execute(self._sql("INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO NOTHING"), (name, value))
-        found = self.about("layout")
-        if found != str(LAYOUT):  # before anything else is looked for in tables that may be others
-            raise StorageError(f"The store has layout {found}; this zoomrank reads layout {LAYOUT}.")
+        self._check_layout()  # before anything else is looked for in tables that may be others
         for statement in statements(self.types):
             cursor.execute(statement)
+
+    def _check_layout(self) -> None:
+        """Refuse a store whose tables are others."""
+        found = self.about("layout")
+        if found != str(LAYOUT):
+            raise StorageError(f"The store has layout {found}; this zoomrank reads layout {LAYOUT}.")
 
     def write(self, batch: Batch) -> None:
         """Make a batch durable, or none of it."""
@@ -93,10 +97,7 @@ class Store(StoreReader):
             for fact in batch.said.items():
                 cursor.execute(self._sql(_SAY), fact)
             if batch.listed:
-                cursor.executemany(
-                    self._sql(_LIST),
-                    [(*listed, learner) for learner, listed in batch.listed.items()],
-                )
+                self._many(cursor, _LIST, [(*listed, learner) for learner, listed in batch.listed.items()])
 
     def probe(self) -> None:
         """Write something that needs room, to know whether that is possible."""
@@ -186,11 +187,19 @@ class Store(StoreReader):
         """Let go of files that never were complete, and of what is left of collections that were removed; nobody may be
         making one.
         """
+        self.drop_unfinished_files()
+        self.drop_left_over()
+
+    def drop_unfinished_files(self) -> None:
+        """Let go of files that never were complete; nobody may be making one."""
         self._change(
             "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM editions e WHERE e.collection = contents.collection "
             "AND e.number = contents.edition AND e.digest IS NOT NULL)",
             (),
         )
+
+    def drop_left_over(self) -> None:
+        """Let go of what is left of collections that were removed."""
         for (collection,) in self._read(_LEFT_OVER):
             self.drop_collection(int(collection))
         for experiment in self.experiments():
@@ -266,8 +275,8 @@ class Store(StoreReader):
             ("reports", "learner"),
             ("learners", "id"),
         ):
-            delete = self._sql(f"DELETE FROM {table} WHERE {column} = ?")  # noqa: S608  (not from outside)
-            cursor.executemany(delete, [(learner,) for learner in learners])
+            delete = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608  (not from outside)
+            self._many(cursor, delete, [(learner,) for learner in learners])
 
     # What gets old.
 

@@ -137,6 +137,11 @@ class StoreReader(ExperimentReader):
         removed = self._read("SELECT value FROM about WHERE name = ?", (f"last of {table}",))
         return max([largest, *(int(value) for (value,) in removed)])
 
+    def last_place(self) -> int:
+        """The last place in the log that was given, also to what was refused: a snapshot may know of it."""
+        known = int(self._read("SELECT COALESCE(MAX(event), 0) FROM snapshots")[0][0])
+        return max(known, self.last("events"))
+
     def find(self, collection: int, query: str) -> Snapshot | None:
         """The learner of a query."""
         self.settle()
@@ -244,7 +249,7 @@ class StoreReader(ExperimentReader):
     ) -> tuple[list[tuple[int, str, str | None]], list[StoredReport]]:
         """The learners of a collection that are not known, and what has been told since so many answers of each."""
         told = "SELECT r.learner, r.answers FROM reports r JOIN learners l ON l.id = r.learner WHERE l.collection = ?"
-        newer = {int(one) for one, answers in self._read(told, (collection,)) if answers > known.get(int(one), 0)}
+        newer = {int(one) for one, answers in self._read(told, (collection,)) if answers != known.get(int(one), 0)}
         learners = [learner for learner in self.learners(collection) if learner[0] not in known]
         return learners, [report for report in self.reports(collection) if report.learner in newer] if newer else []
 
