@@ -148,7 +148,10 @@ def test_what_cannot_be_restored(place: Place, tmp_path: Path, capsys: pytest.Ca
         assert "Another zoomrank service" in capsys.readouterr().err
     damaged, cut, older, other, text = (tmp_path / name for name in ("damaged", "cut", "older", "other", "text"))
     cut.write_bytes(good.read_bytes()[: good.stat().st_size // 2])
-    damaged.write_bytes(good.read_bytes()[:-4096] + b"\xff" * 4096)  # its last page
+    with closing(sqlite3.connect(good)) as connection:
+        [(page,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'")
+    content = good.read_bytes()
+    damaged.write_bytes(content[: 4096 * (page - 1)] + b"\xff" * 4096 + content[4096 * page :])
     older.write_bytes(good.read_bytes())
     _change(older, "UPDATE about SET value = '3' WHERE name = 'layout'")
     other.write_bytes(good.read_bytes())

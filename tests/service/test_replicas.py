@@ -91,12 +91,12 @@ def test_many_reports_at_once_each_reach_the_one_who_has_it(on_postgres: Place) 
             await _made(a)
             shown = [await _posted(a, RANK, {"query": query}) for query in QUERIES]
             reports = [{"impression": one["impression"], "clicked": None} for one in shown]
-            said = await _posted(
-                b, "/v1/feedback/batch", {"feedback": [*reports, {"impression": "x", "clicked": None}]}
-            )
-            assert [one.get("status") for one in said["results"][:-1]] == ["learned"] * 24
-            assert [one["impression"] for one in said["results"][:-1]] == [one["impression"] for one in shown]
-            assert said["results"][-1]["error"] == "unknown"
+            reports.append({"impression": "x", "clicked": None})
+            for member, status in ((b, "learned"), (a, "repeated")):  # with the chair and without
+                said = (await _posted(member, "/v1/feedback/batch", {"feedback": reports}))["results"]
+                assert [one.get("status") for one in said[:-1]] == [status] * 24
+                assert [one["impression"] for one in said[:-1]] == [one["impression"] for one in shown]
+                assert said[-1]["error"] == "unknown"
         _verified(on_postgres, 24)
 
     run(scenario())
