@@ -1,4 +1,6 @@
-"""`python -m bench cluster`: one process, and replicas of one, two and four on Ray, in one PostgreSQL server.
+"""`python -m bench cluster`: one process, and one, two and four replicas on Ray, in one PostgreSQL server.
+
+Replicas are asked through Ray Serve's proxy, and directly (`RAY_SERVE_ENABLE_DIRECT_INGRESS`), as a load balancer does.
 
 Everything is on this machine, the visitors too, so what grows with replicas is what machines would add only as long as
 there are cores. So it is also told who uses them: of all processor time, how much a pair takes in which process.
@@ -14,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from zoomrank.documents import Collection
 
 SECONDS, ROUNDS = 5.0, 3
 REPLICAS = (1, 2, 4)
+_DIRECT = "RAY_SERVE_ENABLE_DIRECT_INGRESS"
+_DIRECT_PORTS = range(30_000, 31_000)
 DOCUMENTS = 10_000
 KINDS = {  # of processes, by what stands in their command lines
     "replicas": ("ServeReplica:zoomrank", "from zoomrank.cli import main"),
@@ -58,15 +62,18 @@ def _used() -> Counter[str]:
 class Measured:
     """What a service carries, and what that takes."""
 
-    def __init__(self, port: int, commits: Callable[[], int]) -> None:
+    def __init__(self, ports: Sequence[int], commits: Callable[[], int]) -> None:
         self.rates: list[float] = []
         self.times = (0.0, 0.0)  # ms: the median and 99 of 100 at half the load
         self.costs: dict[str, float] = {}  # ms of processor time that a pair takes, by kind of process
         self.commits = 0.0  # that a pair takes
-        asyncio.run(self._measure(port, commits))
+        asyncio.run(self._measure(ports, commits))
 
-    async def _measure(self, port: int, commits: Callable[[], int]) -> None:
-        async with connected(port, CONNECTIONS) as connections:
+    async def _measure(self, ports: Sequence[int], commits: Callable[[], int]) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            connections: list[Connection] = []
+            for port in ports:
+                connections += await stack.enter_async_context(connected(port, CONNECTIONS // len(ports)))
             await full_speed(connections, pair, 2 * SECONDS)  # learners are made, kernels read
             used, before, began = _used(), commits(), time.perf_counter()
             for _ in range(ROUNDS):
@@ -146,24 +153,34 @@ def cluster() -> Iterator[Row]:
             one = Server(Path(made) / name.replace(" ", "-"), *(("--store", store) if store else ()))
             try:
                 _upload(one.port, file)
-                measured = Measured(one.port, commits)
+                measured = Measured([one.port], commits)
             finally:
                 one.stop()
             yield from measured.rows(name, None)
         alone = float(np.median(measured.rates))
-        for count in REPLICAS:
-            yield from _replicas(count, database(f"of_{count}"), Path(made), file, commits, alone)
+        for direct in (False, True):
+            for count in REPLICAS:
+                store = database(f"of_{count}_{'direct' if direct else 'proxy'}")
+                yield from _replicas(count, direct, store, Path(made), file, commits, alone)
 
 
 def _replicas(
-    count: int, store: str, folder: Path, file: bytes, commits: Callable[[], int], alone: float
+    count: int, direct: bool, store: str, folder: Path, file: bytes, commits: Callable[[], int], alone: float
 ) -> Iterator[Row]:
     from zoomrank.cluster.deploying import Deployed
     from zoomrank.cluster.replica import Options
 
+    os.environ[_DIRECT] = str(int(direct))  # for the processes that Ray starts
     port = _free_port()
     with Deployed(Options(store, str(folder / f"of-{count}"), 2**29, 2**28), count, port=port):
         time.sleep(5)  # each has its share
         _upload(port, file)
-        measured = Measured(port, commits)
-    yield from measured.rows(f"{count} replica{'s' if count > 1 else ''}", alone)
+        measured = Measured(_listening() if direct else [port], commits)
+    name = f"{count} replica{'s' if count > 1 else ''}, {'asked directly' if direct else 'through the proxy'}"
+    yield from measured.rows(name, alone)
+
+
+def _listening() -> list[int]:
+    """The ports on which replicas take requests themselves."""
+    ports = (one.laddr.port for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN and one.laddr)
+    return sorted({port for port in ports if port in _DIRECT_PORTS})
