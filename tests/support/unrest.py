@@ -41,6 +41,7 @@ _AUDIT = (
     f"WHERE number = NEW.learner & {PARTITIONS - 1}; RETURN NEW; END $$ LANGUAGE plpgsql; "
     "CREATE TRIGGER note_writer AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION note_writer()"
 )
+_LONG = 600.0  # seconds: on a busy machine everything takes its time
 _FORMER = "SELECT COUNT(*) FROM audit WHERE writer IS DISTINCT FROM 'zoomrank replica ' || owner"
 
 
@@ -78,9 +79,9 @@ class Server:
 class Visitor(Client):
     """Asks and reports through the client that everybody has, with its retries; any failure is one."""
 
-    def __init__(self, address: str, memory: Memory, seed: int) -> None:
+    def __init__(self, address: str, memory: Memory, seed: int, **patience: Any) -> None:
         super().__init__(address, memory, seed)
-        self._asking = Asking(address)
+        self._asking = Asking(address, **patience)
         self.took: list[tuple[float, float]] = []  # when each request began, and how long it took
 
     def _post(self, connection: Any, path: str, body: Any, **headers: str) -> tuple[int, Any]:
@@ -119,7 +120,7 @@ class Unrest:
         process, before = dice.choice(self.processes()), self.ended()
         process.suspend()
         try:
-            wait_until(lambda: self.ended() > before, 30, "nobody has taken over what a stopped replica had")
+            wait_until(lambda: self.ended() > before, _LONG, "nobody has taken over what a stopped replica had")
         finally:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.resume()
@@ -214,8 +215,10 @@ def wait_until(is_so: Callable[[], bool], seconds: float, otherwise: str) -> Non
 
 
 @contextlib.contextmanager
-def unrest(folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: int = 0) -> Iterator[Unrest]:
-    """A cluster of two nodes under load."""
+def unrest(
+    folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: int = 0, **patience: Any
+) -> Iterator[Unrest]:
+    """A cluster of two nodes under load; visitors are as patient as clients are unless told otherwise."""
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     from ray.cluster_utils import Cluster
@@ -233,13 +236,15 @@ def unrest(folder: Path, port: int, replicas: int = 3, visitors: int = 4, seed: 
         options = Options(server.address, str(folder), 2**28, 2**26)
         with Deployed(options, replicas, port=port, address=nodes.address, location=ProxyLocation.HeadOnly) as deployed:
             it.deployed = deployed
-            wait_until(it.is_whole, 120, "the cluster never was whole")
+            wait_until(it.is_whole, _LONG, "the cluster never was whole")
             with psycopg.connect(server.address, autocommit=True) as connection:
                 connection.execute(_AUDIT)
-            asking = Asking(deployed.address, timeout=60)
+            asking = Asking(deployed.address, timeout=_LONG)
             asking.create_collection("shop", small_collection(), SETTINGS)
             asking.create_experiment("shop", "first", ARMS)
-            it.visitors = [Visitor(deployed.address, it.memory, seed * 1000 + number) for number in range(visitors)]
+            it.visitors = [
+                Visitor(deployed.address, it.memory, seed * 1000 + number, **patience) for number in range(visitors)
+            ]
             for visitor in it.visitors:
                 visitor.start()
             yield it
@@ -268,7 +273,7 @@ def rounds(
         since = time.monotonic()
         getattr(it, what)(dice)
         time.sleep(6)  # in which everybody asks
-        wait_until(it.is_whole, 120, f"the cluster is not whole after {what}")
+        wait_until(it.is_whole, _LONG, f"the cluster is not whole after {what}")
         time.sleep(1)
         it.check()
         waited = it.longest(since)
@@ -278,7 +283,7 @@ def rounds(
             it.replicas = 3
             it.deployed.scale(it.replicas)
             it.more = it.more or [it.nodes.add_node(num_cpus=4)]
-            wait_until(it.is_whole, 120, "the cluster is not as it was")
+            wait_until(it.is_whole, _LONG, "the cluster is not as it was")
     return waits
 
 

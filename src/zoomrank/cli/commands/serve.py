@@ -23,7 +23,7 @@ store:       where PostgreSQL is, if everything is to be kept there, which needs
              {installing(["postgres"])}; the environment variable
              ZOOMRANK_STORE can say it, too: then its password is in no list of
              processes
-cluster:     several replicas on a Ray cluster, each with a share of the queries;
+cluster:     several replicas on a Ray cluster, each with a share of queries;
              PostgreSQL says who has what (docs/cluster.md). It needs
              {installing(["cluster"])}"""
 
