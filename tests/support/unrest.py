@@ -8,10 +8,10 @@ import contextlib
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -287,10 +287,26 @@ def rounds(
     return waits
 
 
+def main() -> None:
+    """So many rounds, from a seed; `--short`: without nodes that come and go, and with patient visitors."""
+    count, *rest = [word for word in sys.argv[1:] if word != "--short"]
+    short = "--short" in sys.argv  # beside other tests, so patience must not be what decides
+    seed = int(rest[0]) if rest else int(time.time())
+    patience: dict[str, Any] = {"timeout": 120.0, "retries": 10} if short else {}
+    print(f"seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder, unrest(Path(folder), free_port(), seed=seed, **patience) as it:
+        waits = rounds(it, int(count), seed, lambda said: print(said, flush=True), short)
+        assert it.memory.told
+        for what, seconds in sorted(waits.items()):
+            print(f"{what}: {', '.join(f'{one:.1f}' for one in seconds)} s")
+        print(f"{len(it.memory.shown):,} rankings and {len(it.memory.told):,} reports acknowledged", flush=True)
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
 if __name__ == "__main__":
-    how_many, chosen = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-    print(f"seed {chosen}", flush=True)
-    with tempfile.TemporaryDirectory() as where, unrest(Path(where), 8765, seed=chosen) as there:
-        print(rounds(there, how_many, chosen, lambda said: print(said, flush=True)))
-        print(f"{len(there.memory.shown):,} rankings and {len(there.memory.told):,} reports acknowledged")
-    threading.Event().wait(0.1)
+    main()
