@@ -273,7 +273,7 @@ def test_it_gives_up_in_the_end() -> None:
         (httpx.ReadTimeout, (0, "timeout")),
         (httpx.UnsupportedProtocol, (0, "unreachable")),
         (httpx.Response(410, json={"error": "expired", "message": "Over."}), (410, "expired")),
-        (httpx.Response(502, html="<h1>Bad gateway</h1>"), (502, "http")),
+        (httpx.Response(500, json={"error": "internal", "message": "Oh."}), (500, "internal")),
         (httpx.Response(200, html="<h1>Hello</h1>"), (200, "http")),
     ],
 )
@@ -282,6 +282,16 @@ def test_other_failures_are_told_at_once(reply: Reply, expected: tuple[int, str]
     with client:
         assert refusal(lambda: client.rank("c", "q")) == expected
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_what_was_lost_before_the_service_is_asked_for_again(status: int) -> None:
+    """By a proxy, or by what starts replicas."""
+    lost = httpx.Response(status, html="<h1>Nobody there</h1>")
+    client, seen = scripted(lost, lost, lost, lost)
+    with client:
+        assert refusal(lambda: client.rank("c", "q")) == (status, "http")
+    assert len(seen) == 4
 
 
 def test_making_a_collection_is_never_repeated() -> None:

@@ -74,10 +74,11 @@ def test_damage_while_it_runs_is_said_in_words(sqlite: Place) -> None:
                 await engine.rank(shop, f"query {number}")
             engine.store.tidy()  # everything is in the file
             file = sqlite.folder / "zoomrank.sqlite"
-            content = bytearray(file.read_bytes())
+            pages = engine.store._read("SELECT rootpage FROM sqlite_master WHERE tbl_name = 'learners'")
             with file.open("r+b") as open_file:  # the same file, which the service has open
-                open_file.seek(4096)
-                open_file.write(random.Random(1).randbytes(len(content) - 4096))
+                for (page,) in pages:
+                    open_file.seek(4096 * (page - 1))
+                    open_file.write(random.Random(1).randbytes(4096))
             engine.store.reader.close()
             engine.store.reader = engine.store.connect()  # one that has nothing of it in memory
             refused = await client.get("/v1/collections/shop/queries")

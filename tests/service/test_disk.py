@@ -325,7 +325,7 @@ def test_a_store_of_an_earlier_layout_is_refused_in_words(place: Place) -> None:
     store.writer.execute("ALTER TABLE events RENAME COLUMN outcome TO answer")
     store.writer.execute("UPDATE about SET value = '2' WHERE name = 'layout'")
     store.close()
-    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 7"):
+    with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 8"):
         place.open()
 
 
@@ -340,7 +340,8 @@ def test_a_batch_is_written_whole_or_not_at_all(place: Place) -> None:
         async with started(place) as engine:
             shop = await served(engine)
             await engine.rank(shop, "owl")
-            taken = next(iter(engine.store.events(1)))
+            [(owl, *_)] = engine.store.learners(shop.id)
+            taken = next(iter(engine.store.events(owl)))
             clash = Batch(learners=[StoredLearner(77, shop.id, "new", 0.0)], events=[taken])
             clash.activity[shop.id, 0, WAITING] += 5
             with pytest.raises(StorageError):

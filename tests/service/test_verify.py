@@ -28,9 +28,12 @@ def test_a_store_that_has_seen_much_is_sound(place: Place, capsys: pytest.Captur
             assert verdict.findings == []
             assert verdict.checked["collections"] == 2
             assert verdict.checked["impressions"] == 270
-            assert verdict.checked["events"] == engine.store.last("events")
+            assert verdict.checked["events"] == engine.store._read("SELECT COUNT(*) FROM events")[0][0]
             assert min(verdict.checked[what] for what in ("queries", "snapshots", "reports", "counts")) > 5
-            assert told[-1] == (engine.store.last("events"), engine.store.last("events"))
+            assert told[-1] == (
+                engine.store._read("SELECT COUNT(*) FROM events")[0][0],
+                engine.store._read("SELECT COUNT(*) FROM events")[0][0],
+            )
             assert main(["verify", *place.options()]) == 0
 
     run(scenario())
@@ -58,12 +61,12 @@ def _a_click_is_beyond_the_ranking(do: Callable[..., None], read: Read) -> None:
 
 def _an_end_comes_first(do: Callable[..., None], read: Read) -> None:
     learner, number = read("SELECT learner, number FROM events WHERE outcome < 2 ORDER BY id LIMIT 1")[0]
-    change = "UPDATE events SET id = 1000000 WHERE learner = ? AND number = ? AND outcome = ?"
+    change = "UPDATE events SET id = 1000000000 WHERE learner = ? AND number = ? AND outcome = ?"
     do(change, learner, number, WAITING)
 
 
 def _a_ranking_is_unreadable(do: Callable[..., None], read: Read) -> None:
-    do("UPDATE events SET shown = ? WHERE id = 1", b"\1")
+    do("UPDATE events SET shown = ? WHERE id = (SELECT MIN(id) FROM events)", b"\1")
 
 
 def _a_snapshot_is_older(do: Callable[..., None], read: Read) -> None:
@@ -76,12 +79,12 @@ def _a_snapshot_is_older(do: Callable[..., None], read: Read) -> None:
 
 def _a_snapshot_is_of_another_place(do: Callable[..., None], read: Read) -> None:
     learner = read("SELECT learner FROM snapshots ORDER BY learner")[0][0]
-    do("UPDATE snapshots SET event = event - 40 WHERE learner = ?", learner)
+    do("UPDATE snapshots SET event = event - 10240 WHERE learner = ?", learner)
 
 
 def _a_snapshot_knows_too_much(do: Callable[..., None], read: Read) -> None:
     learner = read("SELECT learner FROM snapshots ORDER BY learner")[0][0]
-    do("UPDATE snapshots SET event = 1000000 WHERE learner = ?", learner)
+    do("UPDATE snapshots SET event = 1000000000 WHERE learner = ?", learner)
 
 
 def _a_byte_of_a_snapshot_is_altered(do: Callable[..., None], read: Read) -> None:
@@ -97,7 +100,7 @@ def _the_counts_of_a_snapshot_are_off(do: Callable[..., None], read: Read) -> No
 
 
 def _the_first_that_waits_is_off(do: Callable[..., None], read: Read) -> None:
-    do("UPDATE snapshots SET first = first + 1 WHERE learner = 1")
+    do("UPDATE snapshots SET first = first + 1 WHERE learner = (SELECT MIN(id) FROM learners)")
 
 
 def _a_count_is_off_by_one(do: Callable[..., None], read: Read) -> None:
@@ -110,19 +113,22 @@ def _a_count_is_missing(do: Callable[..., None], read: Read) -> None:
 
 
 def _a_list_is_ahead(do: Callable[..., None], read: Read) -> None:
-    do("UPDATE learners SET impressions = 1000000, satisfied = 2000000, answered = 3000000 WHERE id = 1")
+    do(
+        "UPDATE learners SET impressions = 1000000, satisfied = 2000000, answered = 3000000 "
+        "WHERE id = (SELECT MIN(id) FROM learners)"
+    )
 
 
 def _a_report_is_ahead(do: Callable[..., None], read: Read) -> None:
-    do("UPDATE reports SET answers = 1000000 WHERE learner = 1")
+    do("UPDATE reports SET answers = 1000000 WHERE learner = (SELECT MIN(id) FROM learners)")
 
 
 def _a_report_is_unreadable(do: Callable[..., None], read: Read) -> None:
-    do("UPDATE reports SET content = ? WHERE learner = 1", b"?")
+    do("UPDATE reports SET content = ? WHERE learner = (SELECT MIN(id) FROM learners)", b"?")
 
 
 def _a_learner_is_missing(do: Callable[..., None], read: Read) -> None:
-    do("DELETE FROM learners WHERE id = 1")
+    do("DELETE FROM learners WHERE id = (SELECT MIN(id) FROM learners)")
 
 
 def _the_settings_are_others(do: Callable[..., None], read: Read) -> None:
@@ -138,7 +144,7 @@ DAMAGES: list[tuple[Damage, list[str]]] = [
     (_a_ranking_is_unreadable, ["whose ranking cannot be read: 0"]),
     (_a_snapshot_is_older, ["snapshot is not what its log makes", "counts beside"]),
     (_a_snapshot_is_of_another_place, ["snapshot is not what its log makes"]),
-    (_a_snapshot_knows_too_much, ["its snapshot knows event 1000000, and the log ends at"]),
+    (_a_snapshot_knows_too_much, ["its snapshot knows event 1000000000, and the log ends at"]),
     (_a_byte_of_a_snapshot_is_altered, ["its snapshot cannot be read"]),
     (_the_counts_of_a_snapshot_are_off, ["the counts beside its snapshot are not those of its log"]),
     (_the_first_that_waits_is_off, ["is the first that may still end"]),
