@@ -160,7 +160,7 @@ DAMAGES: list[tuple[Damage, list[str]]] = [
     ),
     (_a_report_is_ahead, ["told its neighbours of 1,000,000 answers"]),
     (_a_report_is_unreadable, ["what it told its neighbours cannot be read"]),
-    (_a_learner_is_missing, ["events of learners that are not there: 1", "snapshots of learners that", "reports of"]),
+    (_a_learner_is_missing, ["events of learners that are not there: ", "snapshots of learners that", "reports of"]),
     (_the_settings_are_others, ["“shop” cannot be served, so nothing was replayed"]),
 ]
 
