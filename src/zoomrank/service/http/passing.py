@@ -50,7 +50,7 @@ _PAUSE = 0.05  # seconds
 _ELSEWHERE = ElsewhereError.status
 _AGAIN = (ElsewhereError.code, StorageError.code)  # of reports that another may be told
 _QUERY_PATHS = [KnownPath(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]
-_CLICKS = KnownPath(wire.CLICKS).pattern
+_CLICKS, _VOID = KnownPath(wire.CLICKS).pattern, VOID.pattern
 
 
 class Passed(NamedTuple):
@@ -99,6 +99,16 @@ class Passing:
         self._membership = membership
         self._engine: Engine = membership.engine
         self._peers = peers
+        self._finders: Sequence[tuple[re.Pattern[str], Callable[[Mapping[str, str], Passed], int | None]]] = (
+            (FEEDBACK.pattern, _of_impression),
+            (RANK.pattern, self._of_query_in_body),
+            (SEEN.pattern, _of_impression),
+            (COPY_RANK.pattern, _of_copy),
+            (COPY_FEEDBACK.pattern, _of_copy),
+            (COPIES.pattern, self._of_query_in_body),
+            *((pattern, self._of_query_in_path) for pattern in _QUERY_PATHS),
+            (_VOID, self._of_query_in_body),
+        )
         membership.tell = self._tell
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -131,7 +141,7 @@ class Passing:
         """What this replica says to what another has passed on; `ElsewhereError.status` if it is not the one."""
         if request.meant != self._membership.name:  # who was meant is gone, and anybody got it
             return _refused(ElsewhereError())
-        if FEEDBACK_BATCH.pattern.fullmatch(request.path):  # each report is refused by itself
+        if request.path == FEEDBACK_BATCH.path:  # each report is refused by itself
             return await self._here(request)
         if request.path == CATCH_UP:
             await self._engine.catching_up()
@@ -166,19 +176,6 @@ class Passing:
                 return find(found.groupdict(), request)
         return CHAIR
 
-    @property
-    def _finders(self) -> Sequence[tuple[re.Pattern[str], Callable[[Mapping[str, str], Passed], int | None]]]:
-        return (
-            (FEEDBACK.pattern, _of_impression),
-            (RANK.pattern, self._of_query_in_body),
-            (SEEN.pattern, _of_impression),
-            (COPY_RANK.pattern, _of_copy),
-            (COPY_FEEDBACK.pattern, _of_copy),
-            (COPIES.pattern, self._of_query_in_body),
-            *((pattern, self._of_query_in_path) for pattern in _QUERY_PATHS),
-            (VOID.pattern, self._of_query_in_body),
-        )
-
     def _of_query_in_body(self, names: Mapping[str, str], request: Passed) -> int | None:
         query = _object(request.body).get("query")
         return self._of_query(names["name"], query) if isinstance(query, str) else None
@@ -197,7 +194,7 @@ class Passing:
     # Having it done.
 
     async def _said(self, request: Passed) -> Said:
-        if FEEDBACK_BATCH.pattern.fullmatch(request.path):
+        if request.path == FEEDBACK_BATCH.path:
             return await self._said_of_each(request)
         if _CLICKS.fullmatch(request.path):
             raise UnusableError(
@@ -207,7 +204,7 @@ class Passing:
         partition = self._partition(request)
         if partition is not None:
             return await self._said_of(partition, request)
-        return await (self._said_by_all(request) if VOID.pattern.fullmatch(request.path) else self._here(request))
+        return await (self._said_by_all(request) if _VOID.fullmatch(request.path) else self._here(request))
 
     async def _said_of(self, partition: int, request: Passed) -> Said:
         """What whoever has a partition says."""
@@ -219,7 +216,7 @@ class Passing:
             if time.monotonic() > until:
                 raise StorageError("Nobody looks after this just now: ask again.")
             await asyncio.sleep(_PAUSE)
-            if not FEEDBACK_BATCH.pattern.fullmatch(request.path):
+            if request.path != FEEDBACK_BATCH.path:
                 if partition == CHAIR:  # it may be about what was made just now, elsewhere
                     await self._engine.catching_up()
                 partition = self._partition(request) or CHAIR
