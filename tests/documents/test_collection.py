@@ -371,6 +371,13 @@ def test_texts() -> None:
     assert np.array_equal(text_vectors(TEXTS)[0], text_vectors(TEXTS)[0])
 
 
+@given(st.floats(min_value=1e-9, max_value=1e9))
+def test_without_a_scale_the_whole_collection_is_1_wide(widest: float) -> None:
+    """Exactly: 1 / x * x is a little less than 1 for some x."""
+    collection = Collection.from_distances([[0, widest], [widest, 0]])
+    assert collection.tree.width[0] == 1
+
+
 def test_empty_texts_stand_apart_and_are_counted() -> None:
     collection = Collection.from_texts(["", *TEXTS, "  "], ids=range(6))
     assert collection.notes == ("2 of 6 texts are empty; they stand together, apart from all others.",)

@@ -25,7 +25,7 @@ _SERVICE = (
 )
 MODULES: Mapping[str, tuple[str, ...]] = {
     "client": _CLIENT,
-    "cluster": (*_SERVICE, "mmh3", "psycopg", "ray"),
+    "cluster": (*_SERVICE, "psycopg", "ray"),
     "documents": _DOCUMENTS,
     "embeddings": (*_DOCUMENTS, "wordllama"),
     "lab": _LAB,

@@ -100,7 +100,7 @@ class Collection:
     ) -> None:
         widest = float(geometry.width[0])
         self.geometry = geometry
-        self.scale = checked_scale((1 / widest if widest > 0 else 1.0) if scale is None else scale)
+        self.scale = checked_scale(_whole(widest) if scale is None else scale)
         self.tree = geometry
         if self.scale != 1 or widest > 1:
             self.tree = geometry.with_width(np.minimum(1.0, self.scale * geometry.width))
@@ -533,3 +533,11 @@ def checked_scale(scale: float) -> float:
     if not 0 < scale < np.inf:
         raise ParameterError(f"A scale must be a positive number, not {scale}.")
     return float(scale)
+
+
+def _whole(widest: float) -> float:
+    """The scale that makes the whole collection 1 wide: rounding must not leave it a little narrower."""
+    if widest <= 0:
+        return 1.0
+    scale = 1 / widest
+    return scale if scale * widest >= 1 else float(np.nextafter(scale, np.inf))
