@@ -1,6 +1,6 @@
 """`python -m bench cluster`: one process, and one, two and four replicas on Ray, in one PostgreSQL server.
 
-Replicas are asked through Ray Serve's proxy, and directly (`RAY_SERVE_ENABLE_DIRECT_INGRESS`), as a load balancer does.
+Replicas are asked through Ray Serve's proxy, and at their own door, as a load balancer does.
 
 Everything is on this machine, the visitors too, so what grows with replicas is what machines would add only as long as
 there are cores. So it is also told who uses them: of all processor time, how much a pair takes in which process.
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,6 @@ from zoomrank.documents import Collection
 
 SECONDS, ROUNDS = 5.0, 3
 REPLICAS = (1, 2, 4)
-_DIRECT = "RAY_SERVE_ENABLE_DIRECT_INGRESS"
-_DIRECT_PORTS = range(30_000, 31_000)
 DOCUMENTS = 10_000
 KINDS = {  # of processes, by what stands in their command lines
     "replicas": ("ServeReplica:zoomrank", "from zoomrank.cli import main"),
@@ -62,18 +60,15 @@ def _used() -> Counter[str]:
 class Measured:
     """What a service carries, and what that takes."""
 
-    def __init__(self, ports: Sequence[int], commits: Callable[[], int]) -> None:
+    def __init__(self, port: int, commits: Callable[[], int]) -> None:
         self.rates: list[float] = []
         self.times = (0.0, 0.0)  # ms: the median and 99 of 100 at half the load
         self.costs: dict[str, float] = {}  # ms of processor time that a pair takes, by kind of process
         self.commits = 0.0  # that a pair takes
-        asyncio.run(self._measure(ports, commits))
+        asyncio.run(self._measure(port, commits))
 
-    async def _measure(self, ports: Sequence[int], commits: Callable[[], int]) -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            connections: list[Connection] = []
-            for port in ports:
-                connections += await stack.enter_async_context(connected(port, CONNECTIONS // len(ports)))
+    async def _measure(self, port: int, commits: Callable[[], int]) -> None:
+        async with connected(port, CONNECTIONS) as connections:
             await full_speed(connections, pair, 2 * SECONDS)  # learners are made, kernels read
             used, before, began = _used(), commits(), time.perf_counter()
             for _ in range(ROUNDS):
@@ -153,7 +148,7 @@ def cluster() -> Iterator[Row]:
             one = Server(Path(made) / name.replace(" ", "-"), *(("--store", store) if store else ()))
             try:
                 _upload(one.port, file)
-                measured = Measured([one.port], commits)
+                measured = Measured(one.port, commits)
             finally:
                 one.stop()
             yield from measured.rows(name, None)
@@ -170,17 +165,11 @@ def _replicas(
     from zoomrank.cluster.deploying import Deployed
     from zoomrank.cluster.replica import Options
 
-    os.environ[_DIRECT] = str(int(direct))  # for the processes that Ray starts
-    port = _free_port()
-    with Deployed(Options(store, str(folder / f"of-{count}"), 2**29, 2**28), count, port=port):
+    port, door = _free_port(), _free_port()
+    options = Options(store, str(folder / f"of-{count}"), 2**29, 2**28, door=door)
+    with Deployed(options, count, port=port):
         time.sleep(5)  # each has its share
         _upload(port, file)
-        measured = Measured(_listening() if direct else [port], commits)
-    name = f"{count} replica{'s' if count > 1 else ''}, {'asked directly' if direct else 'through the proxy'}"
+        measured = Measured(door if direct else port, commits)
+    name = f"{count} replica{'s' if count > 1 else ''}, {'at their own door' if direct else 'through the proxy'}"
     yield from measured.rows(name, alone)
-
-
-def _listening() -> list[int]:
-    """The ports on which replicas take requests themselves."""
-    ports = (one.laddr.port for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN and one.laddr)
-    return sorted({port for port in ports if port in _DIRECT_PORTS})

@@ -71,7 +71,7 @@ class Company:
         self.place.folder.mkdir(exist_ok=True, parents=True)
         await engine.start()
         load = Load(engine)
-        membership = Membership(engine, store, name, load.says)
+        membership = Membership(engine, store, name, "", load.says)
         wrapped: list[Passing] = []
 
         def around(app: App) -> App:

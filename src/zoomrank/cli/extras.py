@@ -25,7 +25,7 @@ _SERVICE = (
 )
 MODULES: Mapping[str, tuple[str, ...]] = {
     "client": _CLIENT,
-    "cluster": (*_SERVICE, "psycopg", "ray"),
+    "cluster": (*_SERVICE, "aiohttp", "psycopg", "ray", "yarl"),
     "documents": _DOCUMENTS,
     "embeddings": (*_DOCUMENTS, "wordllama"),
     "lab": _LAB,

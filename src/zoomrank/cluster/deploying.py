@@ -16,11 +16,10 @@ from typing import Any
 
 import ray
 from ray import serve
-from ray.serve.config import HTTPOptions, ProxyLocation, RequestRouterConfig
+from ray.serve.config import HTTPOptions, ProxyLocation
 from ray.serve.context import _get_global_client
 from ray.serve.schema import ServeApplicationSchema, ServeDeploySchema
 
-from zoomrank.cluster.named_router import NamedRouter
 from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, Replica
 from zoomrank.errors import ParameterError, ZoomrankError
 
@@ -92,7 +91,6 @@ def leave_ray() -> None:
 
 
 def _deployment() -> Any:
-    router: Any = NamedRouter
     return serve.deployment(
         name=DEPLOYMENT,
         max_ongoing_requests=_AT_ONCE,
@@ -101,7 +99,6 @@ def _deployment() -> Any:
         graceful_shutdown_wait_loop_s=0.5,
         graceful_shutdown_timeout_s=_LAST_REQUESTS,
         ray_actor_options={"num_cpus": 0.5},
-        request_router_config=RequestRouterConfig(request_router_class=router),
     )(Replica)
 
 

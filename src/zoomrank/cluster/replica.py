@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import secrets
+import socket
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import ray
 from ray import serve
-from ray.exceptions import RayError
-from ray.serve.exceptions import RayServeException
 
+from zoomrank.cluster.peers import HttpPeers
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.engine import Engine
 from zoomrank.service.held import Held
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import make_app
 from zoomrank.service.http.asgi import App, Receive, Send
-from zoomrank.service.http.passing import Passed, Passing, Said, UnansweredError
+from zoomrank.service.http.listening import Listener, address_of, listen, spoken
+from zoomrank.service.http.passing import Passing
+from zoomrank.service.http.peer_door import PEERS_KEPT, PeerDoor
 from zoomrank.service.load import Load
 from zoomrank.service.membership import Membership
-from zoomrank.service.storage.leases import Replica as Other
 from zoomrank.service.storage.shared_store import SharedStore
 
 APP, DEPLOYMENT = "zoomrank", "Replica"  # as Ray Serve calls them
@@ -38,26 +43,8 @@ class Options(NamedTuple):
     largest_body: int
     origins: tuple[str, ...] = ()
     keys: str | None = None  # the file of keys, on the machine of each
-
-
-class RayPeers:
-    """The other replicas, by way of Ray Serve."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    async def ask(self, replica: Other, request: Passed, seconds: float | None) -> Said:
-        """What another replica says to a request."""
-        if self._handle is None:
-            self._handle = serve.get_deployment_handle(DEPLOYMENT, APP)
-        asked = self._handle.options(method_name="take", session_id=replica.name).remote(tuple(request))
-        try:
-            return Said(*await asyncio.wait_for(asked, seconds))
-        except asyncio.TimeoutError as error:
-            asked.cancel()
-            raise UnansweredError from error
-        except (RayError, RayServeException) as error:
-            raise UnansweredError from error
+    host: str = "127.0.0.1"  # where each takes requests directly, if there is
+    door: int | None = None  # a port for that, which those on one machine take together
 
 
 @serve.ingress()
@@ -68,13 +55,17 @@ class Replica:
         options = Options(*options)
         folder = Path(options.folder)
         folder.mkdir(parents=True, exist_ok=True)
+        sys.setswitchinterval(0.0005)  # as one process alone does
         self._keys = Keys.read(Path(options.keys)) if options.keys else Keys({})
         store = await asyncio.to_thread(SharedStore, options.store)
         self._engine = Engine(store, folder, options.memory, time.time, time.monotonic, Held([]))
         await self._engine.start()
-        name = serve.get_replica_context().replica_id.unique_id
         load = Load(self._engine)
-        self._membership = Membership(self._engine, store, name, load.says)
+        token = secrets.token_hex(16)
+        here: Any = ray.util.get_node_ip_address
+        between = listen(here(), 0)
+        self._membership = Membership(self._engine, store, address_of(between), token, load.says)
+        self._peers = HttpPeers()
         self._app = make_app(
             self._engine,
             self._keys,
@@ -84,12 +75,17 @@ class Replica:
             load,
             lambda: self._membership.roster,
         )
+        self._doors = [_open(PeerDoor(self._passing, token), between, timeout_keep_alive=PEERS_KEPT)]
         await self._membership.start()
+        if options.door is not None:
+            self._doors.append(_open(self._app, listen(options.host, options.door, together=True)))
         self._looking = asyncio.create_task(self._look())
         self._stopped = False
+        gc.collect()
+        gc.freeze()  # as one process alone does
 
     def _around(self, app: App) -> App:
-        self._passing = Passing(app, self._membership, RayPeers())
+        self._passing = Passing(app, self._membership, self._peers)
         return self._passing
 
     async def _look(self) -> None:
@@ -101,19 +97,37 @@ class Replica:
         """What Ray Serve hands requests to."""
         return _without_lifespan(self._app)
 
-    async def take(self, request: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Respond to what another replica passes on."""
-        return tuple(await self._passing.taken(Passed(*request)))
-
     async def __del__(self) -> None:
         """Write everything down, and let others have it."""
         if getattr(self, "_stopped", True):
             return
         self._stopped = True
         self._looking.cancel()
+        between, *others = self._doors
+        await asyncio.gather(*(door.close() for door in others))  # who came here first
         with suppress(ZoomrankError):
             await self._membership.stop()
             await self._engine.stop()
+        await between.close()
+        await self._peers.close()
+
+
+class _Door(NamedTuple):
+    """Where requests come in."""
+
+    listener: Listener
+    listening: asyncio.Task[None]
+
+    async def close(self) -> None:
+        """Take no more requests; those that are here have some seconds."""
+        self.listener.should_exit = True
+        await self.listening
+
+
+def _open(app: App, taken: socket.socket, **options: Any) -> _Door:
+    """Take requests."""
+    listener = Listener(spoken(app, **options))
+    return _Door(listener, asyncio.create_task(listener.serve([taken])))
 
 
 def _without_lifespan(app: App) -> App:

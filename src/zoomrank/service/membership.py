@@ -38,9 +38,9 @@ Tell = Callable[[Replica], Awaitable[bool]]  # has another catch up; says whethe
 class Membership:
     """A thread that renews, and what follows from what it sees."""
 
-    def __init__(self, engine: Engine, store: SharedStore, name: str, say: Say = dict) -> None:
+    def __init__(self, engine: Engine, store: SharedStore, name: str, token: str, say: Say = dict) -> None:
         self.engine = engine
-        self.name = name  # under which others reach this service
+        self._name, self._token = name, token  # where others reach this service, and how it knows them
         self.tell: Tell | None = None
         self.roster = Roster([], {}, PARTITIONS)
         self._store = store
@@ -57,7 +57,7 @@ class Membership:
 
     async def start(self) -> None:
         """Join; partitions come when the thread finds some."""
-        await asyncio.to_thread(self._store.join, self.name)
+        await asyncio.to_thread(self._store.join, self._name, self._token)
         self._renewed = time.monotonic()
         self._thread.start()
 
@@ -69,6 +69,11 @@ class Membership:
             async with self._settling:
                 await self.engine.give_up(self.engine.held.partitions)
         await asyncio.to_thread(self._store.leases.leave)
+
+    @property
+    def number(self) -> int:
+        """Of this service, among those that are there."""
+        return self._store.number
 
     def is_valid(self) -> bool:
         """Whether nobody else can have taken this service for gone."""
@@ -126,7 +131,7 @@ class Membership:
     async def _join_anew(self) -> None:
         async with self._settling:
             await self.engine.give_up(range(PARTITIONS), write=False)  # also what is here by mistake
-            await asyncio.to_thread(self._store.join, self.name)
+            await asyncio.to_thread(self._store.join, self._name, self._token)
             self._renewed = time.monotonic()
 
     async def _settle(self) -> None:

@@ -21,11 +21,11 @@ from zoomrank.errors import ParameterError, ZoomrankError
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_app
+from zoomrank.service.http.listening import address_of, listen, spoken
 from zoomrank.service.http.origins import check_origins
-from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits, timed
+from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits
 from zoomrank.service.storage.opening import open_store
 
-_LAST_REQUESTS = 5  # seconds that requests may take when it stops
 _AT_ONCE = 0.5  # seconds that it may take to end when it is told to twice
 _LOOK_EVERY = 10  # ticks, of which there are ten a second
 
@@ -47,7 +47,7 @@ def make_server(
     """A server that is ready to run; refused if others could reach it without a key."""
     check_reachable(host, bool(keys))
     check_origins(origins)
-    listening = _listen(host, port)
+    listening = listen(host, port)
     sys.setswitchinterval(0.0005)  # seconds that the thread that writes waits for its turn; the default is 0.005
     try:
         engine = Engine(open_store(data, store), data, memory, now, steady=time.monotonic)
@@ -55,22 +55,7 @@ def make_server(
         listening.close()
         raise
     keys = keys or Keys({})
-    config = uvicorn.Config(
-        make_app(engine, keys, largest_body, origins),
-        host,
-        port,
-        http=timed(limits),
-        ws="none",
-        lifespan="off",  # the server starts and stops the engine, so that what it refuses is said in words
-        timeout_graceful_shutdown=_LAST_REQUESTS,
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        backlog=2048,
-        proxy_headers=False,
-        **options,
-    )
+    config = spoken(make_app(engine, keys, largest_body, origins), limits, host=host, port=port, **options)
     return Server(config, listening, engine, keys)
 
 
@@ -81,21 +66,6 @@ def check_reachable(host: str, has_keys: bool) -> None:
             f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
             "(“admin …”, “rank …”, “read …”) and pass it with --keys FILE."
         )
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Take a port, or say that it cannot be had."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-    except OSError as error:
-        raise ParameterError(
-            f"Port {port} of {host} cannot be had ({error.strerror}): choose another with --port, or 0 for any that is "
-            "free."
-        ) from error
-    return listening
 
 
 def is_loopback(host: str) -> bool:
@@ -140,8 +110,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         gc.collect()
         gc.freeze()  # to look through all that was imported takes a tenth of a second, in which nobody is served
-        host, port = self.servers[0].sockets[0].getsockname()[:2]
-        self.announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        self.announce(address_of(self.listening))
 
     async def on_tick(self, counter: int) -> bool:
         """Look whether there is something new, now and then."""

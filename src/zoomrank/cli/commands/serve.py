@@ -67,6 +67,13 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--address", metavar="ADDRESS", help="with --cluster: where Ray is, if it does not find it by itself"
     )
+    parser.add_argument(
+        "--door",
+        type=int,
+        metavar="PORT",
+        help="with --cluster: a port at which replicas take requests themselves, too, on each machine; that is ten "
+        "times cheaper, and for a load balancer that looks who is well (default: none)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -153,6 +160,8 @@ def _run_cluster(options: argparse.Namespace) -> None:
         in_bytes("--largest-body", options.largest_body, 2**20),
         tuple(options.allow_origin),
         str(options.keys.absolute()) if options.keys else None,
+        options.host,
+        options.door,
     )
     deployed = Deployed(told, options.replicas, options.host, options.port, options.address)
     print(f"zoomrank serves on {deployed.address} with {options.replicas} replicas", flush=True)

@@ -62,7 +62,6 @@ class Passed(NamedTuple):
     headers: list[tuple[bytes, bytes]]
     body: bytes
     asker: bytes | None  # by which key
-    meant: str | None = None  # the name of the replica that it is passed on to
 
     @property
     def may_come_twice(self) -> bool:
@@ -79,9 +78,18 @@ class Said(NamedTuple):
     headers: list[tuple[bytes, bytes]]
     body: bytes
 
+    async def send(self, send: Send) -> None:
+        """Say it to whoever asked."""
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        await send({"type": "http.response.body", "body": self.body})
+
 
 class UnansweredError(Exception):
     """A replica did not answer: it may be gone, and may have done what it was asked for."""
+
+
+class UnreachedError(UnansweredError):
+    """A replica was not there to be asked: it has done nothing."""
 
 
 class Peers(Protocol):
@@ -118,7 +126,7 @@ class Passing:
                 await self._membership.look_again()
             await self._app(scope, receive, send)
             return
-        body = await _whole(receive)
+        body = await whole_body(receive)
         if body is None:
             return
         headers = list(scope["headers"])
@@ -128,8 +136,7 @@ class Passing:
         except ServiceError as error:
             await send_json(send, *refusal(error))
             return
-        await send({"type": "http.response.start", "status": said.status, "headers": list(said.headers)})
-        await send({"type": "http.response.body", "body": said.body})
+        await said.send(send)
 
     def _is_anybodys(self, scope: Any) -> bool:
         path = scope["path"]
@@ -139,8 +146,6 @@ class Passing:
 
     async def taken(self, request: Passed) -> Said:
         """What this replica says to what another has passed on; `ElsewhereError.status` if it is not the one."""
-        if request.meant != self._membership.name:  # who was meant is gone, and anybody got it
-            return _refused(ElsewhereError())
         if request.path == FEEDBACK_BATCH.path:  # each report is refused by itself
             return await self._here(request)
         if request.path == CATCH_UP:
@@ -154,12 +159,9 @@ class Passing:
     async def _tell(self, replica: Replica) -> bool:
         asked = Passed("POST", CATCH_UP, b"", [], b"", None)
         try:
-            return (await self._ask(replica, asked, 2 * _A_TRY)).status == 200
+            return (await self._peers.ask(replica, asked, 2 * _A_TRY)).status == 200
         except UnansweredError:
             return False
-
-    async def _ask(self, replica: Replica, request: Passed, seconds: float | None) -> Said:
-        return await self._peers.ask(replica, request._replace(meant=replica.name), seconds)
 
     # Whose it is.
 
@@ -226,12 +228,12 @@ class Passing:
         if partition in self._engine.held:
             return await self._done_here(request)
         replica = self._membership.roster.replica(partition)
-        if replica is None or replica.name == self._membership.name:  # which is not ready for it
+        if replica is None or replica.number == self._membership.number:  # which is not ready for it
             return None
         try:
-            return await self._ask(replica, request, None if self._is_control(request) else _A_TRY)
+            return await self._peers.ask(replica, request, None if self._is_control(request) else _A_TRY)
         except UnansweredError as error:
-            if not request.may_come_twice:
+            if not request.may_come_twice and not isinstance(error, UnreachedError):
                 raise StorageError("A replica did not answer: ask again.") from error
             return None
 
@@ -319,9 +321,9 @@ class Passing:
 
     async def _said_by_all(self, request: Passed) -> Said:
         """What all replicas have taken back, each of its own queries."""
-        roster, me = self._membership.roster, self._membership.name
+        roster, me = self._membership.roster, self._membership.number
         asked = (
-            self._here(request) if replica.name == me else self._ask(replica, request, None)
+            self._here(request) if replica.number == me else self._peers.ask(replica, request, None)
             for replica in roster.replicas
         )
         try:
@@ -386,7 +388,7 @@ def _without_length(request: Passed) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in request.headers if name != b"content-length"]
 
 
-async def _whole(receive: Receive) -> bytes | None:
+async def whole_body(receive: Receive) -> bytes | None:
     """The body of a request; None if whoever sends it hung up."""
     parts, more = list[bytes](), True
     while more:

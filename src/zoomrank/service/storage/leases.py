@@ -30,7 +30,7 @@ IDLE = int(LAPSES_AFTER * 750)  # milliseconds that a transaction may be idle
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS replicas (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL, "
-    "joined TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), ended TIMESTAMPTZ)",
+    "token TEXT NOT NULL, joined TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), ended TIMESTAMPTZ)",
     # Where several may meet a visitor, the server decides who was first; one service alone knows (`tables`).
     "CREATE UNIQUE INDEX IF NOT EXISTS visitors_once ON visitors (experiment, visitor)",
     "CREATE TABLE IF NOT EXISTS signs (replica BIGINT PRIMARY KEY, seen TIMESTAMPTZ NOT NULL, said TEXT NOT NULL)",
@@ -57,7 +57,8 @@ _SEEN = (
     "ON CONFLICT (replica) DO UPDATE SET seen = excluded.seen, said = excluded.said"
 )
 _LIVING = (
-    "SELECT r.id, r.name, EXTRACT(EPOCH FROM r.joined), EXTRACT(EPOCH FROM clock_timestamp() - s.seen), s.said "
+    "SELECT r.id, r.name, r.token, "
+    "EXTRACT(EPOCH FROM r.joined), EXTRACT(EPOCH FROM clock_timestamp() - s.seen), s.said "
     "FROM replicas r JOIN signs s ON s.replica = r.id WHERE r.ended IS NULL ORDER BY r.id"
 )
 _TAKE = (
@@ -85,10 +86,11 @@ class Replica(NamedTuple):
     """A service that works in the database."""
 
     number: int
-    name: str  # under which others reach it
+    name: str  # where others reach it
     joined: float  # seconds since 1970
     silent: float  # seconds since it was heard of
     said: dict[str, Any]  # of itself
+    token: str = ""  # by which it knows who asks it: nobody else can read this
 
 
 class Roster(NamedTuple):
@@ -155,11 +157,11 @@ class Leases:
         self._acting = _Line(connect, failures)
         self.number = 0  # of this service
 
-    def join(self, name: str) -> int:
+    def join(self, name: str, token: str) -> int:
         """Be there, under a number that nobody had before."""
         with self._acting.asking() as connection:
             (self.number,) = connection.execute(
-                "INSERT INTO replicas (name) VALUES (%s) RETURNING id", (name,)
+                "INSERT INTO replicas (name, token) VALUES (%s, %s) RETURNING id", (name, token)
             ).fetchone()
             connection.execute(_SEEN, (self.number, "{}"))
         return self.number
@@ -173,8 +175,8 @@ class Leases:
             if connection.execute(_FREE).fetchall():
                 _tell(connection)
             replicas = [
-                Replica(number, name, float(joined), float(silent), json.loads(words))
-                for number, name, joined, silent, words in connection.execute(_LIVING).fetchall()
+                Replica(number, name, float(joined), float(silent), json.loads(words), token)
+                for number, name, token, joined, silent, words in connection.execute(_LIVING).fetchall()
             ]
             rows = connection.execute("SELECT number, owner FROM partitions").fetchall()
             [(last,)] = connection.execute("SELECT COALESCE(MAX(id), 0) FROM events").fetchall()

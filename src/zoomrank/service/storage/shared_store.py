@@ -21,11 +21,11 @@ class SharedStore(PostgresStore):
         super().__init__(address)
         self.leases = Leases(self.server.connect, self.failures)
 
-    def join(self, name: str) -> None:
+    def join(self, name: str, token: str) -> None:
         """Work in it from now on, under a new number, with no partition yet."""
         self.epochs = {}
         with self._transaction(touching=()):  # there is a writer, so nobody works here alone
-            self.number = self.leases.join(name)
+            self.number = self.leases.join(name, token)
             self._sign(self.writer)
 
     def let_go(self, partitions: Collection[int]) -> None:

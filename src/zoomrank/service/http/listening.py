@@ -1,0 +1,66 @@
+"""How a service listens: sockets, and how HTTP is spoken on them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+from zoomrank.errors import ParameterError
+from zoomrank.service.http.asgi import App
+from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits, timed
+
+LAST_REQUESTS = 5  # seconds that requests may take when it stops
+
+
+def listen(host: str, port: int, together: bool = False) -> socket.socket:
+    """Take a port, or say that it cannot be had; with others that take it together, each gets some connections."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if together:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise ParameterError(
+            f"Port {port} of {host} cannot be had ({error.strerror}): choose another with --port, or 0 for any that is "
+            "free."
+        ) from error
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """Where others reach it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicorn.Config:
+    """How requests are read and responded to."""
+    return uvicorn.Config(
+        app,
+        http=timed(limits),
+        ws="none",
+        lifespan="off",  # whoever listens starts and stops the engine, so that what it refuses is said in words
+        timeout_graceful_shutdown=LAST_REQUESTS,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        backlog=2048,
+        proxy_headers=False,
+        **options,
+    )
+
+
+class Listener(uvicorn.Server):
+    """Takes requests beside whatever else this process does, whose signals are not its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone."""
+        yield

@@ -1,0 +1,185 @@
+"""What replicas pass on to each other by HTTP: it arrives as it was, where it was meant to, or is known not to have."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from zoomrank.cluster.peers import HttpPeers
+from zoomrank.service.http.listening import Listener, address_of, listen, spoken
+from zoomrank.service.http.passing import Passed, Said, UnansweredError, UnreachedError
+from zoomrank.service.http.peer_door import PEERS_KEPT, PeerDoor
+from zoomrank.service.refusals import ElsewhereError, UnusableError
+from zoomrank.service.storage.leases import Replica
+
+TOKEN = "0123456789abcdef"  # noqa: S105
+HEADERS = [
+    (b"idempotency-key", "once, für alle".encode()),
+    (b"content-type", b"application/json"),
+    (b"x-twice", b"1"),
+    (b"x-twice", b"2"),
+]
+
+
+class Passing:
+    """Stands for the replica behind a door."""
+
+    def __init__(self, said: Callable[[Passed], Awaitable[Said]]) -> None:
+        self._said = said
+        self.heard: list[Passed] = []
+
+    async def taken(self, request: Passed) -> Said:
+        self.heard.append(request)
+        return await self._said(request)
+
+
+async def _fine(_: Passed) -> Said:
+    return Said(201, [(b"content-type", b"application/json"), (b"retry-after", b"1")], '{"ü": 1}'.encode())
+
+
+@contextlib.asynccontextmanager
+async def door(said: Callable[[Passed], Awaitable[Said]] = _fine) -> AsyncIterator[tuple[Passing, Replica]]:
+    passing: Any = Passing(said)
+    taken = listen("127.0.0.1", 0)
+    listener = Listener(spoken(PeerDoor(passing, TOKEN), timeout_keep_alive=PEERS_KEPT))
+    serving = asyncio.create_task(listener.serve([taken]))
+    while not listener.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield passing, Replica(1, address_of(taken), 0.0, 0.0, {}, TOKEN)
+    finally:
+        listener.should_exit = True
+        await serving
+
+
+def run(work: Callable[[HttpPeers], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        peers = HttpPeers()
+        try:
+            await work(peers)
+        finally:
+            await peers.close()
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "body", "asker"),
+    [
+        ("POST", "/v1/collections/shop/rank", b"", b'{"query": "q"}', b"12345678"),
+        ("GET", "/v1/collections/a b%~ü+/query", b"query=%C3%BC%26+x&n=2", b"", None),
+        ("PUT", "/v1/collections/shop", b"", bytes(range(256)) * 5000, None),
+        ("DELETE", "/v1/collections/shop/queries", b"query=a%2Fb", b"", b"\x00" * 8),
+    ],
+)
+def test_a_request_arrives_as_it_was(method: str, path: str, query: bytes, body: bytes, asker: bytes | None) -> None:
+    async def work(peers: HttpPeers) -> None:
+        async with door() as (passing, replica):
+            of_connection = [
+                (b"host", b"shop.example"),
+                (b"authorization", b"Bearer secret"),
+                (b"connection", b"close"),
+            ]
+            sent = Passed(method, path, query, [*HEADERS, *of_connection], body, asker)
+            for _ in range(2):  # on a new connection, and on one that was kept
+                said = await peers.ask(replica, sent, 5)
+                heard = passing.heard.pop()
+                own = [header for header in heard.headers if header[0] not in (b"host", b"content-length")]
+                assert heard._replace(headers=own) == sent._replace(headers=HEADERS)
+                assert (said.status, said.body) == (201, '{"ü": 1}'.encode())
+                assert {(b"content-type", b"application/json"), (b"retry-after", b"1")} <= {*said.headers}
+                assert not {b"date", b"transfer-encoding", b"connection"} & dict(said.headers).keys()
+
+    run(work)
+
+
+def test_who_was_not_meant_says_so_and_hears_nothing() -> None:
+    async def work(peers: HttpPeers) -> None:
+        async with door() as (passing, replica):
+            for token in ("", "0123456789abcdee"):
+                said = await peers.ask(replica._replace(token=token), Passed("GET", "/v1", b"", [], b"", None), 5)
+                assert said.status == ElsewhereError.status
+            assert passing.heard == []
+
+    run(work)
+
+
+def test_refusals_and_failures_are_said() -> None:
+    async def refuses(request: Passed) -> Said:
+        if request.path == "/refused":
+            raise UnusableError("not that")
+        raise RuntimeError("nobody expected this")
+
+    async def work(peers: HttpPeers) -> None:
+        async with door(refuses) as (_, replica):
+            refused = await peers.ask(replica, Passed("POST", "/refused", b"", [], b"", None), 5)
+            assert refused.status == UnusableError.status
+            assert b"not that" in refused.body
+            failed = await peers.ask(replica, Passed("POST", "/failed", b"", [], b"", None), 5)
+            assert failed.status == 500
+            assert b"expected" not in failed.body
+
+    run(work)
+
+
+def test_who_is_gone_has_done_nothing_and_who_is_silent_may_have() -> None:
+    async def sleeps(_: Passed) -> Said:
+        await asyncio.sleep(1)
+        return Said(200, [], b"")
+
+    async def work(peers: HttpPeers) -> None:
+        request = Passed("POST", "/v1/feedback", b"", [], b"{}", None)
+        async with door(sleeps) as (_, replica):
+            with pytest.raises(UnansweredError) as silent:
+                await peers.ask(replica, request, 0.1)
+            assert not isinstance(silent.value, UnreachedError)
+            assert (await peers.ask(replica, request, None)).status == 200
+        with pytest.raises(UnreachedError):
+            await peers.ask(replica, request, 5)
+
+    run(work)
+
+
+def test_who_hangs_up_may_have_done_it() -> None:
+    async def work(peers: HttpPeers) -> None:
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(10)
+            writer.close()
+
+        server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+        address = "http://{}:{}".format(*server.sockets[0].getsockname())
+        with pytest.raises(UnansweredError) as lost:
+            await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed("POST", "/x", b"", [], b"{}", None), 5)
+        assert not isinstance(lost.value, UnreachedError)
+        server.close()
+        await server.wait_closed()
+
+    run(work)
+
+
+def test_several_take_one_port_together() -> None:
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(listen("127.0.0.1", 0, together=True))
+        port = first.getsockname()[1]
+        second = stack.enter_context(listen("127.0.0.1", port, together=True))
+        assert second.getsockname() == first.getsockname()
+        for one in (first, second):
+            one.listen()
+            one.setblocking(False)
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 5))
+        taken = [_accepted(one) for one in (first, second)]
+        assert sum(taken) == 40
+        assert min(taken) > 0
+
+
+def _accepted(listening: socket.socket) -> int:
+    count = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            listening.accept()[0].close()
+            count += 1
+    return count
