@@ -49,7 +49,7 @@ async def door(said: Callable[[Passed], Awaitable[Said]] = _fine) -> AsyncIterat
     while not listener.started:
         await asyncio.sleep(0.01)
     try:
-        yield passing, Replica(1, address_of(taken), 0.0, 0.0, {}, TOKEN)
+        yield passing, Replica(1, address_of(taken).removeprefix("http://"), 0.0, 0.0, {}, TOKEN)
     finally:
         listener.should_exit = True
         await serving
@@ -150,7 +150,7 @@ def test_who_hangs_up_may_have_done_it() -> None:
             writer.close()
 
         server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-        address = "http://{}:{}".format(*server.sockets[0].getsockname())
+        address = "{}:{}".format(*server.sockets[0].getsockname())
         with pytest.raises(UnansweredError) as lost:
             await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed("POST", "/x", b"", [], b"{}", None), 5)
         assert not isinstance(lost.value, UnreachedError)

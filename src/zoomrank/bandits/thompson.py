@@ -62,11 +62,9 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
             state.value[step] = -1.0
             if size_of(state, start + step) == 0:
                 continue
-            plays, clicks = state.plays[first + step, column], state.clicks[first + step, column]
-            limit = cap
-            if mask != 0 and state.below[step] != 0:
-                limit = farthest_from(state, start + step, depth + 1, state.below[step])
-            state.value[step] = min(rng.beta(state.prior + clicks, 1.0 + (plays - clicks)), limit)
+            won, lost = _belief(state, first + step, column)
+            limit = _limit(state, start + step, depth, mask, step, cap)
+            state.value[step] = min(rng.beta(won, lost), limit)
             top = max(top, state.value[step])
         chosen = one_of_the_best(state.value, fan, top, rng)
         at = first + chosen
@@ -74,6 +72,21 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
         if mask != 0:
             mask = state.below[chosen]
     return np.int64(at), 1.0
+
+
+@inlined
+def _belief(state: Any, entry: Scalar, column: Scalar) -> tuple[Scalar, Scalar]:
+    """What is believed of a part: a Beta distribution with these two parameters."""
+    plays, clicks = state.plays[entry, column], state.clicks[entry, column]
+    return state.prior + clicks, 1.0 + (plays - clicks)
+
+
+@inlined
+def _limit(state: Any, child: Scalar, depth: Scalar, mask: Scalar, step: Scalar, cap: Scalar) -> Scalar:
+    """What a draw of one part is capped at: by what is shown above inside it, or else by the width of them all."""
+    if mask != 0 and state.below[step] != 0:
+        return farthest_from(state, child, depth + 1, state.below[step])
+    return cap
 
 
 @inlined
@@ -104,11 +117,9 @@ def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scala
         for step in range(fan):
             if size_of(state, start + step) == 0:
                 continue
-            plays, clicks = state.plays[first + step, column], state.clicks[first + step, column]
-            limit = cap
-            if mask != 0 and state.below[step] != 0:
-                limit = farthest_from(state, start + step, depth + 1, state.below[step])
-            kinds, kind = add_draw(state, kinds, state.prior + clicks, 1.0 + (plays - clicks), limit)
+            won, lost = _belief(state, first + step, column)
+            limit = _limit(state, start + step, depth, mask, step, cap)
+            kinds, kind = add_draw(state, kinds, won, lost, limit)
             if state.first_document[start + step] <= document < state.end_document[start + step]:
                 own, chosen = kind, step
         chance *= chance_of_largest(state, kinds, own)

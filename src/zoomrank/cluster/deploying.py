@@ -18,7 +18,7 @@ import ray
 from ray import serve
 from ray.serve.config import HTTPOptions, ProxyLocation
 from ray.serve.context import _get_global_client
-from ray.serve.schema import ServeApplicationSchema, ServeDeploySchema
+from ray.serve.schema import LoggingConfig, ServeApplicationSchema, ServeDeploySchema
 
 from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, Replica
 from zoomrank.errors import ParameterError, ZoomrankError
@@ -28,6 +28,8 @@ _SLOW_START = ("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # on a busy machi
 _LAST_REQUESTS = 15.0  # seconds in which a replica that is to stop writes everything down
 _PATIENCE = 600.0  # seconds until all replicas are there
 _POLL = 0.2  # seconds
+_THIS_MACHINE = "127.0.0.1"
+_LOGS = LoggingConfig(enable_access_log=False)  # a line of each request would take longer than the request
 
 
 class Deployed:
@@ -47,7 +49,8 @@ class Deployed:
         self.began = _connect(address)
         self.address = f"http://{host}:{port}"
         self._options = options
-        serve.start(http_options=HTTPOptions(host=host, port=port, location=location, request_timeout_s=None))
+        http = HTTPOptions(host=host, port=port, location=location, request_timeout_s=None)
+        serve.start(http_options=http, logging_config=_LOGS)
         self.scale(replicas)
 
     def scale(self, replicas: int) -> None:
@@ -99,6 +102,7 @@ def _deployment() -> Any:
         graceful_shutdown_wait_loop_s=0.5,
         graceful_shutdown_timeout_s=_LAST_REQUESTS,
         ray_actor_options={"num_cpus": 0.5},
+        logging_config=_LOGS,
     )(Replica)
 
 
@@ -136,6 +140,6 @@ def _connect(address: str | None) -> bool:
             if address is not None:
                 raise ParameterError(f"There is no Ray cluster at {address}: {error}.") from error
             os.environ.setdefault(*_SLOW_START)
-            ray.init(include_dashboard=False, **quiet)
+            ray.init(include_dashboard=False, _node_ip_address=_THIS_MACHINE, **quiet)  # nobody else can join
             return True
     return False

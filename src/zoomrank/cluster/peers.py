@@ -44,7 +44,7 @@ class HttpPeers:
         if request.asker is not None:
             headers.append((PASSED_FOR.decode(), request.asker.hex()))
         query = f"?{request.query.decode('latin-1')}" if request.query else ""
-        url = URL(f"{replica.name}{quote(request.path)}{query}", encoded=True)
+        url = URL(f"http://{replica.name}{quote(request.path)}{query}", encoded=True)
         try:
             async with self._session.request(
                 request.method,

@@ -64,7 +64,9 @@ class Replica:
         token = secrets.token_hex(16)
         here: Any = ray.util.get_node_ip_address
         between = listen(here(), 0)
-        self._membership = Membership(self._engine, store, address_of(between), token, load.says)
+        self._membership = Membership(
+            self._engine, store, address_of(between).removeprefix("http://"), token, load.says
+        )
         self._peers = HttpPeers()
         self._app = make_app(
             self._engine,
