@@ -112,6 +112,22 @@ def test_rankers_of_the_library_are_judged_as_they_are() -> None:
     assert abs(told.target.value - truth) < 4 * told.target.error
 
 
+def test_a_ranker_whose_chances_are_integrals_is_judged() -> None:
+    """`RankThompson`, after some visits, against the rankings that it draws."""
+    ranker = zr.RankThompson(flat_tree(), 2, seed=1)
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        ranking = ranker.rank()
+        clicks = (slot for slot, one in enumerate(ranking.documents) if rng.random() < EARNS[str(one)])
+        ranker.learn(ranking, next(clicks, None))
+    found = judge(log_of(rows(6_000)), ranker)
+    drawn = [ranker.rank().documents for _ in range(4_000)]
+    satisfied = [1 - (1 - EARNS[str(one)]) * (1 - EARNS[str(two)]) for one, two in drawn]
+    spread = np.hypot(found.target.error, np.std(satisfied) / np.sqrt(len(drawn)))
+    assert abs(found.target.value - np.mean(satisfied)) < 4 * spread
+    assert found.difference.low > 0  # it has learned something
+
+
 def test_a_ranker_that_cannot_say_is_refused() -> None:
     class Silent:
         tree, slots = flat_tree(), 2
