@@ -41,7 +41,6 @@ _AUDIT = (
     f"WHERE number = NEW.learner & {PARTITIONS - 1}; RETURN NEW; END $$ LANGUAGE plpgsql; "
     "CREATE TRIGGER note_writer AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION note_writer()"
 )
-_NODE = {"num_cpus": 4, "node_ip_address": "127.0.0.1"}
 _LONG = 600.0  # seconds: on a busy machine everything takes its time
 _FORMER = "SELECT COUNT(*) FROM audit WHERE writer IS DISTINCT FROM 'zoomrank replica ' || owner"
 
@@ -130,7 +129,7 @@ class Unrest:
 
     def add_node(self, _: random.Random) -> None:
         """A node, and a replica more, which Ray Serve puts there."""
-        self.more.append(self.nodes.add_node(**_NODE))
+        self.more.append(self.nodes.add_node(num_cpus=4))
         if self.deployed is not None:
             self.replicas += 1
             self.deployed.scale(self.replicas)
@@ -228,11 +227,11 @@ def unrest(
 
     server = Server(Path(tempfile.mkdtemp(prefix="zoomrank-unrest-")))
     place = Place(folder, server.address)
-    nodes: Any = Cluster(initialize_head=True, head_node_args={**_NODE, "include_dashboard": False})
+    nodes: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
     try:
         it = Unrest(place, server, replicas, nodes)
         it.add_node(random.Random())
-        options = Options(server.address, str(folder), 2**28, 2**26)
+        options = Options(server.address, str(folder), 2**28, 2**26, between="127.0.0.1")
         with Deployed(options, replicas, port=port, address=nodes.address, location=ProxyLocation.HeadOnly) as deployed:
             it.deployed = deployed
             wait_until(it.is_whole, _LONG, "the cluster never was whole")
@@ -281,7 +280,7 @@ def rounds(
         if it.replicas > 3 or not it.more:  # as it was, for the next
             it.replicas = 3
             it.deployed.scale(it.replicas)
-            it.more = it.more or [it.nodes.add_node(**_NODE)]
+            it.more = it.more or [it.nodes.add_node(num_cpus=4)]
             wait_until(it.is_whole, _LONG, "the cluster is not as it was")
     return waits
 

@@ -48,7 +48,7 @@ class Deployed:
             raise ParameterError(f"A service has 1 replica or more, not {replicas}.")
         self.began = _connect(address)
         self.address = f"http://{host}:{port}"
-        self._options = options
+        self._options = options._replace(between=_THIS_MACHINE) if self.began else options  # nobody else can join
         http = HTTPOptions(host=host, port=port, location=location, request_timeout_s=None)
         serve.start(http_options=http, logging_config=_LOGS)
         self.scale(replicas)
@@ -140,6 +140,6 @@ def _connect(address: str | None) -> bool:
             if address is not None:
                 raise ParameterError(f"There is no Ray cluster at {address}: {error}.") from error
             os.environ.setdefault(*_SLOW_START)
-            ray.init(include_dashboard=False, _node_ip_address=_THIS_MACHINE, **quiet)  # nobody else can join
+            ray.init(include_dashboard=False, **quiet)
             return True
     return False

@@ -45,6 +45,7 @@ class Options(NamedTuple):
     keys: str | None = None  # the file of keys, on the machine of each
     host: str = "127.0.0.1"  # where each takes requests directly, if there is
     door: int | None = None  # a port for that, which those on one machine take together
+    between: str | None = None  # where each takes what others pass on; None: where Ray knows its machine
 
 
 @serve.ingress()
@@ -62,8 +63,8 @@ class Replica:
         await self._engine.start()
         load = Load(self._engine)
         token = secrets.token_hex(16)
-        here: Any = ray.util.get_node_ip_address
-        between = listen(here(), 0)
+        known: Any = ray.util.get_node_ip_address
+        between = listen(options.between or known(), 0)
         self._membership = Membership(
             self._engine, store, address_of(between).removeprefix("http://"), token, load.says
         )
