@@ -7,6 +7,7 @@ after a replica was killed, after one was stopped (SIGSTOP), and when there is o
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -96,7 +97,8 @@ def ring() -> Iterator[Row]:
     from ray import serve
 
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
         handle = serve.run(_deployment(3).bind(), route_prefix=None)
         first = asyncio.run(_reached(handle, 30.0))
