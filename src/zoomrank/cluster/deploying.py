@@ -28,7 +28,6 @@ _SLOW_START = ("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # on a busy machi
 _LAST_REQUESTS = 15.0  # seconds in which a replica that is to stop writes everything down
 _PATIENCE = 600.0  # seconds until all replicas are there
 _POLL = 0.2  # seconds
-_THIS_MACHINE = "127.0.0.1"
 _LOGS = LoggingConfig(enable_access_log=False)  # a line of each request would take longer than the request
 
 
@@ -48,7 +47,7 @@ class Deployed:
             raise ParameterError(f"A service has 1 replica or more, not {replicas}.")
         self.began = _connect(address)
         self.address = f"http://{host}:{port}"
-        self._options = options._replace(between=_THIS_MACHINE) if self.began else options  # nobody else can join
+        self._options = options
         http = HTTPOptions(host=host, port=port, location=location, request_timeout_s=None)
         serve.start(http_options=http, logging_config=_LOGS)
         self.scale(replicas)

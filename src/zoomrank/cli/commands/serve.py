@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
@@ -164,13 +165,18 @@ def _run_cluster(options: argparse.Namespace) -> None:
         options.door,
     )
     deployed = Deployed(told, options.replicas, options.host, options.port, options.address)
-    print(f"zoomrank serves on {deployed.address} with {options.replicas} replicas", flush=True)
+    some = f"{options.replicas} replica{'s' if options.replicas > 1 else ''}"
+    print(f"zoomrank serves on {deployed.address} with {some}", flush=True)
     if not deployed.began:
         print("It goes on without this command; “serve shutdown” stops it.")
         return
     print("(stop it with Ctrl-C)", flush=True)
+    told_to_stop = threading.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, lambda *_: told_to_stop.set())
     try:
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        while not told_to_stop.wait(1.0):  # a signal is heard between two waits
+            pass
     finally:
         deployed.stop()
         sys.stderr.write("zoomrank: stopped; everything is written down\n")
