@@ -12,7 +12,7 @@ from zoomrank.cluster.peers import HttpPeers
 from zoomrank.service.http.listening import Listener, address_of, listen, spoken
 from zoomrank.service.http.passing import Passed, Said, UnansweredError, UnreachedError
 from zoomrank.service.http.peer_door import PEERS_KEPT, PeerDoor
-from zoomrank.service.refusals import ElsewhereError, UnusableError
+from zoomrank.service.refusals import ElsewhereError, StoppingError, UnusableError
 from zoomrank.service.storage.leases import Replica
 
 TOKEN = "0123456789abcdef"  # noqa: S105
@@ -78,7 +78,9 @@ def run(work: Callable[[HttpPeers], Coroutine[Any, Any, None]]) -> None:
 def test_a_request_arrives_as_it_was(method: str, path: str, query: bytes, body: bytes, asker: bytes | None) -> None:
     async def work(peers: HttpPeers) -> None:
         async with door() as (passing, replica):
+            spoofed = [(b"zoomrank-asker", b"zz"), (b"zoomrank-token", b"mine"), (b"x-request-id", b"1")]
             of_connection = [
+                *spoofed,
                 (b"host", b"shop.example"),
                 (b"authorization", b"Bearer secret"),
                 (b"connection", b"close"),
@@ -143,19 +145,56 @@ def test_who_is_gone_has_done_nothing_and_who_is_silent_may_have() -> None:
     run(work)
 
 
-def test_who_hangs_up_may_have_done_it() -> None:
+@pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "GET"])
+def test_who_hangs_up_may_have_done_it_and_is_not_asked_twice(method: str) -> None:
     async def work(peers: HttpPeers) -> None:
+        heard = 0
+
         async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal heard
+            heard += 1
             await reader.read(10)
             writer.close()
 
         server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
         address = "{}:{}".format(*server.sockets[0].getsockname())
         with pytest.raises(UnansweredError) as lost:
-            await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed("POST", "/x", b"", [], b"{}", None), 5)
+            await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed(method, "/x", b"", [], b"{}", None), 5)
         assert not isinstance(lost.value, UnreachedError)
+        assert heard == 1
         server.close()
         await server.wait_closed()
+
+    run(work)
+
+
+def test_what_somebody_else_says_is_no_answer() -> None:
+    """Who has the address of a replica that is gone cannot acknowledge anything."""
+
+    async def work(peers: HttpPeers) -> None:
+        async def fine(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(10)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+            writer.close()
+
+        server = await asyncio.start_server(fine, "127.0.0.1", 0)
+        address = "{}:{}".format(*server.sockets[0].getsockname())
+        with pytest.raises(UnansweredError):
+            await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed("POST", "/x", b"", [], b"{}", None), 5)
+        server.close()
+        await server.wait_closed()
+
+    run(work)
+
+
+def test_a_stop_is_said() -> None:
+    async def stopped(_: Passed) -> Said:
+        raise asyncio.CancelledError
+
+    async def work(peers: HttpPeers) -> None:
+        async with door(stopped) as (_, replica):
+            said = await peers.ask(replica, Passed("POST", "/v1/feedback", b"", [], b"{}", None), 5)
+            assert said.status == StoppingError.status
 
     run(work)
 

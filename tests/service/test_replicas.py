@@ -102,6 +102,28 @@ def test_many_reports_at_once_each_reach_the_one_who_has_it(on_postgres: Place) 
     run(scenario())
 
 
+def test_nobody_waits_for_ever_for_a_machine_that_is_lost(on_postgres: Place) -> None:
+    """One that never says anything again, not even that it is gone."""
+
+    async def scenario() -> None:
+        async with company(on_postgres, "a", "b") as together:
+            a, b = together.members.values()
+            await _made(a)
+            await _visit(a, QUERIES[0])
+            together.lost.add("b")
+            voiding = asyncio.create_task(a.client.post("/v1/collections/docs/void", json={"since": 0, "until": 1e10}))
+            await asyncio.sleep(0.5)
+            assert not voiding.done()  # it may take its time
+            await b.crash()
+            del together.members["b"]
+            assert (await voiding).status_code == 503
+            await together.settled()
+            said = await _posted(a, "/v1/collections/docs/void", {"since": 0, "until": 1e10})
+            assert said["impressions"] == 1
+
+    run(scenario())
+
+
 def test_a_replica_that_comes_takes_its_share_while_visitors_go_on(on_postgres: Place) -> None:
     async def scenario() -> None:
         async with company(on_postgres, "a") as together:

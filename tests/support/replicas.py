@@ -53,8 +53,11 @@ class Company:
     place: Place
     members: dict[str, Member] = field(default_factory=dict)
     passed: int = 0  # requests
+    lost: set[str] = field(default_factory=set)  # names of those that never answer again
 
     async def ask(self, replica: Replica, request: Passed, seconds: float | None) -> Said:
+        if replica.name in self.lost:
+            await asyncio.Event().wait()
         member = self.members.get(replica.name)
         if member is None:
             raise UnansweredError

@@ -13,15 +13,18 @@ import aiohttp
 from yarl import URL
 
 from zoomrank.service.http.passing import Passed, Said, UnansweredError, UnreachedError
-from zoomrank.service.http.peer_door import PASSED_FOR, PEERS_KEPT, TOKEN
+from zoomrank.service.http.peer_door import BETWEEN, METHOD, PASSED_FOR, PEERS_KEPT, SEAL, TOKEN, seal
+from zoomrank.service.logs import REQUEST
+from zoomrank.service.refusals import ElsewhereError
 from zoomrank.service.storage.leases import Replica
 
 _CONNECT_WITHIN = 1.0  # seconds
 _KEPT = PEERS_KEPT - 15.0  # seconds for which a connection is kept that nobody uses: who asks hangs up first
 _LARGE = 2**18  # bytes of a body that is sent piece by piece, with others in between
-# What is about one connection, or was settled before it was passed on.
-_OURS = {b"authorization", b"connection", b"content-length", b"expect", b"host", b"keep-alive", b"transfer-encoding"}
-_THEIRS = {b"connection", b"date", b"keep-alive", b"transfer-encoding"}
+# What is about one connection, or was settled before it was passed on; and what only replicas say to each other.
+_OF_CONNECTIONS = {b"connection", b"keep-alive", b"transfer-encoding"}
+_OURS = {b"authorization", b"content-length", b"expect", b"host", b"x-request-id", *_OF_CONNECTIONS, *BETWEEN}
+_THEIRS = {b"date", *_OF_CONNECTIONS, *BETWEEN}
 
 
 class HttpPeers:
@@ -40,27 +43,29 @@ class HttpPeers:
         headers = [
             (name.decode(), value.decode(errors="replace")) for name, value in request.headers if name not in _OURS
         ]
-        headers.append((TOKEN.decode(), replica.token))
+        headers += [(TOKEN.decode(), replica.token), (METHOD.decode(), request.method)]
         if request.asker is not None:
             headers.append((PASSED_FOR.decode(), request.asker.hex()))
+        if REQUEST.get():
+            headers.append(("x-request-id", REQUEST.get()))
         query = f"?{request.query.decode('latin-1')}" if request.query else ""
-        url = URL(f"http://{replica.name}{quote(request.path)}{query}", encoded=True)
         try:
-            async with self._session.request(
-                request.method,
-                url,
+            async with self._session.post(
+                URL(f"http://{replica.name}{quote(request.path)}{query}", encoded=True),
                 data=io.BytesIO(request.body) if len(request.body) > _LARGE else request.body or None,
                 headers=headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_WITHIN),
             ) as response:
-                named = ((name.lower(), value) for name, value in response.raw_headers)
-                said = [(name, value) for name, value in named if name not in _THEIRS]
-                return Said(response.status, said, await response.read())
+                named = [(name.lower(), value) for name, value in response.raw_headers]
+                said = Said(response.status, [one for one in named if one[0] not in _THEIRS], await response.read())
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise UnreachedError from error
         except (asyncio.TimeoutError, aiohttp.ClientError, OSError) as error:
             raise UnansweredError from error
+        if said.status != ElsewhereError.status and (SEAL, seal(replica.token)) not in named:
+            raise UnansweredError  # somebody else has its address by now
+        return said
 
     async def close(self) -> None:
         """Hang up."""

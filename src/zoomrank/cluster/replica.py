@@ -32,6 +32,7 @@ from zoomrank.service.storage.shared_store import SharedStore
 
 APP, DEPLOYMENT = "zoomrank", "Replica"  # as Ray Serve calls them
 _LOOK_EVERY = 1.0  # seconds between two looks at the file of keys
+_POLL = 0.01  # seconds
 
 
 class Options(NamedTuple):
@@ -65,6 +66,7 @@ class Replica:
         token = secrets.token_hex(16)
         known: Any = ray.util.get_node_ip_address
         between = listen(options.between or known(), 0)
+        outside = None if options.door is None else listen(options.host, options.door, together=True)
         self._membership = Membership(
             self._engine, store, address_of(between).removeprefix("http://"), token, load.says
         )
@@ -78,12 +80,12 @@ class Replica:
             load,
             lambda: self._membership.roster,
         )
-        self._doors = [_open(PeerDoor(self._passing, token), between, timeout_keep_alive=PEERS_KEPT)]
-        await self._membership.start()
-        if options.door is not None:
-            self._doors.append(_open(self._app, listen(options.host, options.door, together=True)))
-        self._looking = asyncio.create_task(self._look())
+        self._doors = [await _open(PeerDoor(self._passing, token), between)]
         self._stopped = False
+        await self._membership.start()
+        if outside is not None:
+            self._doors.append(await _open(self._app, outside))
+        self._looking = asyncio.create_task(self._look())
         gc.collect()
         gc.freeze()  # as one process alone does
 
@@ -105,7 +107,8 @@ class Replica:
         if getattr(self, "_stopped", True):
             return
         self._stopped = True
-        self._looking.cancel()
+        if hasattr(self, "_looking"):
+            self._looking.cancel()
         between, *others = self._doors
         await asyncio.gather(*(door.close() for door in others))  # who came here first
         with suppress(ZoomrankError):
@@ -127,10 +130,16 @@ class _Door(NamedTuple):
         await self.listening
 
 
-def _open(app: App, taken: socket.socket, **options: Any) -> _Door:
-    """Take requests."""
-    listener = Listener(spoken(app, **options))
-    return _Door(listener, asyncio.create_task(listener.serve([taken])))
+async def _open(app: App, taken: socket.socket) -> _Door:
+    """Take requests, from now on; who asks hangs up first, if nobody uses a connection."""
+    listener = Listener(spoken(app, timeout_keep_alive=PEERS_KEPT))
+    listening = asyncio.create_task(listener.serve([taken]))
+    while not listener.started:
+        if listening.done():
+            listening.result()
+            raise ZoomrankError("A door of this replica was closed before it was open.")
+        await asyncio.sleep(_POLL)
+    return _Door(listener, listening)
 
 
 def _without_lifespan(app: App) -> App:

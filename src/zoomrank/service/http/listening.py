@@ -27,8 +27,7 @@ def listen(host: str, port: int, together: bool = False) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         raise ParameterError(
-            f"Port {port} of {host} cannot be had ({error.strerror}): choose another with --port, or 0 for any that is "
-            "free."
+            f"Port {port} of {host} cannot be had ({error.strerror}): choose another, or 0 for any that is free."
         ) from error
     return listening
 

@@ -122,7 +122,7 @@ class Passing:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Respond to a request, or have somebody respond."""
         if scope["type"] != "http" or self._is_anybodys(scope):
-            if scope["type"] == "http" and scope["path"].startswith(("/v1", "/metrics")):
+            if scope["type"] == "http" and _counts(scope["path"]):
                 await self._membership.look_again()
             await self._app(scope, receive, send)
             return
@@ -231,11 +231,24 @@ class Passing:
         if replica is None or replica.number == self._membership.number:  # which is not ready for it
             return None
         try:
-            return await self._peers.ask(replica, request, None if self._is_control(request) else _A_TRY)
+            if self._is_control(request):
+                return await self._asked_while_there(replica, request)
+            return await self._peers.ask(replica, request, _A_TRY)
         except UnansweredError as error:
             if not request.may_come_twice and not isinstance(error, UnreachedError):
                 raise StorageError("A replica did not answer: ask again.") from error
             return None
+
+    async def _asked_while_there(self, replica: Replica, request: Passed) -> Said:
+        """What another says to what may take long; a machine that is lost never says that it will not."""
+        asked = asyncio.ensure_future(self._peers.ask(replica, request, None))
+        try:
+            while not (await asyncio.wait({asked}, timeout=_A_TRY))[0]:
+                if all(one.number != replica.number for one in self._membership.roster.replicas):
+                    raise UnansweredError
+            return await asked
+        finally:
+            asked.cancel()
 
     async def _done_here(self, request: Passed) -> Said:
         """What this replica says; what it has made or changed all others know when it has said so."""
@@ -323,7 +336,7 @@ class Passing:
         """What all replicas have taken back, each of its own queries."""
         roster, me = self._membership.roster, self._membership.number
         asked = (
-            self._here(request) if replica.number == me else self._peers.ask(replica, request, None)
+            self._here(request) if replica.number == me else self._asked_while_there(replica, request)
             for replica in roster.replicas
         )
         try:
@@ -339,6 +352,11 @@ class Passing:
         results = [from_json(one.body) for one in said]
         sums = {name: sum(result[name] for result in results) for name in ("impressions", "queries")}
         return _json({**results[0], **sums})
+
+
+def _counts(path: str) -> bool:
+    """Whether a response may have sums in it; whether this one is well must not depend on the store."""
+    return path.startswith(("/v1", "/metrics")) and path not in (wire.HEALTH, wire.READY)
 
 
 def _refused(error: ServiceError) -> Said:
