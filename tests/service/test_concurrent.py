@@ -1,14 +1,19 @@
 """Many clients at once, over real connections: no update is lost."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from tests.support.killing import Client, Memory, check, kill, make_collection, nursery
 from tests.support.services import Place, audit, run, served, started
+from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.engine import Engine
 from zoomrank.service.served_collection import ServedCollection
 
@@ -81,3 +86,23 @@ def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
     there: list[tuple[Engine, ServedCollection]] = []
     asked: list[asyncio.Task[None]] = []
     run(scenario())
+
+
+def test_any_thread_may_ask_for_the_way_from_one_edition_to_another() -> None:
+    """Changes are rehearsed beside visitors who make learners move."""
+    newest = Mock(number=0)
+    newest.edition.movement_to = lambda _: (np.zeros(1),)
+    history = EditionHistory(newest)
+
+    def ask(thread: int) -> None:
+        for number in range(150):
+            later = Mock(number=(thread, number))
+            history.movement(newest, later)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(ask, range(4)))
+    finally:
+        sys.setswitchinterval(before)

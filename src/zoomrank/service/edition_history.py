@@ -51,12 +51,12 @@ def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
 
 
 class EditionHistory:
-    """Editions of one collection, by their numbers; any thread may ask for one."""
+    """Editions of one collection, by their numbers; any thread may ask for one, and for the way from one to another."""
 
     def __init__(self, newest: ServedEdition, again: Again | None = None) -> None:
         self.newest = newest
         self._again = again  # None: there never was another one
-        self._finding = threading.Lock()
+        self._finding, self._moving = threading.Lock(), threading.Lock()
         self._known: WeakValueDictionary[int, ServedEdition] = WeakValueDictionary()
         self._kept: OrderedDict[int, ServedEdition] = OrderedDict()  # the one that was asked for last at the end
         self._movements: OrderedDict[tuple[int, int], Movement] = OrderedDict()
@@ -122,9 +122,11 @@ class EditionHistory:
         key = (before.number, after.number)
         found = self._movements.get(key)
         if found is None:
-            found = self._movements[key] = before.edition.movement_to(after.edition)
-            while len(self._movements) > 1 and sum(map(_size, self._movements.values())) > _MOVEMENTS:
-                self._movements.popitem(last=False)
+            found = before.edition.movement_to(after.edition)  # which takes long: others need not wait for it
+            with self._moving:
+                self._movements[key] = found
+                while len(self._movements) > 1 and sum(map(_size, self._movements.values())) > _MOVEMENTS:
+                    self._movements.popitem(last=False)
         return found
 
 
