@@ -487,7 +487,7 @@ def test_bad_input_leaves_the_state_alone() -> None:
 
 
 def test_bad_parameters() -> None:
-    with pytest.raises(HorizonError, match="say how many visits"):
+    with pytest.raises(HorizonError, match="needs a horizon"):
         zr.RankZoom(TREE, exploration="pessimistic")
     with pytest.raises(HorizonError, match="EXP3 has to know"):
         zr.RankEXP3(TREE)

@@ -1,4 +1,4 @@
-"""One-slot learners. Each is usable alone; `zoomrank.rankers` makes rankings of them."""
+"""One-slot learners. Each is usable on its own; `zoomrank.rankers` builds rankings from them."""
 
 from zoomrank.bandits.anytime import Anytime
 from zoomrank.bandits.contextual_zooming import ContextualZooming

@@ -1,5 +1,5 @@
-"""`Anytime`: a learner that needs no horizon, by doubling (Section 4.3): phase i is a fresh one for 2^i counted
-visits.
+"""`Anytime`: run a learner without a horizon by the doubling trick (Section 4.3). Phase i is a fresh learner for 2^i
+counted visits.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from zoomrank.numbers import Array, Seed
 
 
 class Anytime(Bandit):
-    """The anytime version of a bandit: what depends on the horizon takes each phase's own length for it.
+    """Anytime version of a bandit: each phase's length is the horizon of that phase.
 
     Parameters
     ----------
     bandit : Bandit
-        The bandit of each phase; it is made afresh after 1, 2, 4, 8, … visits.
+        The bandit of each phase; it is reset after 1, 2, 4, 8, … visits.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -38,18 +38,18 @@ class Anytime(Bandit):
 
     def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
         if bandit.anytime:
-            raise ParameterError("This bandit needs no horizon already.")
+            raise ParameterError("This bandit is anytime already: use it without Anytime.")
         super().__init__(bandit.tree, seed)
         self.bandit = bandit
         self.not_saved = bandit.not_saved
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"bandit": self.bandit}
 
     def fresh_state(self, slots: int) -> Any:
-        """Phase 0, which lasts one visit."""
+        """Return the state of phase 0, which lasts one visit."""
         bandit = self.bandit
         if isinstance(bandit, EXP3) and bandit.horizon is None:
             bandit = EXP3(bandit.tree, horizon=1)
@@ -58,17 +58,17 @@ class Anytime(Bandit):
         return state
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
-        """As the bandit of this phase sees it."""
+        """Return the strategy of the current phase's bandit."""
         return self.bandit.strategy_of(state, slot, above, document)
 
     def restricted(self, state: Any, allowed: Array) -> Any:
-        """As the bandit does."""
+        """Restrict the wrapped bandit's state."""
         return self.bandit.restricted(state, allowed)
 
     def forget_searches(self, state: Any) -> None:
-        """As the bandit does."""
+        """Clear the wrapped bandit's search caches."""
         self.bandit.forget_searches(state)
 
     def larger(self, state: Any) -> Any:
-        """As the bandit does."""
+        """Enlarge the wrapped bandit's state."""
         return self.bandit.larger(state)

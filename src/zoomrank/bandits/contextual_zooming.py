@@ -93,7 +93,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     if above == 0:
         update_zoom(state, slot, 0, feedback.pick, feedback.reward)
     else:
-        state.settled_for[slot] = 0  # something changes
+        state.settled_for[slot] = 0  # counts change: the last walk may not be reused
         update_pair(state, slot, feedback, shown, above)
 
 
@@ -112,22 +112,22 @@ register(ContextualState, select=_select, odds=_odds, update=_update, subtree=_s
 
 
 class ContextualZooming(Zooming):
-    """Contextual zooming: what a subtree is worth depends on what was shown above it. Without a context: `Zooming`.
+    """Contextual zooming: the value of a subtree depends on the documents shown above. Without a context: `Zooming`.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; any tree will do.
+        Tree of the documents, of any shape.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic learner has to know.
+        Number of visits to come; needed by a pessimistic learner only.
     scale : float
         Multiplies the widths of pairs; 1 is the paper's bound, a worst case.
     correlated : bool
-        Whether indices are capped by how far documents are from those shown above (the correlation rule).
+        Cap indices by the distance to the documents shown above (the correlation rule).
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class ContextualZooming(Zooming):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {
             "exploration": self.exploration,
             "horizon": self.horizon,
@@ -176,7 +176,7 @@ class ContextualZooming(Zooming):
         Parameters
         ----------
         context : iterable of DocumentId
-            The documents above; all contexts must be of one size, as those of a slot are.
+            Documents above; all contexts of a bandit must have the same size, as those of a slot do.
 
         Returns
         -------
@@ -185,12 +185,14 @@ class ContextualZooming(Zooming):
         """
         above = tuple(context)
         if above and self._context_size not in (None, len(above)):
-            raise ParameterError(f"A context of {len(above)} documents came after one of {self._context_size}.")
+            raise ParameterError(
+                f"A context of {len(above)} documents came after one of {self._context_size}; use one bandit per size."
+            )
         self._context_size = len(above) or self._context_size
         return super().select(above)
 
     def fresh_state(self, slots: int) -> Any:
-        """The pair of roots per slot."""
+        """Return a state with the pair of roots in every slot."""
         widest = int(np.diff(self.tree.shape.child_start).max())
         levels = self.tree.depth + 1
         state = ContextualState(
@@ -206,13 +208,13 @@ class ContextualZooming(Zooming):
         return state
 
     def larger(self, state: Any) -> Any:
-        """More room wherever it is short."""
+        """Enlarge the arrays that are short of room."""
         if int(state.used.max()) + state.widest > state.node.shape[1]:
             state = with_larger_zoom_trees(state)
         return with_larger_pairs(state)
 
     def forget_searches(self, state: Any) -> None:
-        """What refined pairs are worth is searched for again."""
+        """Clear the cached values of refined pairs."""
         for name in ("latest_context", "latest_family"):
             state.pair[name] = 0
         refined = state.pair["known_for"] != ACTIVE
@@ -220,7 +222,7 @@ class ContextualZooming(Zooming):
             state.pair[name][refined] = 0
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
-        """The active pair that holds the document in this context."""
+        """Return the active pair that holds the document in this context."""
         if len(above) == 0:
             return super().strategy_of(state, slot, above, document)
         node, plays, clicks, width = find_pair(state, slot, np.asarray(above), document)

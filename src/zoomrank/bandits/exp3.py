@@ -1,4 +1,4 @@
-"""`EXP3`: exponential weights for rewards that anybody may choose (Auer, Cesa-Bianchi, Freund and Schapire 2002).
+"""`EXP3`: exponential weights for adversarial rewards (Auer, Cesa-Bianchi, Freund and Schapire 2002).
 
 With probability γ an arm is drawn uniformly, otherwise in proportion to its weight; an arm that earns a reward has
 its weight multiplied by `exp(γ · reward / (p · K))`, p being the probability it was drawn with. The tree over the
@@ -26,13 +26,13 @@ LARGEST_TOTAL = 1e200  # weights are scaled down before their sum could overflow
 
 
 class EXP3Parameters(NamedTuple):
-    """How often EXP3 draws uniformly."""
+    """Rate of uniform exploration."""
 
     gamma: Array  # γ, per slot
 
 
 class EXP3Weights(NamedTuple):
-    """What EXP3 knows of its arms, a row per slot."""
+    """Weights of the arms, a row per slot."""
 
     weight: Array  # the sum of the weights below each node of the tree over the arms
 
@@ -42,13 +42,13 @@ EXP3State = flat("EXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, Clock
 
 @inlined
 def mixing_rate(arms: Scalar, horizon: Scalar) -> Scalar:
-    """γ = min(1, sqrt(K ln K / ((e - 1) g))) for K arms and g visits."""
+    """Compute γ = min(1, sqrt(K ln K / ((e - 1) g))) for K arms and g visits."""
     return min(1.0, np.sqrt(arms * np.log(arms) / ((math.e - 1.0) * horizon)))
 
 
 @inlined
 def chance_of_arm(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
-    """The probability that an arm is drawn."""
+    """Return the probability that an arm is drawn."""
     row = np.uint64(slot)
     gamma = state.gamma[row]
     total = state.weight[row, np.uint64(state.level_start[row, state.levels[row] - 1])]
@@ -94,7 +94,7 @@ def reinforce_arm(state: Any, slot: Scalar, arm: Scalar, chance: Scalar, reward:
 
 @inlined
 def sum_up(state: Any, slot: Scalar, arm: Scalar) -> None:
-    """Add up anew the sums above an arm."""
+    """Recompute the sums above an arm."""
     row, node = np.uint64(slot), np.uint64(arm)
     for level in range(1, state.levels[row]):
         node = node // np.uint64(FAN)
@@ -110,7 +110,7 @@ def sum_up(state: Any, slot: Scalar, arm: Scalar) -> None:
 
 @inlined
 def fresh_weights(state: Any, slot: Scalar, arms: Scalar, horizon: Scalar) -> None:
-    """Forget everything: all weights are 1."""
+    """Reset all weights to 1."""
     lay_out(state, slot, arms)
     state.gamma[slot] = mixing_rate(arms, horizon)
     below = 1
@@ -150,16 +150,16 @@ def _start(state: Any, arms: Scalar, horizon: Scalar) -> None:
 
 
 class EXP3(Bandit):
-    """EXP3 with the documents as arms: exponential weights, which rewards that anybody may choose cannot fool.
+    """EXP3 with the documents as arms: exponential weights, robust against adversarial rewards.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; only they matter.
+        Tree of the documents; its distances are not used.
     horizon : int or None
-        How many visits there will be, which it has to know unless `Grid` or `Anytime` sets it.
+        Number of visits to come; required unless `Grid` or `Anytime` sets it.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -182,29 +182,29 @@ class EXP3(Bandit):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"horizon": self.horizon}
 
     def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
-        """The parts of a state with room for this many arms."""
+        """Return the parts of a state with room for this many arms."""
         arms, nodes = fresh_arms(slots, most)
         return (*arms, np.zeros(slots), np.zeros((slots, nodes)))
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
-        """The document itself."""
+        """Return the arm of the document."""
         return arm_weight(state, slot, document, int(state.leaf[document]))
 
     def fresh_state(self, slots: int) -> Any:
-        """Every document an arm of weight 1."""
+        """Return a state in which every document is an arm of weight 1."""
         if self.horizon is None:
-            raise HorizonError("EXP3 has to know how many visits there will be: horizon=..., or wrap it in Anytime.")
+            raise HorizonError("EXP3 needs a horizon: pass horizon=..., or wrap it in Anytime.")
         state = EXP3State(*self.view, *self.arm_state(slots, len(self.tree)), *endless(slots))
         _start(state, len(self.tree), float(self.horizon))
         return state
 
 
 def arm_weight(state: Any, slot: int, arm: int, node: int) -> Strategy:
-    """What EXP3 knows of an arm: its probability, as the index. It counts neither plays nor clicks."""
+    """Return an arm's strategy, with its probability as the index. EXP3 counts neither plays nor clicks."""
     total = state.weight[slot, state.level_start[slot, state.levels[slot] - 1]]
     gamma = state.gamma[slot]
     chance = (1 - gamma) * state.weight[slot, arm] / total + gamma / state.arms[slot]

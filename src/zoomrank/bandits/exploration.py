@@ -1,4 +1,4 @@
-"""How much a UCB-style learner explores: the constant C in its confidence radius sqrt(C / (1 + n)) (Eq. 17).
+"""Exploration of UCB-style learners: the constant C in the confidence radius sqrt(C / (1 + n)) (Eq. 17).
 
 The paper proves its bounds for C = 4 log T ("pessimistic") and finds C = 1 ("optimistic") far better in practice.
 """
@@ -20,33 +20,28 @@ Exploration = str | float
 
 
 class ExplorationParameters(NamedTuple):
-    """How wide confidence radii are."""
+    """Parameters of the confidence radius."""
 
     constant: Array  # C of the confidence radius, per slot
-    pessimistic: bool  # C follows the horizon when a learner is made afresh
+    pessimistic: bool  # C follows the horizon when a learner is reset
 
 
 @inlined
 def follow_horizon(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    """Explore as much as the paper does for this horizon, if the learner is a pessimistic one."""
+    """Set C to the paper's value for this horizon, if the learner is pessimistic."""
     if state.pessimistic:
         state.constant[slot] = 4.0 * np.log(horizon)
 
 
 def exploration_constant(exploration: Exploration, horizon: int | None) -> float:
-    """C for "optimistic", "pessimistic" (which needs a horizon T) or a positive number.
-
-    >>> exploration_constant("optimistic", None), round(exploration_constant("pessimistic", 300_000), 2)
-    (1.0, 50.45)
-    """
+    """Return C for "optimistic", "pessimistic" (which needs a horizon T) or a positive number."""
     checked_horizon(horizon)
     if exploration == "optimistic":
         return 1.0
     if exploration == "pessimistic":
         if horizon is None:
             raise HorizonError(
-                "A pessimistic learner explores 4·log(T): say how many visits T there will be with horizon=..., "
-                "or wrap it in Anytime."
+                "A pessimistic learner needs a horizon, since C = 4·log(T): pass horizon=..., or wrap it in Anytime."
             )
         return 4.0 * math.log(horizon)
     if isinstance(exploration, str):
@@ -57,7 +52,7 @@ def exploration_constant(exploration: Exploration, horizon: int | None) -> float
 
 
 def checked_horizon(horizon: int | None) -> int | None:
-    """The horizon, if it is one."""
+    """Return the horizon; raise `ParameterError` if it is too short."""
     if horizon is not None and horizon < 1:
         raise HorizonError(f"A horizon of {horizon} visits is too short.")
     return horizon
@@ -69,13 +64,13 @@ class Exploring(Bandit):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic learner has to know.
+        Number of visits to come; needed by a pessimistic learner only.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
     """
 
     def __init__(
@@ -92,9 +87,9 @@ class Exploring(Bandit):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"exploration": self.exploration, "horizon": self.horizon}
 
     def exploration_parameters(self, slots: int) -> ExplorationParameters:
-        """The same radius in every slot."""
+        """Return the same radius for every slot."""
         return ExplorationParameters(np.full(slots, self.constant), self.exploration == "pessimistic")

@@ -1,11 +1,11 @@
-"""`ExploreThenCommit`: look at every document equally often, then show the best one for ever.
+"""`ExploreThenCommit`: show every document equally often, then the best one for ever.
 
 In the slots of a ranker it is Ranked Explore and Commit (Radlinski, Kleinberg and Joachims 2008): a slot begins when
-the one above has committed, and shows random documents until then. Documents are looked at in passes, each in a random
-order: those that wait stand in `order` behind those that were looked at in this pass. Only counted visits move them:
-where feedback is late a document may be shown more often, but counts once a pass like all others.
+the one above has committed, and shows random documents until then. Documents are explored in passes, each in a random
+order: in `order`, the documents already seen in this pass come first. Only counted visits move them: if feedback is
+late, a document may be shown more often, but it counts once per pass like all others.
 
-Ties go to the document that got there first, which chance decides: the order of a pass is random.
+Ties go to the document that reached its clicks first; since the order of a pass is random, so is the tie-break.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LOOKS = 1  # of each document
 
 
 class Exploration(NamedTuple):
-    """What was looked at and clicked, a row per slot."""
+    """Exploration progress and clicks, a row per slot."""
 
-    looks: int  # that each document gets
-    passes: Array  # that are over, per slot; as many as looks: it has committed
-    seen: Array  # how many documents were looked at in this pass, per slot
+    looks: int  # per document
+    passes: Array  # completed, per slot; a slot commits after as many as looks
+    seen: Array  # number of documents seen in this pass, per slot
     leader: Array  # the document with most clicks so far, per slot
-    order: Array  # the documents: those that were looked at in this pass come first
-    place: Array  # where each stands there
+    order: Array  # the documents: those seen in this pass come first
+    place: Array  # position of each document in `order`
     clicks: Array  # per document
 
 
@@ -66,7 +66,7 @@ def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scala
 
 @inlined
 def _look_away(state: Any, slot: Scalar, document: Scalar) -> None:
-    """Put a document in front of those that wait, and begin another pass if none does."""
+    """Mark a document as seen in this pass; start the next pass if it was the last."""
     at, front = state.place[slot, document], state.seen[slot]
     other = state.order[slot, front]
     state.order[slot, at], state.place[slot, other] = other, at
@@ -80,7 +80,7 @@ def _look_away(state: Any, slot: Scalar, document: Scalar) -> None:
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     pick = feedback.pick
     began = slot == 0 or state.passes[slot - 1] == state.looks
-    chosen = feedback.chance == 1.0  # not drawn while the slot above was still exploring
+    chosen = feedback.chance == 1.0  # False if it was drawn while the slot above was still exploring
     if began and chosen and state.passes[slot] < state.looks and state.place[slot, pick] >= state.seen[slot]:
         state.clicks[slot, pick] += np.uint32(feedback.reward)
         first = state.passes[slot] == 0 and state.seen[slot] == 0
@@ -93,16 +93,16 @@ register(ExploreCommitState, select=_select, odds=_odds, update=_update)
 
 
 class ExploreThenCommit(Bandit):
-    """Every document equally often, in a random order; then, for ever, the one that was clicked most.
+    """Show every document equally often in a random order; then always the one with most clicks.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; only they matter.
+        Tree of the documents; its distances are not used.
     looks : int
-        How often each document is looked at before it commits, from 1 on.
+        Number of times each document is shown before the bandit commits, at least 1.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -126,21 +126,21 @@ class ExploreThenCommit(Bandit):
         super().__init__(tree, seed)
         self.looks = whole_number(looks, "looks")
         if self.looks < 1:
-            raise ParameterError(f"looks must be 1 or more, not {looks}: what was never looked at cannot be chosen.")
+            raise ParameterError(f"looks must be 1 or more, not {looks}: the choice needs every document shown once.")
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"looks": self.looks}
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
-        """The document itself; documents are compared by their clicks."""
+        """Return the arm of the document; documents are compared by their clicks."""
         plays = int(state.passes[slot]) + int(state.place[slot, document] < state.seen[slot])
         clicks = int(state.clicks[slot, document])
         return Strategy(int(state.leaf[document]), plays, clicks, float("nan"), float(clicks))
 
     def fresh_state(self, slots: int) -> Any:
-        """Nothing was looked at."""
+        """Return a state in which no document was shown."""
         documents = len(self.tree)
         passes, seen, leader = (np.zeros(slots, np.int64) for _ in range(3))
         order, place = (np.tile(np.arange(documents, dtype=np.uint32), (slots, 1)) for _ in range(2))

@@ -52,20 +52,20 @@ FOR_EVER = 2**62  # visits
 
 
 class GridPhases(NamedTuple):
-    """The grid, and where each slot is in it."""
+    """The grid, and the current phase of each slot."""
 
     depth: Array  # the depth of each slot's arms
     rounds_left: Array  # of each slot's phase
     first_node: Array  # of each depth; one past the last node at the end
-    shallow: Array  # how many documents there are above each depth
+    shallow: Array  # number of documents above each depth
     by_number: Array  # the leaves, ascending: those above a depth come first
     duration: Array  # of each phase
-    nominal: Array  # the same, finite for the last phase too: what EXP3 takes for its horizon
+    nominal: Array  # the same, but finite for the last phase: the horizon of EXP3
     first_phase: int  # its depth
 
 
 class Replay(NamedTuple):
-    """What was seen below each node while arms were larger than that, a row per slot; no columns if nobody asks."""
+    """Plays and clicks below each node while arms were larger than it, a row per slot; no columns without replay."""
 
     seen_plays: Array
     seen_clicks: Array
@@ -82,7 +82,7 @@ def _arms_at(state: Any, depth: Scalar) -> Scalar:
 
 @inlined
 def _arm_of(state: Any, slot: Scalar, document: Scalar) -> Scalar:
-    """The arm that holds a document now: its ancestor at the phase's depth, or the document itself above that."""
+    """Find the arm that holds a document: its ancestor at the phase's depth, or the document itself above it."""
     depth = state.depth[slot]
     node = state.leaf[document]
     while node >= state.first_node[depth + 1]:
@@ -104,7 +104,7 @@ def _node_of(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
 
 @inlined
 def _one_visit_less(state: Any, slot: Scalar) -> Scalar:
-    """Count a visit; says whether the next phase begins."""
+    """Count a visit; return whether the next phase begins."""
     state.rounds_left[slot] -= 1
     over = state.rounds_left[slot] == 0
     if over:
@@ -136,7 +136,7 @@ def _begin_exp3(state: Any, slot: Scalar) -> None:
 
 @inlined
 def _remember(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
-    """Keep a visit for the arms of all later phases that hold the document; those above a depth stay arms there."""
+    """Keep a visit for the arms of all later phases that hold the document; documents above a depth stay arms there."""
     node = state.leaf[document]
     finer = state.first_node[state.depth[slot] + 1]
     going = True
@@ -149,7 +149,7 @@ def _remember(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> Non
 
 @inlined
 def _replay(state: Any, slot: Scalar) -> None:
-    """Give the arms of a fresh phase the plays and clicks that their documents had before."""
+    """Give the arms of a fresh phase the past plays and clicks of their documents."""
     for arm in range(state.arms[slot]):
         node = _node_of(state, slot, arm)
         if state.seen_plays[slot, node] > 0:
@@ -252,20 +252,20 @@ def _start_exp3(state: Any) -> None:
 
 
 class Grid(Bandit):
-    """The grid version of a bandit that knows nothing of distances: its arms are ever finer parts of the tree.
+    """Grid version of a bandit that ignores distances: its arms are ever finer parts of the tree.
 
     Parameters
     ----------
     bandit : UCB1 or EXP3
-        What plays in each phase; phases set the horizon of EXP3.
+        Bandit of each phase; phases set the horizon of EXP3.
     start : int
-        The depth of the first phase, from 0 on.
+        Depth of the first phase, at least 0.
     stretch : float
-        How many times as long as in the paper phases last, above 0; one visit at least.
+        Factor on the phase lengths of the paper, above 0; a phase lasts at least one visit.
     replay : bool
-        Whether what was seen in earlier phases is replayed to the bandit of a new one; UCB1 only.
+        Replay the visits of earlier phases to the bandit of a new phase; UCB1 only.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -292,31 +292,31 @@ class Grid(Bandit):
             raise ParameterError(f"Grid takes UCB1 or EXP3, not a {type(bandit).__name__}.")
         if replay and isinstance(bandit, EXP3):
             raise ParameterError(
-                "Earlier visits cannot be replayed to EXP3, which learns from the chances that its own arms had: pass "
-                "replay=False, or take UCB1."
+                "EXP3 cannot replay earlier visits, since it learns from the probabilities of its own arms: "
+                "pass replay=False, or use UCB1."
             )
         if not 0 < stretch < math.inf:
-            raise ParameterError(f"Phases can be stretched by a positive number, not by {stretch}.")
+            raise ParameterError(f"stretch must be a positive number, not {stretch}.")
         super().__init__(bandit.tree, seed)
         self.bandit = bandit
         self.start, self.stretch, self.replay = whole_number(start, "start"), float(stretch), bool(replay)
         deepest = int(self.view.leaf_depth.max())
         if not 0 <= self.start <= deepest:
-            raise ParameterError(f"A grid on this tree starts at a depth from 0 to {deepest}, not at {start}.")
+            raise ParameterError(f"start must be a depth of this tree, from 0 to {deepest}, not {start}.")
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"bandit": self.bandit, "start": self.start, "stretch": self.stretch, "replay": self.replay}
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
-        """The subtree of the phase's depth that holds the document."""
+        """Return the subtree of the phase's depth that holds the document."""
         arm, node = _find_arm(state, slot, document)
         describe = arm_bounds if isinstance(self.bandit, UCB1) else arm_weight
         return describe(state, slot, int(arm), int(node))
 
     def fresh_state(self, slots: int) -> Any:
-        """The first phase: at depth 0 the whole tree is one arm."""
+        """Return the state of the first phase: at depth 0 the whole tree is one arm."""
         phases = _phases(self.tree, slots, self.start, self.stretch)
         most = int((np.diff(phases.first_node) + phases.shallow).max())
         parts = (*self.view, *self.bandit.arm_state(slots, most), *phases)
@@ -341,7 +341,7 @@ def _phases(tree: DocumentTree, slots: int, start: int, stretch: float) -> GridP
     duration, nominal = [], []
     for depth, width in enumerate(widest):
         arms = int(nodes[depth] + shallow[depth])
-        scale = width if width > 0 else widest[max(depth - 1, 0)]  # documents have none: that of their parents
+        scale = width if width > 0 else widest[max(depth - 1, 0)]  # a document has no width: use its parent's
         visits = arms / scale**2 if scale > 0 else float(arms)
         nominal.append(float(math.ceil(min(stretch * visits, FOR_EVER))))
         last = width == 0 or depth == len(widest) - 1

@@ -1,4 +1,4 @@
-"""What a one-slot learner is: the class that a person holds. What kernels see of it stands in `registration.py`.
+"""Interface of one-slot learners: the class that users hold. The kernels' view is in `registration.py`.
 
 A *strategy* is what a learner chooses among: a document, a subtree, or a subtree in certain contexts.
 """
@@ -22,25 +22,18 @@ from zoomrank.spaces import DocumentId, DocumentTree, Movement
 
 @dataclass(frozen=True)
 class Choice:
-    """One choice of a bandit that is used alone; give it back to `Bandit.update` with the reward.
+    """One choice of a bandit used on its own; pass it to `Bandit.update` with the reward.
 
     Attributes
     ----------
     document : DocumentId
-        What to show.
+        Document to show.
     strategy : int
-        The number of the strategy that picked it, which means something to its bandit alone.
+        Number of the strategy that picked it, meaningful to its bandit only.
     chance : float
-        The probability of that strategy, 1 where chance plays no part.
+        Probability of that strategy; 1 if the choice was deterministic.
     context : tuple of DocumentId
-        The documents that were shown before it and skipped.
-
-    Examples
-    --------
-    >>> from zoomrank.bandits import Uniform
-    >>> choice = Uniform(DocumentTree.exponential(depth=3), seed=0).select()
-    >>> choice.document, choice.chance, choice.context
-    (5, 1.0, ())
+        Documents shown before it and skipped.
     """
 
     document: DocumentId
@@ -51,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Strategy:
-    """What a learner knows of one of its strategies."""
+    """Estimates of one strategy of a learner."""
 
     node: int  # the subtree
     plays: int
@@ -62,26 +55,26 @@ class Strategy:
 
 
 class Prospects(NamedTuple):
-    """What slots know of the documents that stand in them, and what trying some of those costs; a number per slot."""
+    """Estimates for the documents of a ranking and the cost of trying them; one number per slot."""
 
-    record: Array  # the best that the slot knows, under the cap of the documents above; below 0 if it knows none
-    trial: Array  # whether its document is shown for what is hoped of it, not for its record
-    cost: Array  # the chance that a click is lost by that
-    chance: Array  # of a click on its document, if the slot is examined
+    record: Array  # best record in the slot, under the cap of the documents above; negative if there is none
+    trial: Array  # True if its document is shown for its bound, not for its record
+    cost: Array  # probability that the trial loses a click
+    chance: Array  # probability of a click on its document, if the slot is examined
 
 
 class Bandit(ABC):
-    """A one-slot learner over the documents of a tree, usable alone; `Ranked` makes one of it for each slot.
+    """One-slot learner over the documents of a tree, usable on its own; `Ranked` runs one per slot.
 
-    A subclass says how to lay out the state of several learners side by side (`fresh_state`) and how to enlarge it,
-    and registers the kernels of that state.
+    A subclass defines the state of several learners side by side (`fresh_state`), how to enlarge it, and registers the
+    kernels of that state.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone; a ranker brings its own.
+        Seed of a bandit used on its own; a ranker has its own seed.
 
     Examples
     --------
@@ -96,13 +89,13 @@ class Bandit(ABC):
     nothing of the bandits in its slots but that they choose a document and take a reward for it.
     """
 
-    restrictable: bool = False  # whether it can choose among some documents only
-    growable: bool = False  # whether it can move to a tree in which documents have come, gone or moved
-    anytime: bool = False  # whether it goes on for ever, without a horizon and without being made afresh
-    keeps_records: bool = False  # whether it tells what is known of documents from what is hoped of them
-    counts_visits: bool = False  # whether it learns from what another ranker showed as from what it chose itself
-    weighs: bool = True  # whether its rankings say how likely they were; else whoever asks is told
-    needs_horizon: bool = False  # whether it has to be told how many visits there will be
+    restrictable: bool = False  # can choose among a subset of the documents
+    growable: bool = False  # can move to a tree in which documents were added, removed or moved
+    anytime: bool = False  # runs for ever, without a horizon and without resets
+    keeps_records: bool = False  # keeps records (observed means) apart from bounds
+    counts_visits: bool = False  # learns from another ranker's choices as from its own
+    weighs: bool = True  # its rankings carry propensities; if False, they are computed on request
+    needs_horizon: bool = False  # requires the number of visits
     not_saved: frozenset[str] = frozenset(TreeView._fields)  # parts of the state that a file does not need
 
     def __init__(self, tree: DocumentTree, seed: Seed = None) -> None:
@@ -113,71 +106,64 @@ class Bandit(ABC):
 
     @abstractmethod
     def fresh_state(self, slots: int) -> Any:
-        """The state of this many learners that have seen nothing."""
+        """Return the state of this many learners without any visits."""
 
     @classmethod
     def rebuilt(cls, tree: DocumentTree, settings: dict[str, Any]) -> Bandit:
-        """Make the bandit that had these `settings`."""
+        """Build the bandit with these `settings`."""
         return cls(tree, **settings)
 
     @abstractmethod
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
-        """What a slot's learner knows of the strategy that holds a document, below the documents above."""
+        """Return the strategy of a slot's learner that holds a document, given the documents above."""
 
     def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects | None:  # noqa: ARG002
-        """What slots know of the documents of a ranking, and what an earlier state says of its visitors; None if it
-        does not tell what is known from what is hoped.
+        """Return the slots' estimates for the documents of a ranking, with click rates from an earlier state; None if
+        the bandit does not keep records.
         """
         return None
 
     def larger(self, state: Any) -> Any:
-        """The same state with more room; only called after `roomy` said no."""
+        """Return the same state with more room; called only after `roomy` returned False."""
         raise NotImplementedError(f"{type(state).__name__} never runs out of room.")
 
     def restricted(self, state: Any, allowed: Array) -> Any:
-        """The same state for kernels that may show some documents only; `allowed` is `Eligible.counts`."""
+        """Return the same state for kernels restricted to eligible documents; `allowed` is `Eligible.counts`."""
         return state._replace(eligible=allowed)
 
-    def forget_searches(self, state: Any) -> None:  # noqa: B027  (most have nothing to let go of)
-        """Let go of what choosing has remembered: the state then depends on what was learned alone."""
+    def forget_searches(self, state: Any) -> None:  # noqa: B027  (most bandits cache nothing)
+        """Clear search caches, so that the state depends only on what was learned."""
 
     def transplanted(self, state: Any, tree: DocumentTree, movement: Movement) -> tuple[Bandit, Any]:
-        """This bandit and its state on another tree, to which its own has moved; only called if it is `growable`."""
+        """Move this bandit and its state to another tree; called only if it is `growable`."""
         bandit = self.rebuilt(tree, self.settings)
         return bandit, bandit.adopted(state, movement)
 
     def adopted(self, state: Any, movement: Movement) -> Any:
-        """The state of a learner of the same kind that moves to this bandit's tree; only called if it is `growable`."""
+        """Remap the state of a learner of the same kind to this bandit's tree; called only if it is `growable`."""
         raise NotImplementedError(f"{type(self).__name__} cannot move to another tree.")
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters that rebuild this bandit on a tree: plain numbers and words."""
+        """Parameters that rebuild this bandit on a tree, as plain numbers and strings."""
         return {}
 
     def select(self, context: Iterable[DocumentId] = ()) -> Choice:
-        """Choose a document, given the documents that were shown before it and skipped.
+        """Choose a document, given the documents shown before it and skipped.
 
         Parameters
         ----------
         context : iterable of DocumentId
-            The documents above: at most 62.
+            Documents above, at most 62.
 
         Returns
         -------
         Choice
-            The document to show, to be given back to `update`.
-
-        Examples
-        --------
-        >>> from zoomrank.bandits import Zooming
-        >>> bandit = Zooming(DocumentTree.exponential(depth=3), correlated=True, seed=0)
-        >>> bandit.select(context=[3, 5]).context
-        (3, 5)
+            Document to show; pass it to `update`.
         """
         above = tuple(context)
         if len(above) > LARGEST_CONTEXT:
-            raise ParameterError(f"A context of {len(above)} documents is too large; {LARGEST_CONTEXT} is the most.")
+            raise ParameterError(f"A context of {len(above)} documents is too large: pass at most {LARGEST_CONTEXT}.")
         self._make_room()
         strategy, document, chance = select_alone(self._state, self.tree.documents.positions(above), self.rng)
         return Choice(self.tree.documents[document], int(strategy), float(chance), above)
@@ -188,15 +174,9 @@ class Bandit(ABC):
         Parameters
         ----------
         choice : Choice
-            What `select` returned, however long ago.
+            Return value of `select`, however old.
         reward : int
             1 for a click, 0 for none.
-
-        Examples
-        --------
-        >>> from zoomrank.bandits import Zooming
-        >>> bandit = Zooming(DocumentTree.exponential(depth=3), seed=0)
-        >>> bandit.update(bandit.select(), reward=1)
         """
         if reward not in (0, 1):
             raise FeedbackError(f"A reward is 0 or 1, not {reward!r}.")

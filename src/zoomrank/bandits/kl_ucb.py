@@ -1,11 +1,11 @@
-"""`KLUCB`: the index of KL-UCB (Garivier and Cappé 2011) over documents; alone in each slot, or one for all of them.
+"""`KLUCB`: the KL-UCB index (Garivier and Cappé 2011) over documents; one learner per slot, or one for all slots.
 
-The index of a document with mean p over n visits is the largest q with `n · kl(p, q) ≤ C · (log t + 3 log log t)`; what
-was never seen comes first. With `shared=True` all slots have one memory and slot i shows the i-th best document: this
-is CascadeKL-UCB (Kveton, Szepesvári, Wen and Ashkan 2015), which looks for documents that are clicked most, whomever
-they please.
+The index of a document with mean p over n visits is the largest q with `n · kl(p, q) ≤ C · (log t + 3 log log t)`;
+unseen documents come first. With `shared=True` all slots share their counts and slot i shows the i-th best document:
+this is CascadeKL-UCB (Kveton, Szepesvári, Wen and Ashkan 2015), which finds the most clicked documents without
+diversity.
 
-The index of every document moves with t. Here t is looked at each time it has grown by an eighth, so that in between
+The index of every document changes with t. Here t is updated each time it has grown by an eighth, so that in between
 only one index changes per visit and the best is found by a walk, as for UCB1.
 """
 
@@ -27,30 +27,30 @@ from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
 
 EXPLORATION = 1.0
-_HALVINGS = 40  # of the interval in which a bound is sought
+_HALVINGS = 40  # bisection steps of `kl_bound`
 
 
 class KLUCBParameters(NamedTuple):
-    """Whose memory it is, and how much it explores."""
+    """Parameters of `KLUCB`."""
 
     shared: bool
     scale: float  # C
 
 
 class KLUCBCounts(NamedTuple):
-    """What KL-UCB knows, a row per slot, or one row if slots share it."""
+    """Counts and indices of KL-UCB: a row per slot, or one row if slots share them."""
 
     rounds: Array  # t
     due: Array  # the t at which all indices are computed again
-    budget: Array  # C (log t + 3 log log t), as of then
+    budget: Array  # C (log t + 3 log log t), at the last such t
     plays: Array  # n, per arm
     clicks: Array  # r, per arm
     top: Array  # the highest index below each node of the tree over the arms
-    ties: Array  # how many arms attain it
+    ties: Array  # number of arms that attain it
 
 
 class KLUCBScratch(NamedTuple):
-    """Room to set indices aside."""
+    """Scratch space for indices that are set aside."""
 
     set_aside: Array  # of the documents above
 
@@ -60,7 +60,7 @@ KLUCBState = flat("KLUCBState", TreeView, Arms, KLUCBParameters, KLUCBCounts, KL
 
 @inlined
 def kl(p: Scalar, q: Scalar) -> Scalar:
-    """How unlike two chances of a click are; q is neither 0 nor 1."""
+    """Compute the Kullback-Leibler divergence of two click probabilities; q is neither 0 nor 1."""
     divergence = 0.0
     if p > 0.0:
         divergence += p * np.log(p / q)
@@ -71,7 +71,7 @@ def kl(p: Scalar, q: Scalar) -> Scalar:
 
 @inlined
 def kl_bound(mean: Scalar, plays: Scalar, budget: Scalar) -> Scalar:
-    """Find the largest chance that is not too unlike the mean."""
+    """Find the largest probability whose divergence from the mean is within the budget."""
     low, high = mean, 1.0
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -84,7 +84,7 @@ def kl_bound(mean: Scalar, plays: Scalar, budget: Scalar) -> Scalar:
 
 @inlined
 def _refresh(state: Any, row: Scalar) -> None:
-    """Compute all indices for the present t."""
+    """Compute all indices for the current t."""
     t = np.float64(state.rounds[row])
     state.budget[row] = state.scale * (np.log(t) + 3.0 * np.log(max(np.log(t), 1.0)))
     state.due[row] = state.rounds[row] + (state.rounds[row] >> 3) + 1
@@ -111,7 +111,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 
 @inlined
 def _set_aside(state: Any, shown: Array, above: Scalar) -> None:
-    """What is shown above is out of the race for a moment."""
+    """Exclude the documents above from this choice."""
     for place in range(above):
         state.set_aside[place] = state.top[0, shown[place]]
         set_index(state, 0, shown[place], -1.0)
@@ -152,25 +152,25 @@ def _start(state: Any) -> None:
 
 
 class KLUCB(Bandit):
-    """KL-UCB with the documents as arms, alone in each slot or one for all of them.
+    """KL-UCB with the documents as arms: one learner per slot, or one for all slots.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; only they matter.
+        Tree of the documents; its distances are not used.
     exploration : float
         C, which multiplies log t + 3 log log t; above 0.
     shared : bool
-        Whether all slots have one memory, and slot i shows the i-th best document: CascadeKL-UCB.
+        Share counts between all slots; slot i shows the i-th best document (CascadeKL-UCB).
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
     >>> bandit = KLUCB(DocumentTree.exponential(depth=3), seed=0)
     >>> seen = bandit.select()
     >>> bandit.update(seen, reward=1)
-    >>> bandit.select().document == seen.document  # what was never seen comes first
+    >>> bandit.select().document == seen.document  # unseen documents come first
     False
 
     References
@@ -192,11 +192,11 @@ class KLUCB(Bandit):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"exploration": self.exploration, "shared": self.shared}
 
     def fresh_state(self, slots: int) -> Any:
-        """Every document an arm that was never played."""
+        """Return a state in which every document is an arm without plays."""
         rows, most = 1 if self.shared else slots, len(self.tree)
         arms, nodes = fresh_arms(rows, most)
         counts = KLUCBCounts(
@@ -214,7 +214,7 @@ class KLUCB(Bandit):
         return state
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
-        """The document itself."""
+        """Return the arm of the document."""
         row = 0 if self.shared else slot
         plays, clicks = int(state.plays[row, document]), int(state.clicks[row, document])
         index = float(state.top[row, document])

@@ -1,14 +1,14 @@
-"""How likely one of several draws from Beta beliefs is the largest: an integral in one dimension, taken numerically.
+"""Probability that one of several draws from Beta beliefs is the largest: a numerical integral in one dimension.
 
-A draw above its cap counts as the cap, so that several may be equal: then each of these is as likely to be taken.
-With densities f and distribution functions F, a draw that is not capped is the largest with probability
-`∫ f(x) ∏ F_other(x) dx`; one at its cap c competes with others there as if each had drawn a uniform number as well.
+A draw above its cap counts as the cap, so draws may tie; each of the tied draws is taken with equal probability. With
+densities f and distribution functions F, an uncapped draw is the largest with probability `∫ f(x) ∏ F_other(x) dx`; a
+draw at its cap c competes with the others there as if each had drawn a uniform number too.
 
 There is no closed form for more than two draws, or with caps. The integral is taken over t = log(x / (1 - x)), where
-every density is smooth and log-concave, from the highest left end of all beliefs on, in panels as wide as the sharpest
-belief allows, by Gauss and Legendre. No distribution function is evaluated: densities are added up on the way. What is
-found is exact to about 1e-10, and 1e-9 for beliefs of a million visits. Draws of the same belief and cap are counted,
-not repeated, so that hundreds of new documents cost what one does.
+every density is smooth and log-concave, from the highest left end of all beliefs on, by Gauss-Legendre quadrature in
+panels as wide as the sharpest belief allows. No distribution function is evaluated: densities are accumulated on the
+way. The result is exact to about 1e-10, and to 1e-9 for beliefs of a million visits. Draws of the same belief and cap
+are counted, not repeated, so hundreds of new documents cost as much as one.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from zoomrank.compiled import Scalar, inlined, separate
 from zoomrank.numbers import Array
 
 _POINTS = 12
-_BEND, _SLOPE = 3.0, 12.0  # how much of either of a logarithm one panel may hold
-_STRAIGHT = 1e-12  # a bend that is none
+_BEND, _SLOPE = 3.0, 12.0  # most curvature and slope of a log density in one panel
+_STRAIGHT = 1e-12  # curvatures below this count as 0
 _NOTHING = 37.0  # the ends of a belief: exp(-37) of the density at its top
 _FLOOR = -744.0  # smaller draws are 0
-_LARGE = 12.0  # from there on Stirling's series is exact
-_TIES = 8.0  # the same as _SLOPE, where draws are equal
+_LARGE = 12.0  # above this, Stirling's series is exact
+_TIES = 8.0  # like _SLOPE, for tied draws
 _HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 
 
 def _running_weights(points: Array, weights: Array) -> Array:
-    """What turns values at the points of a panel into integrals from its left end to each of them."""
+    """Return the weights that turn values at the points of a panel into integrals from its left end to each point."""
     at = legendre.legvander(points, _POINTS)
     rows = 0.5 * (points[:, None] + 1.0) * np.ones(_POINTS)
     for degree in range(1, _POINTS):
@@ -47,14 +47,14 @@ _RUNNING = _running_weights(_AT, _WEIGHT)
 
 
 class DrawScratch(NamedTuple):
-    """Kinds of draws that are compared: those of the same belief and cap are one kind."""
+    """Kinds of draws to compare; draws of the same belief and cap are one kind."""
 
-    times: Array  # how many draws are of this kind
-    a: Array  # Beta(a, b) is what is believed
+    times: Array  # number of draws of this kind
+    a: Array  # the belief is Beta(a, b)
     b: Array
     draw_cap: Array
     log_scale: Array  # log f(t) is that, plus a · t - (a + b) · log(1 + exp(t))
-    begins: Array  # where the belief begins and ends, for all that matters
+    begins: Array  # effective support of the belief
     ends: Array
     top: Array  # the cap as a t
     passed: Array  # F of this kind where the integration is
@@ -64,7 +64,7 @@ class DrawScratch(NamedTuple):
 
 
 def fresh_draw_scratch(widest: int) -> DrawScratch:
-    """Room for so many draws."""
+    """Allocate scratch space for this many draws."""
     kinds = max(widest, 1)
     return DrawScratch(
         times=np.zeros(kinds, np.int64),
@@ -84,7 +84,7 @@ def fresh_draw_scratch(widest: int) -> DrawScratch:
 
 @inlined
 def add_draw(state: Any, kinds: Scalar, a: Scalar, b: Scalar, cap: Scalar) -> tuple[Scalar, Scalar]:
-    """Add a draw to those that are compared; returns how many kinds there are now, and of which it is."""
+    """Add a draw to compare; return the number of kinds and the draw's kind."""
     kind = 0
     while kind < kinds and not (state.a[kind] == a and state.b[kind] == b and state.draw_cap[kind] == cap):
         kind += 1
@@ -97,7 +97,7 @@ def add_draw(state: Any, kinds: Scalar, a: Scalar, b: Scalar, cap: Scalar) -> tu
 
 @inlined
 def _stirling_error(n: Scalar) -> Scalar:
-    """What Stirling's formula lacks of log Γ(n); of large numbers log Γ itself would be rounded too much."""
+    """Compute the error of Stirling's formula for log Γ(n); for large n, log Γ itself would lose too many digits."""
     if n > _LARGE:
         square = 1.0 / (n * n)
         return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))) / n
@@ -111,9 +111,9 @@ def _soft(t: Scalar) -> Scalar:
 
 @inlined
 def _way_out(a: Scalar, b: Scalar) -> Scalar:
-    """How far to the left of its top a density in t is next to nothing; with a and b exchanged, to the right."""
+    """Compute the distance to the left of its top at which a density in t is negligible; swap a and b for the right."""
     spread, share = _NOTHING * (1.0 / a + 1.0 / b), a / (a + b)
-    way = 0.5 * (spread + np.sqrt(spread * spread + 8.0 * spread))  # too far, and so are all steps of Newton's
+    way = 0.5 * (spread + np.sqrt(spread * spread + 8.0 * spread))  # an overestimate, and so are all Newton steps
     for _ in range(4):
         gone = share * np.exp(-way)
         rest = 1.0 - share + gone
@@ -138,7 +138,7 @@ def _prepare(state: Any, kind: Scalar) -> None:
 
 @inlined
 def _reach(state: Any, kind: Scalar, x: Scalar) -> Scalar:
-    """How wide a panel may be where a belief is like this."""
+    """Compute the largest panel width for a belief at x."""
     both = state.a[kind] + state.b[kind]
     bend, slope = both * x * (1.0 - x), abs(state.a[kind] - both * x)
     if bend > _STRAIGHT:
@@ -148,15 +148,15 @@ def _reach(state: Any, kind: Scalar, x: Scalar) -> Scalar:
 
 @inlined
 def _is_on(state: Any, kind: Scalar, t: Scalar) -> Scalar:
-    """Whether a draw of a kind may be larger than this."""
+    """Return whether a draw of a kind may exceed t."""
     return t < min(state.ends[kind], state.top[kind])
 
 
 @inlined
 def _panel(state: Any, kind: Scalar, t: Scalar, width: Scalar) -> Scalar:
-    """The width that a panel may have which begins here, where a belief has not ended."""
+    """Compute the width of the panel that begins at t, where the belief has not ended."""
     width = min(width, _reach(state, kind, 1.0 / (1.0 + np.exp(-t))), state.ends[kind] - t)
-    if t < 0.0 < t + width:  # where most bends are sharpest
+    if t < 0.0 < t + width:  # curvature is largest at 0
         width = min(width, max(-t, _reach(state, kind, 0.5)))
     while width > 1.2 * _reach(state, kind, 1.0 / (1.0 + np.exp(-t - width))):
         width *= 0.7
@@ -165,7 +165,7 @@ def _panel(state: Any, kind: Scalar, t: Scalar, width: Scalar) -> Scalar:
 
 @inlined
 def _rise(state: Any, kind: Scalar, t: Scalar, soft: Scalar, others: Scalar) -> Scalar:
-    """How steeply the logarithm of a power of F rises here: further on it does less so."""
+    """Compute the slope of the log of a power of F at t; it decreases further on."""
     a, both = state.a[kind], state.a[kind] + state.b[kind]
     if state.passed[kind] > 0.0:
         return others * np.exp(state.log_scale[kind] + a * t - both * soft) / state.passed[kind]
@@ -174,7 +174,7 @@ def _rise(state: Any, kind: Scalar, t: Scalar, soft: Scalar, others: Scalar) -> 
 
 @separate
 def _mass(state: Any, kind: Scalar, start: Scalar, end: Scalar) -> Scalar:
-    """The integral of a density."""
+    """Integrate a density."""
     found, t = 0.0, start
     a, both, scale = state.a[kind], state.a[kind] + state.b[kind], state.log_scale[kind]
     while t < end:
@@ -188,7 +188,7 @@ def _mass(state: Any, kind: Scalar, start: Scalar, end: Scalar) -> Scalar:
 
 @inlined
 def _share_below(state: Any, kind: Scalar, t: Scalar) -> Scalar:
-    """F of a kind, whatever its cap."""
+    """Compute F of a kind, ignoring its cap."""
     if t <= state.begins[kind]:
         return 0.0
     if t >= state.ends[kind]:
@@ -200,7 +200,7 @@ def _share_below(state: Any, kind: Scalar, t: Scalar) -> Scalar:
 
 @inlined
 def _others(state: Any, kind: Scalar, own: Scalar) -> Scalar:
-    """How many draws of a kind there are beside the one that is asked about."""
+    """Count the draws of a kind beside the one in question."""
     return state.times[kind] - (1 if kind == own else 0)
 
 
@@ -213,7 +213,7 @@ def _power(base: Scalar, times: Scalar) -> Scalar:
 
 @separate
 def _chance_of_none(state: Any, kinds: Scalar) -> Scalar:
-    """The probability that all draws are 0 and this one is taken: they are capped there, or too small for a number."""
+    """Compute the probability that all draws are 0 (capped there, or underflow) and this one is taken."""
     chance, draws = 1.0, 0
     for kind in range(kinds):
         draws += state.times[kind]
@@ -224,7 +224,7 @@ def _chance_of_none(state: Any, kinds: Scalar) -> Scalar:
 
 @inlined
 def _next_panel(state: Any, kinds: Scalar, own: Scalar, t: Scalar, width: Scalar) -> tuple[Scalar, Scalar]:
-    """The width of the panel that begins here, and whether some other draw may still be larger."""
+    """Return the width of the panel that begins at t, and whether another draw may still be larger."""
     soft, is_open = _soft(t), False
     rise = abs(state.a[own] - (state.a[own] + state.b[own]) / (1.0 + np.exp(-t)))  # of the whole product
     for kind in range(kinds):
@@ -241,7 +241,7 @@ def _next_panel(state: Any, kinds: Scalar, own: Scalar, t: Scalar, width: Scalar
 
 @inlined
 def _multiply(state: Any, kind: Scalar, t: Scalar, half: Scalar, others: Scalar) -> None:
-    """Multiply the product, in a panel, by F of so many draws of a kind, and move F on to its end."""
+    """Multiply the product in a panel by F of this many draws of a kind, and advance F to the panel's end."""
     a, both, scale = state.a[kind], state.a[kind] + state.b[kind], state.log_scale[kind]
     density, total = state.density[kind], 0.0
     for point in range(_POINTS):
@@ -259,8 +259,10 @@ def _multiply(state: Any, kind: Scalar, t: Scalar, half: Scalar, others: Scalar)
 
 @separate
 def _chance_on_the_way(state: Any, kinds: Scalar, own: Scalar, start: Scalar, end: Scalar) -> Scalar:
-    """The probability that a draw is the largest and lies between two ends, `passed` being F at the first; moves that
-    on to the second. Where no other can be larger any more it is all that is left, and nothing is left for the cap.
+    """Compute the probability that a draw is the largest and lies between two ends; advance `passed` (F) from the first
+    end to the second.
+
+    Where no other draw can be larger, the result is the whole remaining mass, and none is left for the cap.
     """
     found, t = 0.0, start
     while t < end:
@@ -284,8 +286,8 @@ def _chance_on_the_way(state: Any, kinds: Scalar, own: Scalar, start: Scalar, en
 
 @separate
 def _chance_at_cap(state: Any, kinds: Scalar, own: Scalar) -> Scalar:
-    """The probability that a draw is at its cap and is taken, `passed` being F there: of equal draws the one with the
-    largest s, which is uniform.
+    """Compute the probability that a draw is at its cap and is taken, with `passed` = F there: of tied draws, the one
+    with the largest uniform s wins.
     """
     cap = state.draw_cap[own]
     chance, tied = max(1.0 - state.passed[own], 0.0), 0
@@ -316,7 +318,7 @@ def _chance_at_cap(state: Any, kinds: Scalar, own: Scalar) -> Scalar:
 
 @separate
 def chance_of_largest(state: Any, kinds: Scalar, own: Scalar) -> Scalar:
-    """The probability that one draw of a kind is taken of all that were added: the largest, or one of the largest."""
+    """Compute the probability that one draw of a kind is taken: the largest, or one of the tied largest."""
     if kinds == 1:
         return 1.0 / state.times[0]
     start = _FLOOR

@@ -1,6 +1,6 @@
-"""`LoanZooming`: path zooming that counts what similar queries have seen, as far as it proves right.
+"""`LoanZooming`: path zooming that also counts borrowed visits of similar queries, as far as they prove right.
 
-What is lent, and how far it is believed, is described in `state/lent_visits.py`; who lends to whom, in `queries`.
+`state/lent_visits.py` describes the loan and the trust in it; `queries` decides which queries lend.
 """
 
 from __future__ import annotations
@@ -32,22 +32,16 @@ ChoosyLoanState = flat("ChoosyLoanState", *PARTS, LentVisits)
 
 
 class Loan(NamedTuple):
-    """Visits that others lend: a row for each subtree, in the order of their numbers, every one below its parent.
+    """Visits borrowed from other queries: a row per subtree, ordered by node, each with its parent.
 
     Attributes
     ----------
     node : ndarray
-        The subtrees of the tree of documents; the root first.
+        Subtrees of the document tree; the root first.
     visits, clicks : ndarray
-        [row, slot]: so many visits, and so many clicks among them.
+        [row, slot]: number of visits, and of clicks among them.
     credit : float
-        The score that the loan begins with: 0 believes half of it, more believes more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Loan(np.array([0]), np.array([[10.0]]), np.array([[1.0]]), credit=0.0).visits.shape
-    (1, 1)
+        Initial score of the loan: at 0 half of it counts, at a higher score more.
     """
 
     node: Array
@@ -76,9 +70,9 @@ class LoanZooming(PathZooming):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     confidence, growth, optimism, borrow, prior, margin, correlated, patience, exchange, seed
-        As for `PathZooming`.
+        See `PathZooming`.
 
     Examples
     --------
@@ -98,21 +92,21 @@ class LoanZooming(PathZooming):
     """
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:
-        """Nothing seen, and nothing lent."""
+        """Return a state without visits and without a loan."""
         state = super().fresh_state(slots, more)
         return LoanState(*state, *no_loan(len(state.node), slots))
 
     def restricted(self, state: Any, allowed: Array) -> Any:
-        """A kind of its own."""
+        """Return the state for rankings of eligible documents, a type with kernels of its own."""
         return ChoosyLoanState(*state)._replace(eligible=allowed)
 
     def larger(self, state: Any) -> Any:
-        """Room for more entries, to which nothing is lent."""
+        """Make room for more entries, without borrowed visits."""
         lent = more_lent(state, roomier(state))
         return super().larger(state)._replace(**lent)
 
     def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
-        """The same loan, too, and how it has proved; what was lent of subtrees that are gone is gone with them."""
+        """Carry over records, bounds, and the loan with its scores; loans to removed subtrees are dropped."""
         known = np.flatnonzero(origin >= 0)
         for name in ("lent", "lent_clicks", "score", "weight", "faith"):
             getattr(moved, name)[known] = getattr(state, name)[origin[known]]
@@ -121,34 +115,24 @@ class LoanZooming(PathZooming):
         super().carry_over(state, moved, origin, anew)
 
     def with_loan(self, state: Any, loan: Loan) -> Any:
-        """The state with another loan instead of the one that it has.
+        """Replace the loan of a state.
 
         Parameters
         ----------
         state
-            The state of a ranker of this bandit; it may be changed.
+            State of a ranker of this bandit; modified in place.
         loan : Loan
-            What is lent.
+            New loan.
 
         Returns
         -------
         state
-            To go on with.
-
-        Examples
-        --------
-        >>> import numpy as np, zoomrank as zr
-        >>> bandit = LoanZooming(zr.DocumentTree.exponential(depth=2))
-        >>> state = bandit.with_loan(
-        ...     bandit.fresh_state(1), Loan(np.array([0]), np.ones((1, 1)), np.zeros((1, 1)), credit=1.0)
-        ... )
-        >>> float(state.lent[0, 0])
-        1.0
+            The state to use from now on.
         """
         if not take(state, *loan):
             shape = self.tree.shape
             room = int(state.filled[0]) + most_entries(shape.parent, shape.child_start, loan.node)
-            room += room // 2  # the next loan will bring more
+            room += room // 2  # the next loan will be larger
             state = state._replace(**more_visited(state, room), **more_bounds(state, room), **more_lent(state, room))
             take(state, *loan)
         return state

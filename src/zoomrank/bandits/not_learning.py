@@ -1,4 +1,4 @@
-"""Two that do not learn: `Uniform` plays a random document, `Fixed` always the same one in each slot."""
+"""Two bandits that do not learn: `Uniform` plays a random document, `Fixed` always the same one in each slot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zoomrank.spaces import DocumentId, DocumentTree, Movement
 
 
 class FixedParameters(NamedTuple):
-    """What `Fixed` shows."""
+    """Documents that `Fixed` shows."""
 
     pinned: Array  # the document of each slot
 
@@ -63,29 +63,24 @@ register(FixedState, select=_select_fixed, odds=_odds_fixed, update=_learn_nothi
 
 
 class _Ignorant(Bandit):
-    """Knows nothing of any document, and goes on like that for ever."""
+    """Base of the bandits that do not learn."""
 
     anytime = True
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
-        """The document itself, of which nothing is known."""
+        """Return the document as a strategy without counts."""
         return Strategy(int(state.leaf[document]), 0, 0, float("nan"), float("nan"))
 
 
 class Uniform(_Ignorant):
-    """A random document every time: the baseline at the bottom.
+    """A random document every time: the weakest baseline.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
-
-    Examples
-    --------
-    >>> Uniform(DocumentTree.exponential(depth=3), seed=0).select().document
-    5
+        Seed of a bandit used on its own.
 
     References
     ----------
@@ -97,11 +92,11 @@ class Uniform(_Ignorant):
     growable = True
 
     def adopted(self, state: Any, movement: Movement) -> Any:  # noqa: ARG002
-        """There is nothing to move."""
+        """Return a fresh state, since there is nothing to remap."""
         return self.fresh_state(len(state.left))
 
     def fresh_state(self, slots: int) -> Any:
-        """Nothing to know."""
+        """Return an empty state."""
         return UniformState(*self.view, *endless(slots))
 
 
@@ -111,16 +106,11 @@ class Fixed(_Ignorant):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     documents : sequence of DocumentId
-        What to show, slot by slot.
+        Documents to show, slot by slot.
     seed : int, numpy.random.Generator or None
-        Has no say in anything.
-
-    Examples
-    --------
-    >>> Fixed(DocumentTree.exponential(depth=3), [4]).select().document
-    4
+        Not used.
 
     References
     ----------
@@ -135,16 +125,16 @@ class Fixed(_Ignorant):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"positions": self._positions.tolist()}
 
     @classmethod
     def rebuilt(cls, tree: DocumentTree, settings: dict[str, Any]) -> Fixed:
-        """Make the bandit that had these settings."""
+        """Build the bandit with these settings."""
         return cls(tree, tree.documents.at(settings["positions"]))
 
     def fresh_state(self, slots: int) -> Any:
-        """The given documents."""
+        """Return a state with the given documents."""
         if slots != len(self._positions):
-            raise SlotsError(f"{len(self._positions)} documents were given for {slots} slots.")
+            raise SlotsError(f"{len(self._positions)} documents were given for {slots} slots: pass one per slot.")
         return FixedState(*self.view, self._positions, *endless(slots))

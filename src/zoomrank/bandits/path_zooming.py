@@ -2,29 +2,29 @@
 
 Why it needs so few visits:
 
-1. *Path counting.* An examined document counts for itself and for all subtrees that hold it: nothing starts from zero
-   when the view gets finer.
+1. *Path counting.* An examined document counts for itself and for all subtrees that hold it: no subtree starts from
+   zero when its parent is split.
 2. *Slots help each other.* What a subtree earned in other slots counts too, but for at most `borrow` visits: visitors
    of other slots had skipped other documents, so a slot's own evidence wins in the end.
-3. *A bound that knows that clicks are rare.* With mean p of n visits, `p + a + sqrt(a² + 2pa)` with `a = c / n` bounds
-   the chance of a click from above as KL-UCB does, in closed form. It shrinks like 1/n where nobody clicks; a
-   confidence radius shrinks like 1/sqrt(n).
+3. *A bound for rare clicks.* With mean p of n visits, `p + a + sqrt(a² + 2pa)` with `a = c / n` bounds the click
+   probability from above as KL-UCB does, in closed form. It shrinks like 1/n without clicks; a confidence radius
+   shrinks like 1/sqrt(n).
 4. *Every ancestor is a witness.* The index of a subtree is its bound and `optimism` times its width, and nothing below
-   a subtree is hoped to be better than the subtree's own index. So the document found by walking down along the best
-   is the one whose worst witness is best. What was seen needs no witness: the record of a single document, its mean,
-   counts in full.
-5. *The correlation rule* of RankCorrZoom, as it is, for records and hopes alike.
-6. *Children take after their parents.* A subtree starts as if it had had `prior` visits that went as those of its
-   parent did. So an unseen child is tried soon where things go well, late where they do not.
-7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · want)` in the i-th of k slots (from
-   0). A subtree is in want of `log(2sN / n)` visits, with N those of its parent and s the share of its documents that
-   this subtree has; so what bad luck made look poor is looked at again as its siblings are visited more and more. What
-   it is in want of beyond `log 4`, when it has had less than half of its share, is passed down to all within it. The
-   factor (i + 1)/k is for exploring at the bottom, where that costs least.
-8. *A hope must be worth a trial.* What may be hoped for counts less a `margin`: among documents that are as good as
-   each other, a slot stays with the one that it has, and slots below learn what to add to that.
-9. *Order is free.* A visitor is satisfied by a set of documents. So a document that does well below one that is like it
-   is tried in the other's place.
+   a subtree may have a higher index than the subtree itself. So the walk down along the best index finds the document
+   whose lowest ancestor index is highest. Observations are not limited in this way: the record of a single document,
+   its mean, counts in full.
+5. *The correlation rule* of RankCorrZoom, unchanged, for records and bounds alike.
+6. *Children take after their parents.* A subtree starts with `prior` pseudo-visits at the click rate of its parent. So
+   an unseen child is tried early below a good parent, late below a poor one.
+7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · neglect)` in the i-th of k slots (from
+   0). The neglect of a subtree is `log(2sN / n)`, with N the visits of its parent and s its share of the parent's
+   documents; so a subtree that looks poor by bad luck is tried again as its siblings are visited more and more. Neglect
+   beyond `log 4` (less than half of the fair share) is passed down to all subtrees within it. The factor (i + 1)/k
+   favours exploring at the bottom, where it costs least.
+8. *A trial must promise enough.* Bounds are reduced by a `margin`: among equally good documents, a slot stays with the
+   one that it has, and the slots below learn what to add to it.
+9. *Order is free.* A visitor is satisfied by a set of documents, whatever their order. So a document that does well
+   below a similar one is tried in its place.
 
 `state/path_bounds.py` keeps records and bounds up to date, `walks/path_walk.py` chooses by them, `walks/exchange.py`
 exchanges documents: a visit costs little, and ranking is a walk.
@@ -70,11 +70,11 @@ from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
 
 CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # see docs/zoomrank.md
-LONGEST_PATIENCE = 15  # visits without a click before a subtree's children are told apart, in a large collection
+LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
 
 
 class PathParameters(NamedTuple):
-    """How to explore: the parameters of `PathZooming`."""
+    """Parameters of `PathZooming`."""
 
     confidence: float
     growth: float
@@ -88,8 +88,8 @@ class PathParameters(NamedTuple):
 
 PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, Clock)
 PathState = flat("PathState", *PARTS)
-# The same where only some documents may be shown: the search for those would slow all rankings down by being there, and
-# it takes as long to compile as everything else, so it is compiled when somebody asks for it.
+# The same state for rankings restricted to eligible documents. It is a type of its own because the search for eligible
+# documents would slow down all rankings and takes as long to compile as the rest; it is compiled on first use.
 ChoosyPathState = flat("ChoosyPathState", *PARTS)
 
 
@@ -102,9 +102,10 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 
 
 def register_paths(kind: Any, choosy: Any, evidence: Function, update: Function) -> None:
-    """Give two kinds of state that count along paths their bodies: one that may show all documents, and a choosy one.
+    """Register the kernels of two state types that count along paths: one for all documents, and one for eligible
+    documents.
 
-    They differ from others in what counts in a slot, and in what an answer changes.
+    The state types differ in the evidence that counts in a slot and in the update.
     """
     kinds = (
         (kind, select_along_paths, odds_along_paths, best_of_all),
@@ -133,31 +134,31 @@ class PathZooming(VisitCounting):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; any tree will do.
+        Tree of the documents, of any shape.
     confidence : float
-        How wide bounds are: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. So much in the last slot; slot i of k,
-        from 0, has (i + 1)/k of it.
+        Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. This is the value of the last slot; slot i of
+        k, from 0, has (i + 1)/k of it.
     growth : float
-        How much wider they get for a subtree that is visited less than its siblings, and for all within it: c is
-        multiplied by `1 + growth · want`.
+        Extra width for a subtree that is visited less than its siblings, and for all within it: c is multiplied by `1 +
+        growth · neglect`.
     optimism : float
-        The share of a subtree's width that is added to its bound.
+        Share of a subtree's width that is added to its bound.
     borrow : float
-        For how many visits at most the other slots' count.
+        Most visits that the evidence of the other slots counts for.
     prior : float
-        As if a subtree had begun with so many visits that went as those of its parent did.
+        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with.
     margin : float
-        How much better than the best record something must promise to be, as a share, to be tried; below 1.
+        Share by which a bound must exceed the best record for a document to be tried; below 1.
     correlated : bool
-        Whether bounds are capped by how far documents are from those shown above (the correlation rule).
+        Cap bounds by the distance to the documents shown above (the correlation rule).
     patience : int or None
-        After how many visits without a click the children of a subtree are told apart (after a click, at once): the
-        more, the less memory. None: one for every thousand documents, from 1 to 15. A subtree with fewer documents
-        waits for as many visits as it has.
+        Visits without a click after which a subtree is split into its children (after a click, at once); higher values
+        use less memory. None: one per thousand documents, from 1 to 15. A subtree with fewer documents is split after
+        one visit per document.
     exchange : bool
-        Whether a document that does well below one that is like it is tried in the other's slot.
+        Try a document that does well below a similar one in the other's slot.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -193,7 +194,7 @@ class PathZooming(VisitCounting):
         seed: Seed = None,
     ) -> None:
         super().__init__(tree, seed)
-        if patience is None:  # in a small collection waiting saves little memory, and what is forgotten is missed
+        if patience is None:  # in a small collection waiting saves little memory but loses counts
             patience = max(1, min(LONGEST_PATIENCE, len(tree) // 1000))
         self.patience = whole_number(patience, "patience")
         if not 1 <= self.patience < 2**31:
@@ -213,21 +214,21 @@ class PathZooming(VisitCounting):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {**self.parameters._asdict(), "patience": self.patience}
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:
-        """Nothing seen but that there is a root; room for so many entries more."""
+        """Return a state with only the root, and room for `more` entries."""
         visited = fresh_visited(self.tree, slots, self.patience, more)
         bounds = fresh_bounds(len(visited.node), slots)
         return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless(slots))
 
     def restricted(self, state: Any, allowed: Array) -> Any:
-        """A kind of its own."""
+        """Return the state for rankings of eligible documents, a type with kernels of its own."""
         return ChoosyPathState(*state)._replace(eligible=allowed)
 
     def _scratch(self, slots: int) -> tuple[Any, ...]:
-        """Room to work in, which all learners of this bandit share."""
+        """Allocate scratch space, shared by all learners of this bandit."""
         if slots not in self._scratches:
             widest = self.tree.widest
             context = fresh_context_scratch(self.tree, slots, widest)
@@ -237,8 +238,8 @@ class PathZooming(VisitCounting):
         return self._scratches[slots]
 
     def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
-        """The same records and bounds, or those that other counts lead to. Of new documents anything may be hoped: they
-        are soon tried where they are.
+        """Carry over records and bounds, or recompute them where counts changed. Bounds of new documents are infinite,
+        so they are tried soon.
         """
         known = np.flatnonzero((origin >= 0) & ~anew)
         for name in ("worth", "record", "want", "due"):
@@ -247,12 +248,14 @@ class PathZooming(VisitCounting):
         rebound_all(moved)
 
     def larger(self, state: Any) -> Any:
-        """Room for more entries, of which anything may be hoped."""
+        """Make room for more entries, with infinite bounds."""
         bounds = more_bounds(state, roomier(state))
         return super().larger(state)._replace(**bounds)
 
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
-        """The record, or what all its witnesses allow to hope for, whichever is better."""
+        """Return the uncertainty and index of an entry: its record or the bound its ancestors allow, whichever is
+        better.
+        """
         plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
         hope, at = float(state.bound[entry, slot]), entry
         while at != 0:
@@ -262,5 +265,5 @@ class PathZooming(VisitCounting):
         return max(0.0, index - (clicks / plays if plays else 0.0)), index
 
     def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects:
-        """Records and hopes, slot by slot."""
+        """Return records, trials and their costs, slot by slot."""
         return weigh_slots(state, before, shown, pick, duplicates)

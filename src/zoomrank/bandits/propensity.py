@@ -1,8 +1,8 @@
-"""Propensity: how likely a document is in a slot, given those above.
+"""Propensity: the probability of a document in a slot, given the documents above.
 
-All that is left to chance are ties and draws inside a subtree, so there is a closed form, but for `TreeThompson`, whose
-draws take integrals. Either the slot's strategy holds the document, which is then drawn from its subtree; or all that
-the strategy could show is shown above, and then the document may be drawn from the whole tree.
+Only ties and draws inside a subtree are random, so there is a closed form, except for `TreeThompson`, whose draws take
+integrals. Either the slot's strategy holds the document, which is then drawn from its subtree; or all documents of the
+strategy are shown above, and then the document may be drawn from the whole tree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scala
 
 @separate
 def _chance_of_none_left(state: Any, slot: Scalar, shown: Array, above: Scalar, sure: Scalar) -> Scalar:
-    """The probability of a strategy all of whose documents are shown above: the strategies that hold those."""
+    """Compute the probability of a strategy all of whose documents are shown above: one of those that hold them."""
     taken = 0.0
     for place in range(above):
         leaf = np.uint64(state.leaf[np.uint64(shown[place])])
@@ -33,7 +33,7 @@ def _chance_of_none_left(state: Any, slot: Scalar, shown: Array, above: Scalar, 
             if chance > 0.0 and nothing_left(state, node, shown, above):
                 first, end = state.first_document[np.uint64(node)], state.end_document[np.uint64(node)]
                 counted = False
-                for other in range(place):  # of several documents that one strategy holds, the first counts
+                for other in range(place):  # count a strategy once: by its first document
                     counted = counted or first <= shown[other] < end
                 taken += 0.0 if counted else chance
     return taken
@@ -41,7 +41,7 @@ def _chance_of_none_left(state: Any, slot: Scalar, shown: Array, above: Scalar, 
 
 @separate
 def propensity(state: Any, slot: Scalar, shown: Array, document: Scalar, duplicates: Scalar) -> Scalar:
-    """The probability of a document in a slot, given those that `shown` has above; not a number if nobody knows it."""
+    """Compute the probability of a document in a slot, given those that `shown` has above; NaN if unknown."""
     above = 0 if duplicates else slot  # documents that cannot be shown again
     anyway = chance_to_draw(state, 0, document, shown, above)
     found = 0.0

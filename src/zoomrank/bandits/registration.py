@@ -1,18 +1,18 @@
-"""What kernels see of a one-slot learner: seven pieces, of which every kind of state registers its own bodies.
+"""Kernel interface of a one-slot learner: seven functions, registered by each type of state.
 
-Kernels see every learner alike, and the ranker above them never asks which kind it holds. One state holds the learners
+Kernels treat all learners alike; the ranker never asks for the type. One state holds the learners
 of all slots of a ranker; `shown[:above]` are the documents above the slot, a context that context-free learners ignore.
 
-- `select(state, slot, shown, above, rng)` chooses a strategy, and says with which probability where that matters;
+- `select(state, slot, shown, above, rng)` chooses a strategy, and returns its probability where that matters;
 - `subtree(state, slot, strategy)` is the node below which its document is drawn;
 - `update(state, slot, feedback, shown, above)` credits the strategy that made the choice or, if that is no longer
   active, the one that now holds the document it picked;
-- `reset(state, slot, horizon)` makes the slot's learner a fresh one;
+- `reset(state, slot, horizon)` resets the slot's learner;
 - `odds(state, slot, shown, above, document)` is the probability that it chooses the strategy that holds a document, the
   node of that strategy where this is above 0, and whether it is `sure` that no strategy is chosen all of whose
   documents, eligible or not, are above;
-- `arrange(state, shown, pick, strategy, chance)` may put the documents of a ranking, which is filled, in another order;
-- `roomy(state)` says whether the arrays have room for one more visit; Python makes room, kernels cannot.
+- `arrange(state, shown, pick, strategy, chance)` may reorder the documents of a complete ranking;
+- `roomy(state)` returns whether the arrays have room for one more visit; Python enlarges them, kernels cannot.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _Kernel = tuple[Callable[..., Any], Callable[[Any], Callable[[Function], Functio
 
 
 class Clock(NamedTuple):
-    """Part of every state: when a slot's learner is next made afresh (see `Anytime`)."""
+    """Part of every state: the time until a slot's learner is reset (see `Anytime`)."""
 
-    phase: Array  # i: the phase that each slot is in
-    left: Array  # visits left of it; 2^62 for a learner that goes on for ever
+    phase: Array  # i: current phase of each slot
+    left: Array  # visits left in the phase; 2^62 for a learner without phases
 
 
 def endless(slots: int) -> Clock:
-    """Clocks that never ring."""
+    """Return clocks that never run out."""
     return Clock(np.zeros(slots, np.int64), np.full(slots, 2**62))
 
 
 class Feedback(NamedTuple):
-    """What a slot learns from a visit in which it was examined."""
+    """Feedback to a slot from a visit in which it was examined."""
 
     strategy: int
     pick: int  # the document that the strategy picked
@@ -52,7 +52,7 @@ class Feedback(NamedTuple):
 
 def _kernel(name: str) -> _Kernel[Any]:
     def no_body(state: Any, *_: Any) -> Any:
-        raise TypeError(f"{type(state).__name__} is not the state of a bandit: it has no {name}.")
+        raise TypeError(f"{type(state).__name__} is not the state of a bandit: no {name} is registered for it.")
 
     no_body.__name__ = name
     return generic(no_body)
@@ -94,10 +94,10 @@ def register(
     arrange: Callable[..., Any] = _as_it_is,
     roomy: Callable[..., Any] = _always,
 ) -> None:
-    """Give a kind of state its bodies: plain functions, which are compiled into the kernels that call them.
+    """Register the functions of a state type: plain functions, compiled into the kernels that call them.
 
-    Unless said otherwise a strategy is a document, nothing is ever made afresh, rankings stay as slots chose them, and
-    there is always room.
+    By default a strategy is a document, a learner is never reset, rankings stay as the slots chose them, and there is
+    always room.
     """
     _on_select(state)(select)
     _on_odds(state)(odds)
@@ -110,7 +110,7 @@ def register(
 
 @inlined
 def update_slot(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    """Update a slot's learner and its clock; a visit that the slot does not learn from never comes here."""
+    """Update a slot's learner and its clock; not called for visits that the slot does not learn from."""
     update(state, slot, feedback, shown, above)
     state.left[slot] -= 1
     if state.left[slot] == 0:
@@ -121,18 +121,18 @@ def update_slot(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
 
 @compiled
 def select_alone(state: Any, context: Array, rng: np.random.Generator) -> tuple[Scalar, Scalar, Scalar]:
-    """Choose with a bandit that is used alone: the strategy, its document, its probability."""
+    """Choose with a bandit used on its own; return the strategy, its document, and its probability."""
     strategy, chance = select(state, 0, context, len(context), rng)
     return strategy, draw_document(state, subtree(state, 0, strategy), context, 0, rng), chance
 
 
 @compiled
 def update_alone(state: Any, feedback: Feedback, context: Array) -> None:
-    """Update a bandit that is used alone."""
+    """Update a bandit used on its own."""
     update_slot(state, 0, feedback, context, len(context))
 
 
 @compiled
 def is_roomy(state: Any) -> Scalar:
-    """Whether another visit fits; for callers in Python."""
+    """Return whether another visit fits; for callers in Python."""
     return bool(roomy(state))

@@ -1,9 +1,9 @@
-"""`TreeThompson`: Thompson sampling on a tree. Draw what each child may be worth, go where the draw is best, repeat.
+"""`TreeThompson`: Thompson sampling on a tree. Draw a value for each child, go to the best draw, repeat.
 
-Every subtree of a slot has a Beta belief, of the clicks and skips of all documents below it. The correlation rule of
-the paper caps what is drawn, as it caps indices in `Zooming`. Unlike an index learner it shows different visitors
-different things, also before it has heard from them. How likely it goes where is a product of integrals, one for each
-branch (`largest_draw.py`).
+Every subtree of a slot has a Beta belief from the clicks and skips of all documents below it. The correlation rule of
+the paper caps the draws, as it caps indices in `Zooming`. Unlike an index learner it shows different visitors different
+documents even before their feedback arrives. Its propensities are products of integrals, one per branch
+(`largest_draw.py`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
 
 PRIOR = 1.0
-_NEVER_ZERO = 0.02  # with a smaller prior, draws may be too small for a number
-PATIENCE = 1  # visits without a click before a subtree's children are told apart
+_NEVER_ZERO = 0.02  # with a smaller prior, draws may underflow
+PATIENCE = 1  # visits without a click before a subtree is split
 
 
 class ThompsonParameters(NamedTuple):
-    """The parameters of `TreeThompson`."""
+    """Parameters of `TreeThompson`."""
 
     prior: float
     correlated: bool
@@ -76,14 +76,14 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
 
 @inlined
 def _belief(state: Any, entry: Scalar, column: Scalar) -> tuple[Scalar, Scalar]:
-    """What is believed of a part: a Beta distribution with these two parameters."""
+    """Return the two parameters of the Beta belief of an entry."""
     plays, clicks = state.plays[entry, column], state.clicks[entry, column]
     return state.prior + clicks, 1.0 + (plays - clicks)
 
 
 @inlined
 def _limit(state: Any, child: Scalar, depth: Scalar, mask: Scalar, step: Scalar, cap: Scalar) -> Scalar:
-    """What a draw of one part is capped at: by what is shown above inside it, or else by the width of them all."""
+    """Compute the cap of a child's draw: from the documents above inside it, or else the width of the parent."""
     if mask != 0 and state.below[step] != 0:
         return farthest_from(state, child, depth + 1, state.below[step])
     return cap
@@ -91,14 +91,14 @@ def _limit(state: Any, child: Scalar, depth: Scalar, mask: Scalar, step: Scalar,
 
 @inlined
 def _is_sure(state: Any, above: Scalar, mask: Scalar) -> Scalar:
-    """Whether nothing is chosen of which all is shown above: that is capped at 0, and there is something that is not,
-    also below whatever is chosen.
+    """Return whether no subtree is chosen all of whose documents are shown above: such a subtree is capped at 0, and
+    another one is not, at every branch on the way down.
     """
     return above == 0 or (mask != 0 and len(state.eligible) == 0 and farthest_from(state, 0, 0, mask) > 0.0)
 
 
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """The walk of `_select`, but to the document, and the chance of every step of it."""
+    """Walk to the document like `_select`, multiplying the probability of every step."""
     shown_above = above
     if not state.correlated:
         above = 0
@@ -143,18 +143,18 @@ class TreeThompson(VisitCounting):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; any tree will do.
+        Tree of the documents, of any shape.
     prior : float
-        Beliefs start as Beta(`prior`, 1): the smaller, the less is expected of what was never seen. Above 0.
+        Beliefs start as Beta(`prior`, 1): the smaller, the lower the expected value of unseen documents. Above 0.
     correlated : bool
-        Whether draws are capped by how far documents are from those shown above (the correlation rule).
+        Cap draws by the distance to the documents shown above (the correlation rule).
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
     >>> bandit = TreeThompson(DocumentTree.exponential(depth=3), seed=0)
-    >>> len({bandit.select().document for _ in range(50)})  # of eight: it draws again for every visitor
+    >>> len({bandit.select().document for _ in range(50)})  # of eight: a new draw for every visitor
     8
 
     References
@@ -164,7 +164,7 @@ class TreeThompson(VisitCounting):
     14 (2013).
     """
 
-    weighs = False  # it would take fifty times as long as to choose
+    weighs = False  # computing propensities takes 50 times as long as choosing
     not_saved = VisitCounting.not_saved | frozenset(DrawScratch._fields)
 
     def __init__(self, tree: DocumentTree, *, prior: float = PRIOR, correlated: bool = True, seed: Seed = None) -> None:
@@ -175,17 +175,17 @@ class TreeThompson(VisitCounting):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {"prior": self.prior, "correlated": self.correlated}
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:
-        """Nothing seen but that there is a root; room for so many entries more."""
+        """Return a state with only the root, and room for `more` entries."""
         visited = fresh_visited(self.tree, slots, PATIENCE, more)
         scratch, draws = fresh_context_scratch(self.tree, slots, visited.widest), fresh_draw_scratch(visited.widest)
         return ThompsonState(*self.view, *visited, self.prior, self.correlated, *scratch, *draws, *endless(slots))
 
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
-        """The standard deviation of the belief, and its mean."""
+        """Return the standard deviation of the belief, and its mean."""
         plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
         a, b = self.prior + clicks, 1.0 + plays - clicks
         return float(np.sqrt(a * b / (a + b + 1.0)) / (a + b)), a / (a + b)

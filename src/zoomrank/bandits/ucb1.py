@@ -1,9 +1,9 @@
 """`UCB1`: play the arm with the highest upper confidence bound (Auer, Cesa-Bianchi and Fischer 2002).
 
 The bound is the index of Algorithm 3, `r/n + 2 · sqrt(C / (1 + n))` with C = 4 log T or, optimistically, 1: what
-zooming would use if nothing could be inferred from one document about another. The paper does not print its own; with a
-single radius the optimistic version learns in 300,000 visits what its Figure 1 says it does not. Ties are broken
-uniformly. A node of the tree over the arms keeps the highest index below it and how many arms attain it.
+zooming would use if one document said nothing about another. The paper does not print its own; with a single radius the
+optimistic version learns in 300,000 visits what its Figure 1 says it does not. Ties are broken uniformly. A node of the
+tree over the arms keeps the highest index below it and how many arms attain it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from zoomrank.numbers import Array
 
 
 class UCB1Counts(NamedTuple):
-    """What UCB1 knows of its arms, a row per slot."""
+    """Counts and indices of the arms, a row per slot."""
 
     plays: Array  # n, per arm
     clicks: Array  # r, per arm
     top: Array  # the highest index below each node of the tree over the arms
-    ties: Array  # how many arms attain it
+    ties: Array  # number of arms that attain it
 
 
 UCB1State = flat("UCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, Clock)
@@ -35,7 +35,7 @@ UCB1State = flat("UCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts,
 
 @inlined
 def best_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> Scalar:
-    """An arm with the highest index, uniformly among those that attain it."""
+    """Return an arm with the highest index, uniformly among ties."""
     row = np.uint64(slot)
     level = state.levels[row] - 1
     at = np.uint64(state.level_start[row, level])
@@ -60,7 +60,7 @@ def best_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> Scalar:
 
 @inlined
 def chance_of_best(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
-    """The probability that an arm is the one that `best_arm` finds."""
+    """Return the probability that `best_arm` returns this arm."""
     row = np.uint64(slot)
     root = np.uint64(state.level_start[row, state.levels[row] - 1])
     best = state.top[row, np.uint64(arm)] == state.top[row, root]
@@ -69,7 +69,7 @@ def chance_of_best(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
 
 @inlined
 def set_index(state: Any, slot: Scalar, arm: Scalar, index: Scalar) -> None:
-    """Give an arm another index, and tell the nodes above it as far as that changes anything."""
+    """Set the index of an arm, and update the nodes above it as far as they change."""
     row, node = np.uint64(slot), np.uint64(arm)
     state.top[row, node] = index
     changed = True
@@ -82,7 +82,7 @@ def set_index(state: Any, slot: Scalar, arm: Scalar, index: Scalar) -> None:
 
 @inlined
 def sum_up(state: Any, row: Scalar, level: Scalar, node: Scalar) -> Scalar:
-    """Find the highest index below a node again, and how many arms attain it; says whether that was news."""
+    """Recompute the highest index below a node, and how many arms attain it; return whether that changed."""
     below = np.uint64(state.level_start[row, level - 1])
     child = node * np.uint64(FAN)
     end = min(child + np.uint64(FAN), np.uint64(state.level_size[row, level - 1]))
@@ -112,14 +112,14 @@ def reward_arm(state: Any, slot: Scalar, arm: Scalar, reward: Scalar) -> None:
 
 @inlined
 def index_of(state: Any, row: Scalar, arm: Scalar) -> Scalar:
-    """The index of an arm that was played."""
+    """Return the index of an arm with plays."""
     plays = state.plays[row, arm]
     return state.clicks[row, arm] / plays + 2.0 * np.sqrt(state.constant[row] / (1.0 + plays))
 
 
 @inlined
 def fresh_indices(state: Any, slot: Scalar, arms: Scalar, fresh: Scalar) -> None:
-    """Forget everything: all arms tie."""
+    """Reset all indices, so that all arms tie."""
     lay_out(state, slot, arms)
     for arm in range(arms):
         state.plays[slot, arm] = 0
@@ -138,13 +138,13 @@ def fresh_indices(state: Any, slot: Scalar, arms: Scalar, fresh: Scalar) -> None
 
 @inlined
 def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
-    """Forget everything that UCB1 knew."""
+    """Reset the counts and indices of a slot."""
     fresh_indices(state, slot, arms, 2.0 * np.sqrt(state.constant[slot]))
 
 
 @inlined
 def sum_up_all(state: Any, slot: Scalar) -> None:
-    """Tell all nodes of the tree over the arms, from the arms up, after many indices have changed at once."""
+    """Recompute all nodes of the tree over the arms, from the arms up, after many indices have changed at once."""
     row = np.uint64(slot)
     for level in range(1, state.levels[row]):
         for node in range(state.level_size[row, level]):
@@ -178,18 +178,18 @@ def _start(state: Any, arms: Scalar) -> None:
 
 
 class UCB1(Exploring):
-    """UCB1 with the documents as arms, whatever their distances.
+    """UCB1 with the documents as arms, ignoring distances.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; only they matter.
+        Tree of the documents; its distances are not used.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic learner has to know.
+        Number of visits to come; needed by a pessimistic learner only.
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class UCB1(Exploring):
     """
 
     def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
-        """The parts of a state with room for this many arms."""
+        """Return the parts of a state with room for this many arms."""
         arms, nodes = fresh_arms(slots, most)
         counts = UCB1Counts(
             plays=np.zeros((slots, most), np.uint32),
@@ -219,18 +219,18 @@ class UCB1(Exploring):
         return (*arms, *self.exploration_parameters(slots), *counts)
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
-        """The document itself."""
+        """Return the arm of the document."""
         return arm_bounds(state, slot, document, int(state.leaf[document]))
 
     def fresh_state(self, slots: int) -> Any:
-        """Every document an arm that was never played."""
+        """Return a state in which every document is an arm without plays."""
         state = UCB1State(*self.view, *self.arm_state(slots, len(self.tree)), *endless(slots))
         _start(state, len(self.tree))
         return state
 
 
 def arm_bounds(state: Any, slot: int, arm: int, node: int) -> Strategy:
-    """What UCB1 knows of an arm."""
+    """Return the strategy of an arm."""
     plays, clicks = int(state.plays[slot, arm]), int(state.clicks[slot, arm])
     radius = float(np.sqrt(state.constant[slot] / (1 + plays)))
     return Strategy(node, plays, clicks, radius, float(state.top[slot, arm]))

@@ -1,12 +1,11 @@
 """`Zooming`: Algorithm 3 of the paper, and the correlation rule that makes it the slot learner of RankCorrZoom.
 
-A set of active subtrees partitions the documents. Each visit plays the one with the highest index, an upper
-confidence bound on the click probability of its documents; one that is known more precisely than it is wide is
-replaced by its children.
+A set of active subtrees partitions the documents. Each visit plays the one with the highest index, an upper confidence
+bound on the click probability of its documents; one whose radius is below its width is replaced by its children.
 
-Off the root paths of the documents above, the correlation rule caps all indices below a node by one number, so the
-walk down the zoom tree stays a walk; only entries on those paths need a look of their own, and few of them, since
-nothing below an entry can be worth more than its best index and its width.
+Off the root paths of the documents above, the correlation rule caps all indices below a node by one number, so the walk
+down the zoom tree stays a walk; only entries on those paths need a cap of their own, and few of them, since no entry
+below can be worth more than the best index and the width.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ from zoomrank.spaces import DocumentTree
 
 
 class ZoomParameters(NamedTuple):
-    """How to explore, beside the radius."""
+    """Parameters of zooming beside the radius."""
 
-    correlated: bool  # whether the correlation rule is used
+    correlated: bool  # use the correlation rule
     widest: int  # the largest number of children of any node
 
 
@@ -58,7 +57,7 @@ ZoomState = flat("ZoomState", TreeView, ZoomCounts, ExplorationParameters, ZoomP
 
 @inlined
 def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
-    """The best capped index below an entry that holds documents of S; if below the threshold, anything below it."""
+    """Find the best capped index below an entry that holds documents of S; inexact if below the threshold."""
     found = -1.0
     row, size = np.uint64(slot), np.uint64(1)
     state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = entry, depth, mask
@@ -88,7 +87,7 @@ def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: S
 
 @inlined
 def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
-    """Walk down along the best capped index; off the paths of S the cap is one number, and there the walk is plain."""
+    """Walk down along the best capped index; off the paths of S the cap is one number, and the walk is plain."""
     remember_paths(state, shown, above)
     row, at = np.uint64(slot), np.uint64(0)
     depth, mask, cap = 0, (1 << above) - 1, np.inf
@@ -98,7 +97,7 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
         cap = state.width[node]
         share_out(state, state.below, node, depth, mask)
         top = -1.0
-        for step in range(fan):  # first the children off the paths: what they are worth spares looks at the others
+        for step in range(fan):  # first the children off the paths: their values prune the others
             if state.below[step] == 0:
                 state.value[step] = min(state.best[row, first + step], cap)
                 top = max(top, state.value[step])
@@ -118,7 +117,7 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
 
 @inlined
 def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
-    """Value the children of an entry that holds documents of S, all of them; returns the best."""
+    """Value all children of an entry that holds documents of S; return the best."""
     row, at, top = np.uint64(slot), np.uint64(entry), -1.0
     first, node = np.uint64(state.child[row, at]), np.uint64(state.node[row, at])
     share_out(state, state.below, node, depth, mask)
@@ -132,7 +131,7 @@ def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask
 
 
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """The same walk, to the entry that holds a document, counting the ways to go on where several are as good."""
+    """Walk to the entry that holds a document, multiplying the probability of each tie-break."""
     capping = above if state.correlated else 0
     remember_paths(state, shown, capping)
     row, at, chance, hopeful = np.uint64(slot), np.uint64(0), 1.0, False
@@ -141,7 +140,7 @@ def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scala
         first, step = np.uint64(state.child[row, at]), np.uint64(0)
         cap = state.width[np.uint64(state.node[row, at])]
         top = _value_children(state, slot, at, depth, mask)
-        hopeful = top > 0.0  # what has nothing left is capped at 0
+        hopeful = top > 0.0  # a subtree without documents left is capped at 0
         while state.end_document[np.uint64(state.node[row, first + step])] <= document:
             step += np.uint64(1)
         chance *= chance_of_best_place(state.value, np.uint64(state.fan[row, at]), top, step)
@@ -177,20 +176,20 @@ register(ZoomState, select=_select, odds=_odds, update=_update, subtree=_subtree
 
 
 class Zooming(Exploring):
-    """The zooming algorithm: learn about whole subtrees, and look closer where visitors click.
+    """The zooming algorithm: learn about whole subtrees, and refine those that visitors click.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live; any tree will do.
+        Tree of the documents, of any shape.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic learner has to know.
+        Number of visits to come; needed by a pessimistic learner only.
     correlated : bool
-        Whether indices are capped by how far documents are from those shown above (the correlation rule).
+        Cap indices by the distance to the documents shown above (the correlation rule).
     seed : int, numpy.random.Generator or None
-        Where chance begins for a bandit that is used alone.
+        Seed of a bandit used on its own.
 
     Examples
     --------
@@ -223,17 +222,17 @@ class Zooming(Exploring):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rebuilds this bandit."""
+        """Parameters that rebuild this bandit."""
         return {**super().settings, "correlated": self.correlated}
 
     def fresh_state(self, slots: int) -> Any:
-        """A root per slot."""
+        """Return a state with an active root per slot."""
         state = ZoomState(*self.zoom_parts(slots), *endless(slots))
         plant_all(state)
         return state
 
     def zoom_parts(self, slots: int) -> tuple[Any, ...]:
-        """The parts of a state with a zoom tree per slot."""
+        """Return the parts of a state with a zoom tree per slot."""
         widest = int(np.diff(self.tree.shape.child_start).max())
         return (
             *self.view,
@@ -244,11 +243,11 @@ class Zooming(Exploring):
         )
 
     def larger(self, state: Any) -> Any:
-        """A third as much room again, and enough for a visit."""
+        """Add a third more room, and enough for a visit."""
         return with_larger_zoom_trees(state)
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
-        """The active entry that holds the document, capped by the distance to the documents above."""
+        """Return the active entry that holds the document, capped by the distance to the documents above."""
         entry = int(find_entry(state, slot, document))
         node, plays, clicks = (int(array[slot, entry]) for array in (state.node, state.plays, state.clicks))
         radius = float(np.sqrt(state.constant[slot] / (1 + plays)))
@@ -256,5 +255,5 @@ class Zooming(Exploring):
         return Strategy(node, plays, clicks, radius, index, self.cap_of(node, above))
 
     def cap_of(self, node: int, above: Array) -> float:
-        """What the documents above leave possible at most below a node."""
+        """Return the cap of a node under the documents above."""
         return correlation_cap(self.tree, node, above if self.correlated else above[:0])

@@ -1,7 +1,7 @@
-"""Many arms, none of them ever scanned: a tree over the arms of which every node sums up its eight children.
+"""Tree over many arms, so that none is scanned: every node summarises its eight children.
 
 UCB1 keeps maxima in it and walks down to the best arm; EXP3 keeps sums and walks down to a random one. Eight children
-stand side by side in one line of the processor's cache, so a walk over a million arms touches seven of those.
+fill one cache line, so a walk over a million arms touches seven cache lines.
 """
 
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ FAN = 8
 class Arms(NamedTuple):
     """Trees over arms, a row per slot; level 0 are the arms themselves."""
 
-    arms: Array  # how many, per slot
-    levels: Array  # how many levels, per slot
-    level_start: Array  # where each level begins, per slot
-    level_size: Array  # and how many nodes it has
+    arms: Array  # number of arms, per slot
+    levels: Array  # number of levels, per slot
+    level_start: Array  # start of each level, per slot
+    level_size: Array  # number of nodes of each level, per slot
 
 
 def fresh_arms(slots: int, most: int) -> tuple[Arms, int]:
-    """Room for this many arms in every slot, and how many nodes that takes."""
+    """Allocate trees over this many arms in every slot; return them and the number of nodes."""
     levels, size, nodes = 1, most, most
     while size > 1:
         size = -(-size // FAN)
@@ -37,7 +37,7 @@ def fresh_arms(slots: int, most: int) -> tuple[Arms, int]:
 
 @inlined
 def lay_out(state: Any, slot: Scalar, arms: Scalar) -> None:
-    """Decide where each level of the tree over this many arms stands."""
+    """Set the start and size of each level of the tree over this many arms."""
     state.arms[slot] = arms
     size, start, level = arms, 0, 0
     state.level_start[slot, 0] = 0

@@ -1,9 +1,9 @@
-"""What several bandits know of the documents above a slot: their root paths, and the correlation rule along them.
+"""Root paths of the documents above a slot, and the correlation rule along them.
 
-The correlation rule caps an index by `max over x in u of D(x, S)`, with S the documents shown above: nobody who
-skipped S likes anything close to it much. The cap is one number for every subtree that hangs off the root paths of
-S, namely the width of the node where it does; only subtrees on those paths need a look of their own. The documents
-above are the bits of a mask.
+The correlation rule caps an index by `max over x in u of D(x, S)`, with S the documents shown above: a visitor who
+skipped S is unlikely to like documents close to it. The cap is one number for every subtree that hangs off the root
+paths of S, namely the width of the node where it branches off; only subtrees on those paths need a cap of their own.
+The documents above are the bits of a mask.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ LARGEST_CONTEXT = 62  # documents above a slot: they are the bits of a mask
 
 
 class ContextScratch(NamedTuple):
-    """Root paths of the documents above, and a stack to look along them."""
+    """Root paths of the documents above, and a stack to search along them."""
 
     path: Array  # path[j, d] is the ancestor of document j at depth d
     path_leaf: Array  # the leaf that row j was made for
     value: Array  # of each child of an entry
-    below: Array  # which documents are below each child of an entry
+    below: Array  # mask of the documents below each child of an entry
     inner: Array  # the same, for an entry further down
-    stack_entry: Array  # entries yet to be looked at,
+    stack_entry: Array  # entries to visit,
     stack_depth: Array  # their depth,
-    stack_mask: Array  # and which documents are below them
+    stack_mask: Array  # and the mask of the documents below them
 
 
 def largest_context(slots: int) -> int:
-    """How many documents there may be above a slot; a bandit that is used alone is told by its user."""
+    """Return the maximal number of documents above a slot; a bandit used on its own gets contexts from its caller."""
     return LARGEST_CONTEXT if slots == 1 else slots
 
 
 def fresh_context_scratch(tree: DocumentTree, slots: int, widest: int) -> ContextScratch:
-    """Room to look at the context of any slot."""
+    """Allocate scratch space for the context of any slot."""
     documents = largest_context(slots)
     stack = documents * (tree.depth + 2)
     return ContextScratch(
@@ -55,7 +55,7 @@ def fresh_context_scratch(tree: DocumentTree, slots: int, widest: int) -> Contex
 
 @inlined
 def remember_paths(state: Any, shown: Array, above: Scalar) -> None:
-    """Write down the root path of each document above, unless it is there already."""
+    """Store the root path of each document above, unless it is stored already."""
     for row in range(np.uint64(above)):
         document = np.uint64(shown[row])
         node = state.leaf[document]
@@ -63,7 +63,7 @@ def remember_paths(state: Any, shown: Array, above: Scalar) -> None:
             state.path_leaf[row] = node
             depth = np.uint64(state.leaf_depth[document])
             for below in range(depth + np.uint64(1), np.uint64(state.path.shape[1])):
-                state.path[row, below] = node  # a leaf stays itself however deep others go
+                state.path[row, below] = node  # a leaf is its own descendant at all deeper levels
             while depth > 0:
                 state.path[row, depth] = node
                 node = state.parent[node]
@@ -73,7 +73,7 @@ def remember_paths(state: Any, shown: Array, above: Scalar) -> None:
 
 @inlined
 def documents_below(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
-    """Which of the documents in the mask lie below a node of this depth."""
+    """Return the mask of the documents below a node of this depth."""
     below = 0
     row = 0
     while mask >> row:
@@ -85,7 +85,7 @@ def documents_below(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Sc
 
 @inlined
 def share_out(state: Any, below: Array, node: Scalar, depth: Scalar, mask: Scalar) -> None:
-    """Write down which of the documents in the mask lie below each child of a node of this depth."""
+    """Store in `below` the mask of the documents below each child of a node of this depth."""
     place = np.uint64(node)
     start = np.uint64(state.child_start[place])
     for step in range(np.uint64(state.child_start[place + np.uint64(1)]) - start):
@@ -127,7 +127,7 @@ def farthest_from(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Scal
 
 @inlined
 def best_places(value: Array, fan: Scalar, top: Scalar) -> tuple[Scalar, Scalar]:
-    """How many of the first few values attain the top, and the place of the last that does."""
+    """Count the values among the first `fan` that attain the top; return the count and the place of the last."""
     ties = 0
     last: Scalar = np.uint64(0)
     for step in range(np.uint64(fan)):
@@ -139,7 +139,7 @@ def best_places(value: Array, fan: Scalar, top: Scalar) -> tuple[Scalar, Scalar]
 
 @inlined
 def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
-    """The place of a value that attains the top among the first few, uniformly where several do."""
+    """Return the place of a value among the first `fan` that attains the top, uniformly among ties."""
     ties = 0
     for step in range(np.uint64(fan)):
         if value[step] == top:
@@ -155,7 +155,7 @@ def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Gener
 
 @inlined
 def chance_of_best_place(value: Array, fan: Scalar, top: Scalar, place: Scalar) -> Scalar:
-    """The probability that `one_of_the_best` finds this place."""
+    """Return the probability that `one_of_the_best` returns this place."""
     ties, _ = best_places(value, fan, top)
     return 1.0 / np.float64(ties) if value[place] == top else 0.0
 

@@ -1,7 +1,7 @@
-"""The context of a slot, level by level: which context node the documents above are in, its name and its width.
+"""The context of a slot, level by level: the context node of the documents above, its name and its width.
 
-A *context node* is an unordered tuple of nodes, one above each document of the context, all of one level. Its name is
-a hash that does not depend on the order of the documents.
+A *context node* is an unordered tuple of nodes, one above each document of the context, all of one level. Its name is a
+hash that does not depend on the order of the documents.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from zoomrank.spaces.scrambling import scramble
 
 
 class DescribedScratch(NamedTuple):
-    """The context level by level, as far as it is written down."""
+    """The context level by level, as far as it is computed."""
 
-    context_sum: Array  # [i, l]: of the scrambled nodes at level l above the first i documents: their order is the same
-    context_hash: Array  # [i, l]: that, scrambled: the name of the context node
+    context_sum: Array  # [i, l]: sum of the hashed nodes at level l above the first i documents; independent of order
+    context_hash: Array  # [i, l]: hash of that sum: the name of the context node
     context_width: Array  # [i, l]: 4 · the sum of the widths of its nodes
-    described: Array  # for how many documents above that is written down, and how many there are now
+    described: Array  # number of documents for which that is computed, and number of documents above now
 
 
 def fresh_described(levels: int, documents: int) -> DescribedScratch:
-    """Room for contexts of so many documents."""
+    """Allocate scratch space for contexts of this many documents."""
     shape = (documents + 1, levels)
     return DescribedScratch(
         np.ones(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape), np.zeros(2, np.int64)
@@ -35,10 +35,10 @@ def fresh_described(levels: int, documents: int) -> DescribedScratch:
 
 @inlined
 def describe_context(state: Any, shown: Array, above: Scalar) -> None:
-    """Write down, level by level, which context node the documents above are in, and how wide it is.
+    """Compute, level by level, the context node of the documents above and its width.
 
-    One more document adds to what is known of those before it, and the slots of a ranking ask one after the other. So
-    whatever is still true is kept.
+    The slots of a ranking ask one after the other, each with one document more, so the rows that are still valid are
+    kept.
     """
     size = np.uint64(above)
     known: Scalar = np.uint64(state.described[0])
@@ -59,17 +59,17 @@ def describe_context(state: Any, shown: Array, above: Scalar) -> None:
 
 @inlined
 def context_node(state: Any, level: Scalar) -> Scalar:
-    """The name of the context node at a level; at the last one, of the context itself."""
+    """Return the name of the context node at a level; at the last level, of the context itself."""
     return state.context_hash[np.uint64(state.described[1]), np.uint64(level)]
 
 
 @inlined
 def context_name(state: Any) -> Scalar:
-    """The name of the context itself."""
+    """Return the name of the context itself."""
     return context_node(state, state.context_hash.shape[1] - 1)
 
 
 @inlined
 def width_around(state: Any, level: Scalar) -> Scalar:
-    """4 · the widths of the nodes of the context node at a level."""
+    """Return 4 · the sum of the widths of the nodes of the context node at a level."""
     return state.context_width[np.uint64(state.described[1]), np.uint64(level)]

@@ -1,12 +1,13 @@
-"""A loan: visits that similar queries lend, how far they are believed, and how that is found out.
+"""Loans: visits borrowed from similar queries, and how far they are trusted.
 
-A loan says for some subtrees, slot by slot, that so many visits of other queries brought so many clicks. They count
-beside the learner's own, times its *faith* in them. Faith follows from a score. Before every answer two believers say
-how likely a click on the document is: one by what was seen here, the other by what was lent of it as well. What the
-second has got better than the first, in logarithms, is added up for all subtrees that hold the document. A subtree
-believes its own score and, of what was found out around it, a share. So a loan that is wrong everywhere is soon given
-up, and one that is wrong somewhere, there. A new loan is scored by all that was seen before it came, and begins with a
-share of what the loans before it have earned: who was misled again and again becomes careful.
+A loan states for some subtrees, slot by slot, how many visits of other queries brought how many clicks. They count
+beside the learner's own, weighted by its *trust* in them (`faith`), which follows from a score. Before feedback is
+counted, two models predict the click on the document: one from the learner's own visits, the other from the borrowed
+visits as well. The log-likelihood ratio of the second over the first is added to the score of every subtree that holds
+the document. The weight of a subtree is its own score and a share of the scores around it. So a loan that is wrong
+everywhere is soon given up, and one that is wrong in some subtrees is given up there. A new loan is scored by all
+earlier visits and starts with a share of the scores of earlier loans: a learner that was misled repeatedly becomes
+careful.
 """
 
 from __future__ import annotations
@@ -20,41 +21,41 @@ from zoomrank.bandits.state.visited import tell_apart, with_room
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 
-UNKNOWN = 0.1  # the chance of a click on a document of which nobody knows anything
-MOST_NEWS = 2.0  # what one answer can change a score by
-FIRMEST = 6.0  # no score goes beyond: faith can be lost and won again
-HEARSAY = 0.9  # the share of what was found out elsewhere that counts, per level
-HABIT = 0.75  # the share of the score of earlier loans that a new one begins with
+UNKNOWN = 0.1  # click probability of a document without any evidence
+MOST_NEWS = 2.0  # most that one visit can change a score by
+FIRMEST = 6.0  # bound on scores, so that trust can be lost and regained
+HEARSAY = 0.9  # share of the score around a subtree that counts, per level
+HABIT = 0.75  # share of the score of earlier loans that a new one starts with
 MOST_HABIT = 5.0
-MOVED = 0.5  # how far the score of a subtree has to move before all within it is looked at again
+MOVED = 0.5  # change of a subtree's score after which all within it is recomputed
 
 
 class LentVisits(NamedTuple):
-    """What was lent, beside the counts of `VisitCounts`."""
+    """Borrowed visits, beside the counts of `VisitCounts`."""
 
     lent: Array  # [entry, slot]: visits
     lent_clicks: Array  # [entry, slot]: clicks among them
-    score: Array  # [entry]: how much better the loan has predicted what was seen below
-    weight: Array  # [entry]: that, with what was found out around it, as it was when it was last looked at
-    faith: Array  # [entry]: the share of the loan that counts, from 0 to 1
-    credit: Array  # what the score of a loan begins at; and what this learner's earlier loans have to do with that
+    score: Array  # [entry]: log-likelihood ratio of the predictions with and without the loan
+    weight: Array  # [entry]: the score with a share of those around it, when last computed
+    faith: Array  # [entry]: trust: the share of the loan that counts, from 0 to 1
+    credit: Array  # initial score of a loan; and the part of it from this learner's earlier loans
 
 
 def no_loan(room: int, slots: int) -> LentVisits:
-    """Nothing is lent."""
+    """Return an empty loan."""
     lent, clicks = (np.zeros((room, slots), np.float32) for _ in range(2))
     score, weight, faith = (np.zeros(room, np.float32) for _ in range(3))
     return LentVisits(lent, clicks, score, weight, faith, np.zeros(2))
 
 
 def more_lent(state: Any, room: int) -> dict[str, Array]:
-    """The same loan with room for more entries."""
+    """Return the same loan with room for more entries."""
     return {name: with_room(getattr(state, name), room) for name in LentVisits._fields if name != "credit"}
 
 
 @inlined
 def evidence_with_loan(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
-    """The visits and clicks that count in a slot: those of the learner, and the loan as far as it is believed."""
+    """Return the visits and clicks that count in a slot: the learner's own, and the trusted share of the loan."""
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = own_evidence(state, at, column)
     lent, clicked = np.float64(state.lent[at, column]), np.float64(state.lent_clicks[at, column])
@@ -64,7 +65,7 @@ def evidence_with_loan(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar,
 
 @inlined
 def _weigh(state: Any, entry: Scalar) -> Scalar:
-    """How far the score of an entry reaches, with that of all around it."""
+    """Compute the weight of an entry: its score and a share of those around it."""
     at = np.uint64(entry)
     own = np.float64(state.score[at])
     if at == 0:
@@ -74,16 +75,16 @@ def _weigh(state: Any, entry: Scalar) -> Scalar:
 
 @inlined
 def _prior(state: Any) -> Scalar:
-    """As many visits as what is expected of the unseen counts for: nobody is sure of anything after one."""
+    """Return the number of pseudo-visits behind the prediction for unseen documents: one visit proves little."""
     return max(state.prior, 1.0)
 
 
 @inlined
 def judge(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
-    """Score what the loan says of a document, before the answer is counted.
+    """Score the loan's prediction for a document before the feedback is counted.
 
-    Where the document is not told apart, it is the smallest subtree that holds it. What is expected of one that nobody
-    has seen is the same to both: what was seen here around it. Otherwise the loan would be blamed for that.
+    A document without an entry is scored at the smallest subtree that holds it. Both models predict an unseen document
+    from the learner's own visits around it; otherwise the loan would be blamed for that prior.
     """
     at, column, going, alone, prior = np.uint64(0), np.uint64(slot), True, UNKNOWN, _prior(state)
     around = alone
@@ -110,7 +111,6 @@ def judge(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
 
 @inlined
 def _believe(state: Any, entry: Scalar) -> None:
-    """Work out anew how far the loan is believed at an entry."""
     at = np.uint64(entry)
     weight = _weigh(state, at)
     state.weight[at] = weight
@@ -119,7 +119,7 @@ def _believe(state: Any, entry: Scalar) -> None:
 
 @inlined
 def reconsider(state: Any, entry: Scalar) -> None:
-    """Look again at all below the largest subtree that holds an entry and whose score has moved."""
+    """Recompute trust below the largest subtree that holds an entry and whose score has changed enough."""
     at, moved, some, going = np.uint64(entry), np.uint64(0), False, True
     while going:
         if abs(_weigh(state, at) - np.float64(state.weight[at])) >= MOVED:
@@ -133,7 +133,7 @@ def reconsider(state: Any, entry: Scalar) -> None:
 
 @inlined
 def _believe_below(state: Any, entry: Scalar) -> None:
-    """Work out anew how far the loan is believed in a subtree."""
+    """Recompute trust in a subtree."""
     size = np.uint64(1)
     state.search_entry[0] = entry
     while size > 0:
@@ -149,7 +149,7 @@ def _believe_below(state: Any, entry: Scalar) -> None:
 
 @compiled
 def believe_at(state: Any, anew: Array) -> None:
-    """Work out anew how far the loan is believed at some entries, parents before children."""
+    """Recompute trust at some entries, parents before children."""
     for entry in range(state.filled[0]):
         if anew[entry]:
             _believe(state, entry)
@@ -157,7 +157,7 @@ def believe_at(state: Any, anew: Array) -> None:
 
 @inlined
 def _luck(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scalar:
-    """The logarithm of the chance of so many clicks, to one who has seen `strength` visits with this mean before."""
+    """Compute the log-likelihood of the clicks, given a prior of `strength` visits with this mean."""
     found, seen = 0.0, strength
     expected = strength * mean
     for _ in range(np.int64(clicks)):
@@ -174,7 +174,7 @@ def _luck(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scal
 
 @inlined
 def _judge_all(state: Any) -> None:
-    """Score a new loan by all that was seen before it came."""
+    """Score a new loan by all visits before it."""
     prior = _prior(state)
     overall = (np.float64(state.gains[0]) + prior * UNKNOWN) / (np.float64(state.total[0]) + prior)
     for entry in range(state.filled[0]):
@@ -199,11 +199,11 @@ def _judge_all(state: Any) -> None:
 
 @compiled
 def most_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
-    """How many entries a loan makes at most: those of all children of its parents."""
+    """Return the maximal number of entries of a loan: all children of its parents."""
     found, last = np.int64(0), np.int64(-1)
     for place in range(1, len(node)):
         above = np.int64(parent[node[place]])
-        if above != last:  # parents ascend as their children do
+        if above != last:  # parents are in ascending order, like their children
             found += np.int64(child_start[above + 1]) - np.int64(child_start[above])
             last = above
     return found
@@ -211,9 +211,9 @@ def most_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
 
 @compiled
 def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> Scalar:
-    """Take a loan instead of the one before: nodes in ascending order, with the root, each with its parent.
+    """Replace the loan: nodes in ascending order, with the root, each with its parent.
 
-    Says whether there was room for it; if not, it can be taken again where there is.
+    Return whether there was room; if not, enlarge the state and call again.
     """
     for old in range(state.filled[0]):
         for slot in range(lent.shape[1]):
@@ -224,7 +224,7 @@ def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) ->
         entry: Scalar = np.uint64(0)
         if place > 0:
             parent = state.parent[node[place]]
-            while node[above] < parent:  # parents ascend as their children do
+            while node[above] < parent:  # parents are in ascending order, like their children
                 above += 1
             over = entry_of_node[above]
             if state.child[over] == 0:

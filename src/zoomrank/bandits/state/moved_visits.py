@@ -1,15 +1,14 @@
-"""Counts of visits that move to another tree: each goes along with the subtree that it was counted for.
+"""Remap visit counts to another tree: counts follow the subtrees that they were counted for.
 
-What a subtree has *of its own* are the visits that none of its children has: those from before they were told apart,
-and those of documents that are gone. These go to the subtree that it is in the other tree, or that inherits from it,
-and are added up from there to the root. So a category that moves takes along what was learned of it: those that it was
-in lose it, and those that it comes to gain it. What was learned of a document that is gone stays with the category that
-it was in.
+The *own* visits of a subtree are those that none of its children has: visits from before it was split, and visits of
+removed documents. They go to the same subtree in the other tree, or to its successor, and are added up from there to
+the root. So a category that moves takes its counts along: its old ancestors lose them, its new ancestors gain them. The
+counts of a removed document stay with its category.
 
-A document that leaves its category for another one is liked there as it was here, or is not: its new place says as much
-about that as its past. So it takes along a few visits, and the others stay with the category in which they were made.
+A document that moves to another category may be liked there as before or not: its new neighbours say as much about that
+as its past. So it takes along a few visits, and the others stay with the category in which they were made.
 
-Told apart is what was told apart before, and all that holds something that is, or that has visits of its own.
+A subtree is split after the move if it was split before, or if it contains an entry that is split or has own visits.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from zoomrank.compiled import Scalar, compiled
 from zoomrank.numbers import Array
 from zoomrank.spaces.movement import Movement
 
-TAKEN_ALONG = 30  # visits of a document that leaves its category: as many as slots lend each other
+TAKEN_ALONG = 30  # visits of a document that leaves its category; as many as slots share
 
 
 @compiled
 def own_visits(old: Any, parent: Array, moved: Movement) -> Array:
-    """What each entry has of its own, to be moved: visits and clicks in all slots, then visits, then clicks of each."""
+    """Return the own visits of each entry: visits and clicks in all slots, then visits, then clicks of each slot."""
     filled, slots = old.filled[0], old.plays.shape[1]
     own = np.zeros((filled, 2 + 2 * slots), np.int64)
     for entry in range(filled - 1, -1, -1):
@@ -50,7 +49,7 @@ def own_visits(old: Any, parent: Array, moved: Movement) -> Array:
 
 @compiled
 def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
-    """Whether an entry is a document that leaves a category which stays."""
+    """Return whether an entry is a document that leaves a category which stays."""
     node, category = np.int64(old.node[entry]), np.int64(old.node[old.up[entry]])
     if old.fan[entry] > 0 or not moved.stays[node] or not moved.stays[category]:
         return False
@@ -62,7 +61,7 @@ def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
 
 @compiled
 def _leave_behind(category: Array, document: Array, slots: int) -> None:
-    """Have a document take along a few of its visits, in each slot its part, with as many clicks as they had."""
+    """Let a document take along a few of its visits, proportionally in each slot, at the same click rate."""
     visits = document[0]
     category += document
     document[:2] = 0
@@ -78,7 +77,7 @@ def _leave_behind(category: Array, document: Array, slots: int) -> None:
 
 @compiled
 def told_apart_after(old: Any, own: Array, parent: Array, child_start: Array, moved: Movement) -> tuple[Array, Scalar]:
-    """Whether the children of each node of the other tree will be told apart, and how many children that are."""
+    """Return whether each node of the other tree will be split, and the total number of children."""
     apart, children = np.zeros(len(parent), np.bool_), np.int64(0)
     for entry in range(old.filled[0]):
         node = np.int64(moved.node[old.node[entry]])
@@ -96,8 +95,8 @@ def told_apart_after(old: Any, own: Array, parent: Array, child_start: Array, mo
 
 @compiled
 def move_visits(old: Any, own: Array, new: Any, moved: Movement, apart: Array) -> tuple[Array, Array]:
-    """Fill a state that is fresh and roomy; says which old entry each new one was (-1: none), and which of them have to
-    be looked at anew, since their visits are others.
+    """Fill a fresh state with enough room; return the old entry of each new one (-1: none), and a mask of the entries
+    whose visits changed.
     """
     _tell_apart(new, apart)
     origin = _origins(old, new, moved)
@@ -115,7 +114,7 @@ def move_visits(old: Any, own: Array, new: Any, moved: Movement, apart: Array) -
 
 @compiled
 def _tell_apart(new: Any, apart: Array) -> None:
-    """Make the entries, from the top down: they stand in the order of their nodes."""
+    """Create the entries from the top down, in the order of their nodes."""
     entry = 0
     while entry < new.filled[0]:
         node = np.int64(new.node[entry])
@@ -134,7 +133,7 @@ def _tell_apart(new: Any, apart: Array) -> None:
 
 @compiled
 def _entry(new: Any, node: int) -> int:
-    """The entry of a node, -1 if it has none."""
+    """Return the entry of a node, -1 if it has none."""
     filled = new.filled[0]
     at = int(np.searchsorted(new.node[:filled], np.uint32(node)))
     return at if at < filled and new.node[at] == node else -1
@@ -154,7 +153,7 @@ def _origins(old: Any, new: Any, moved: Movement) -> Array:
 
 @compiled
 def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
-    """What each entry has of its own goes where its subtree goes."""
+    """Move the own visits of each entry to its subtree in the other tree."""
     slots = old.plays.shape[1]
     for entry in range(len(own)):
         if own[entry, 0] > 0:
@@ -168,8 +167,8 @@ def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
 
 @compiled
 def _remember(old: Any, new: Any, moved: Movement) -> None:
-    """Of those who bring visits to an entry, remember the document of the first that had a click or, where nobody has
-    clicked, of the first; whoever was that subtree before comes first of all. A document that is gone is forgotten.
+    """Choose the remembered document of each entry among those of its old entries: the subtree's own old entry first,
+    then the first with a click, then the first. A removed document is forgotten.
     """
     documents = len(new.leaf)
     rank = np.zeros(new.filled[0], np.int64)
@@ -192,8 +191,8 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
 
 @compiled
 def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
-    """Where visits have come or gone, or what is around is something else; and what is new below, unless all around it
-    is what it was: anything may be hoped of a document that was just added.
+    """Return a mask of the entries to recompute: visits or parents changed, or the entry is new below a changed one. An
+    entry added below an unchanged parent keeps its infinite bound.
     """
     anew = np.zeros(len(origin), np.bool_)
     for entry in range(new.filled[0]):

@@ -1,10 +1,10 @@
-"""Zoom trees over pairs of a subtree and a context node, of which lower parts are shared by similar contexts only.
+"""Zoom trees over pairs of a subtree and a context node; lower parts are shared by similar contexts only.
 
-Children are kept in families, one for each refinement of the context that has come up, found by a hash table; a family
-that never came up is not stored, all its members being fresh.
+Children are kept in families, one for each refinement of the context that occurred, found by a hash table; a family
+that never occurred is not stored, since all its members are fresh.
 
-Width of a pair: `W(u) + 4 · Σ W(context nodes)`, which is ε^l (4i + 1) at level l for i documents above, times a
-scale. The paper's bound is scale 1; it is a worst case, and makes the lower slots refine after every single play.
+Width of a pair: `W(u) + 4 · Σ W(context nodes)`, which is ε^l (4i + 1) at level l for i documents above, times a scale.
+The paper's bound is scale 1; it is a worst case, and makes the lower slots refine after every single play.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 from zoomrank.spaces.scrambling import scramble
 
-ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # no context is called so
+ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # not the name of any context
 
 
-# What a walk reads of a pair stands together, so that memory is asked once: a pair of children is one cache line.
+# The fields that a walk reads are adjacent: two children fill one cache line.
 PAIR = np.dtype(
     [
         ("value", np.float64),  # its index while it is active, else its capped value in the context node below
         ("known_for", np.uint64),  # ACTIVE; or, once refined, the context node in which its value is known, 0 if none
-        ("latest_context", np.uint64),  # of the family that was asked for last: the name of its context node,
+        ("latest_context", np.uint64),  # of the family used last: the name of its context node,
         ("latest_family", np.uint32),  # and the first of its children
         ("known_level", np.uint32),  # of the context node in which its value is known: the deepest that it depends on
     ]
@@ -48,13 +48,13 @@ class PairCounts(NamedTuple):
 
 
 class PairParameters(NamedTuple):
-    """How wide pairs are."""
+    """Parameters of pair widths."""
 
     scale: float
 
 
 def fresh_pairs(slots: int, levels: int, room: int, table: int) -> PairCounts:
-    """Room for so many pairs and families in every slot."""
+    """Allocate room for this many pairs and families in every slot."""
     shape = (slots, room)
     return PairCounts(
         pair=np.zeros(shape, PAIR),
@@ -70,34 +70,34 @@ def fresh_pairs(slots: int, levels: int, room: int, table: int) -> PairCounts:
 
 @inlined
 def pair_width(state: Any, node: Scalar, level: Scalar) -> Scalar:
-    """Width of a pair at this level."""
+    """Return the width of a pair at this level."""
     around = width_around(state, level)
     return state.scale * (state.width[np.uint64(node)] + around)
 
 
 @inlined
 def fresh_index(state: Any, slot: Scalar, node: Scalar, level: Scalar) -> Scalar:
-    """The index of a pair that was never played: its width and a whole radius."""
+    """Return the index of an unplayed pair: its width and a whole radius."""
     return pair_width(state, node, level) + np.sqrt(state.constant[slot])
 
 
 @inlined
 def fan_of(state: Any, node: Scalar) -> Scalar:
-    """How many children a subtree has; a document goes on as its own only child while contexts are refined."""
+    """Count the children of a subtree; a document is its own only child while contexts are refined."""
     at = np.uint64(node)
     return max(np.int64(state.child_start[at + np.uint64(1)]) - np.int64(state.child_start[at]), 1)
 
 
 @inlined
 def is_inner(state: Any, node: Scalar) -> Scalar:
-    """Whether a subtree has children, so is not a document."""
+    """Return whether a subtree has children, so is not a document."""
     at = np.uint64(node)
     return state.child_start[at] != state.child_start[at + np.uint64(1)]
 
 
 @inlined
 def child_at(state: Any, node: Scalar, step: Scalar) -> Scalar:
-    """The child of a subtree; of a document, itself."""
+    """Return the child of a subtree; of a document, itself."""
     at = np.uint64(node)
     start = np.int64(state.child_start[at])
     return start + step if start != np.int64(state.child_start[at + np.uint64(1)]) else node
@@ -105,12 +105,12 @@ def child_at(state: Any, node: Scalar, step: Scalar) -> Scalar:
 
 @inlined
 def _family_key(state: Any, entry: Scalar, level: Scalar) -> Scalar:
-    return scramble(np.uint64(entry) ^ context_node(state, level)) | np.uint64(1)  # 0 is an empty place
+    return scramble(np.uint64(entry) ^ context_node(state, level)) | np.uint64(1)  # 0 marks an empty place
 
 
 @inlined
 def family_place(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
-    """Find where in the table the children of an entry are, or would be, in the context at this level."""
+    """Find the place in the table of an entry's children in the context at this level, stored or not."""
     key = _family_key(state, entry, level)
     room = np.uint64(state.family.shape[1] - 1)
     row, at = np.uint64(slot), key & room
@@ -121,9 +121,9 @@ def family_place(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scal
 
 @inlined
 def family_of(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
-    """The first of the children of an entry in the context at this level; 0 if that never came up.
+    """Return the first of an entry's children in the context at this level; 0 if there are none.
 
-    Contexts recur, so the family that was asked for last is looked at first.
+    Contexts recur, so the family used last is checked first.
     """
     row, at = np.uint64(slot), np.uint64(entry)
     context = context_node(state, level)
@@ -142,8 +142,8 @@ def family_of(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
 
 @inlined
 def _opened_place(state: Any, slot: Scalar, level: Scalar) -> Scalar:
-    """Find where in the table the context node at this level is, or would be, and its name there."""
-    name = (context_node(state, level) + np.uint64(level)) | np.uint64(1)  # 0 is an empty place
+    """Find the place in the table of the context node at this level, stored or not, and its name there."""
+    name = (context_node(state, level) + np.uint64(level)) | np.uint64(1)  # 0 marks an empty place
     room = np.uint64(state.opened.shape[1] - 1)
     row, at = np.uint64(slot), (name >> np.uint64(1)) & room
     while state.opened[row, at] != 0 and state.opened[row, at] != name:
@@ -153,8 +153,8 @@ def _opened_place(state: Any, slot: Scalar, level: Scalar) -> Scalar:
 
 @inlined
 def is_opened(state: Any, slot: Scalar, level: Scalar) -> Scalar:
-    """Whether any entry has a family in the context at this level."""
-    opened = state.opened_at[np.uint64(slot), np.uint64(level)] > 0  # or there is nothing to look for
+    """Return whether any entry has a family in the context at this level."""
+    opened = state.opened_at[np.uint64(slot), np.uint64(level)] > 0  # otherwise skip the lookup
     if opened:
         at, _ = _opened_place(state, slot, level)
         opened = state.opened[np.uint64(slot), at] != 0
@@ -163,7 +163,7 @@ def is_opened(state: Any, slot: Scalar, level: Scalar) -> Scalar:
 
 @inlined
 def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Scalar) -> Scalar:
-    """Store the children of an entry in a context that has come up for the first time; returns the first of them."""
+    """Store the children of an entry in a context that occurs for the first time; return the first child."""
     first = state.pair_used[slot]
     place = family_place(state, slot, entry, level)
     state.family[slot, place, 0] = _family_key(state, entry, level)
@@ -186,7 +186,7 @@ def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Sc
 
 @inlined
 def step_to(state: Any, node: Scalar, document: Scalar) -> Scalar:
-    """Which child of a node holds a document."""
+    """Return the position of the child of a node that holds a document."""
     step = 0
     while state.end_document[np.uint64(child_at(state, node, step))] <= document:
         step += 1
@@ -200,7 +200,7 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
     row = np.uint64(slot)
     entry, node, level = np.int64(0), np.int64(0), 0
     while state.pair[row, np.uint64(entry)].known_for != ACTIVE:
-        state.pair[row, np.uint64(entry)].known_for = 0  # something below is about to change
+        state.pair[row, np.uint64(entry)].known_for = 0  # a value below is about to change
         first = family_of(state, slot, entry, level + 1)
         if first == 0:
             first = open_family(state, slot, entry, node, level + 1)
@@ -221,7 +221,7 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
 
 @inlined
 def plant_pairs(state: Any, slot: Scalar) -> None:
-    """A zoom tree that is nothing but the pair of roots, active."""
+    """Reset the zoom tree to the pair of roots, active."""
     state.pair_used[slot] = 1
     state.families[slot] = 0
     for place in range(state.opened.shape[1]):
@@ -234,19 +234,19 @@ def plant_pairs(state: Any, slot: Scalar) -> None:
     state.pair[slot, 0].known_for = ACTIVE
     state.pair_plays[slot, 0] = 0
     state.pair_clicks[slot, 0] = 0
-    state.pair[slot, 0].value = np.inf  # there is nothing beside it
+    state.pair[slot, 0].value = np.inf  # it has no competitors
 
 
 @compiled
 def plant_all_pairs(state: Any) -> None:
-    """The pair of roots in all slots."""
+    """Reset the zoom trees of all slots to the pair of roots."""
     for slot in range(len(state.pair_used)):
         plant_pairs(state, slot)
 
 
 @compiled
 def find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """The subtree, plays, clicks and width of the active pair that holds a document in a context."""
+    """Return the subtree, plays, clicks and width of the active pair that holds a document in a context."""
     describe_context(state, shown, len(shown))
     entry, node, level = np.int64(0), np.int64(0), 0
     stored = True
@@ -264,7 +264,7 @@ def find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tuple
 
 @inlined
 def pairs_are_roomy(state: Any) -> Scalar:
-    """Whether every slot could open a family at each level."""
+    """Return whether every slot could open a family at each level."""
     levels = state.path.shape[1]
     room = True
     for slot in range(len(state.pair_used)):
@@ -274,12 +274,12 @@ def pairs_are_roomy(state: Any) -> Scalar:
 
 
 def with_larger_pairs(state: Any) -> Any:
-    """The same pairs with more room wherever it is short."""
+    """Return the same pairs with more room where it is short."""
     levels, widest = state.path.shape[1], max(state.widest, 1)
     slots, room = state.pair.shape
     table = state.family.shape[1]
     if int(state.pair_used.max()) + levels * widest >= room:
-        room += max(room, 2 * levels * widest)  # twice as much: copying is what growing costs
+        room += max(room, 2 * levels * widest)  # double it, since growing copies everything
     grow_table = 2 * (int(state.families.max()) + levels) >= table
     grown = fresh_pairs(slots, levels, room, 2 * table if grow_table else table)
     for name in PairCounts._fields[: PairCounts._fields.index("pair_used")]:

@@ -1,14 +1,14 @@
-"""What was seen of the documents of each visited subtree, and what may be hoped for there, kept up to date along paths.
+"""Records and upper bounds of every visited subtree, kept up to date along root paths.
 
-The record M(u) is the best mean of a single document below u: what was seen. The bound H(u) = min(I(u), max H(child))
-is what witnesses allow to hope for. A subtree is worth the better of the two, and settled if that is its record.
+The record M(u) is the best mean of a single document below u: an observation. The bound H(u) = min(I(u), max H(child))
+is limited by the index of every ancestor. A subtree is worth the larger of the two, and settled if that is its record.
 
-After feedback only counts along the root paths of the examined documents change. Bounds are computed again where
-visits have grown by an eighth: at first at every visit, later rarely.
+After feedback only counts along the root paths of the examined documents change. Bounds are recomputed where visits
+have grown by an eighth: at first at every visit, later rarely.
 
-A subtree that has had less than half of its share of visits is in want of some, and what it lacks is passed down to all
-within it. Otherwise a few misfortunes would be final: documents that look poor beside neighbours as poor would wait for
-each other while everybody goes elsewhere.
+A subtree that has had less than half of its share of visits is neglected, and its neglect is passed down to all within
+it. Otherwise a few unlucky visits would be final: documents that look poor beside equally poor neighbours would wait
+for each other while all visits go elsewhere.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from zoomrank.bandits.state.visited import with_room
 from zoomrank.compiled import Scalar, compiled, generic, inlined, separate
 from zoomrank.numbers import Array
 
-TABLE = 4096  # logarithms that are looked up
+TABLE = 4096  # size of the logarithm table
 LOG_2 = float(np.log(2.0))
-NEGLECTED = float(np.log(4.0))  # the want of a subtree that has had half of its share: what is beyond is passed down
-NO_RECORD = -1.0  # of a subtree in which no single document is known: less than any mean
-NEWS = 1.0  # how much the want of a subtree has to change before all within it is looked at again
+NEGLECTED = float(np.log(4.0))  # neglect of a subtree with half of its share; the excess is passed down
+NO_RECORD = -1.0  # record of a subtree without a document of its own entry: below any mean
+NEWS = 1.0  # change of a subtree's neglect after which all within it is recomputed
 
 
 class PathBounds(NamedTuple):
-    """What may be hoped for, beside the counts of `VisitCounts`."""
+    """Records and bounds, beside the counts of `VisitCounts`."""
 
-    worth: Array  # [entry, slot]: I(u), as it was when it was last looked at
+    worth: Array  # [entry, slot]: I(u), when last computed
     record: Array  # [entry, slot]: M(u), the best mean of a single document below it; NO_RECORD if there is none
-    bound: Array  # [entry, slot]: H(u), what may be hoped of its best document
+    bound: Array  # [entry, slot]: H(u), the upper bound of its best document
     favourite: Array  # [entry, slot]: the child with the best record if u is settled, else the best bound; 0 if several
-    want: Array  # [entry, slot]: of visits, as it was when its children were last looked at
-    due: Array  # [entry]: the visits at which its children's bounds are computed again
+    want: Array  # [entry, slot]: neglect, when its children were last recomputed
+    due: Array  # [entry]: the visits at which its children's bounds are recomputed
 
 
 def fresh_bounds(room: int, slots: int) -> PathBounds:
-    """Anything may be hoped of what was never seen."""
+    """Return infinite bounds."""
     hopes = np.full((room, slots), np.inf, np.float32)
     record, favourite = np.full(hopes.shape, NO_RECORD, np.float32), np.zeros(hopes.shape, np.uint32)
     want = np.zeros(hopes.shape, np.float32)
@@ -48,20 +48,20 @@ def fresh_bounds(room: int, slots: int) -> PathBounds:
 
 
 def more_bounds(state: Any, room: int) -> dict[str, Array]:
-    """The same bounds with room for more entries, of which anything may be hoped."""
+    """Return the same bounds with room for more entries, whose bounds are infinite."""
     hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
     others = {name: with_room(getattr(state, name), room) for name in ("favourite", "want", "due")}
     return {**hopes, **others, "record": with_room(state.record, room, NO_RECORD)}
 
 
 def table_of_logarithms() -> Array:
-    """Logarithms of 1, 2, 3, …"""
+    """Return the logarithms of 1, 2, 3, …"""
     return np.asarray(np.log(np.maximum(np.arange(TABLE), 1)))
 
 
 @inlined
 def upper_bound(mean: Scalar, visits: Scalar, confidence: Scalar) -> Scalar:
-    """Bound a chance of clicks from above; in closed form, from kl(p, q) ≥ (q - p)² / 2q."""
+    """Bound a click probability from above; in closed form, from kl(p, q) ≥ (q - p)² / 2q."""
     a = confidence / visits
     return min(1.0, mean + a + np.sqrt(a * a + 2.0 * mean * a))
 
@@ -70,12 +70,12 @@ def _no_body(state: Any, *_: Any) -> Any:
     raise TypeError(f"{type(state).__name__} is not the state of a bandit that keeps bounds along paths.")
 
 
-_evidence, on_evidence = generic(_no_body)  # the visits and clicks that count in a slot; a loan may be among them
+_evidence, on_evidence = generic(_no_body)  # visits and clicks that count in a slot, possibly with a loan
 
 
 @inlined
 def own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
-    """The visits and clicks that count in a slot: its own, and some that are lent by the others."""
+    """Return the visits and clicks that count in a slot: its own, and some of the other slots."""
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = np.float64(state.plays[at, column]), np.float64(state.clicks[at, column])
     others = np.float64(state.total[at]) - plays
@@ -88,8 +88,8 @@ def own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scala
 
 @inlined
 def believed_mean(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
-    """What a document of an entry is believed to earn in a slot: its record if it is told apart, else the mean of the
-    visits that count and of those of the parent; nothing where nobody has been.
+    """Estimate the click rate of a document of an entry in a slot: its record if it has its own entry, else the mean of
+    the visits that count and those of the parent; 0 without visits.
     """
     at = np.uint64(entry)
     mean: Scalar = np.float64(state.record[at, np.uint64(slot)])
@@ -105,7 +105,7 @@ def believed_mean(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
 
 @inlined
 def _logarithm(state: Any, visits: Scalar) -> Scalar:
-    """The natural logarithm, of a number of visits, to three digits or more: by a table, which is much faster."""
+    """Look up the natural logarithm of a number of visits, to three digits or more; much faster than computing it."""
     at, doublings = np.uint64(visits), 0.0
     while at >= np.uint64(TABLE):
         at >>= np.uint64(4)
@@ -115,20 +115,20 @@ def _logarithm(state: Any, visits: Scalar) -> Scalar:
 
 @inlined
 def _documents(state: Any, node: Scalar) -> Scalar:
-    """How many documents a node has below it, eligible or not."""
+    """Count the documents below a node, eligible or not."""
     return np.uint64(state.end_document[np.uint64(node)]) - np.uint64(state.first_document[np.uint64(node)])
 
 
 @inlined
 def _boldness(state: Any, slot: Scalar) -> Scalar:
-    """The confidence of a slot: trying things costs the least where few visitors come by, at the bottom."""
+    """Return the confidence of a slot: exploring costs least at the bottom, which few visitors reach."""
     return state.confidence * (np.float64(slot + 1) / np.float64(state.bound.shape[1]))
 
 
 @inlined
 def _want(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar) -> Scalar:
-    """How much a subtree is in want of visits: the logarithm of twice its share of its parent's visits over its own,
-    and what its parent is in want of beyond half of its share.
+    """Compute the neglect of a subtree: the logarithm of twice its share of its parent's visits over its own, plus the
+    excess neglect of its parent.
     """
     node, above = state.node[np.uint64(entry)], np.uint64(state.up[np.uint64(entry)])
     part = _logarithm(state, _documents(state, state.node[above])) - _logarithm(state, _documents(state, node)) - LOG_2
@@ -142,15 +142,15 @@ def _want(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar
 def _look_again(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> Scalar:
-    """Compute I(u), a bound and a share of the width less a margin, from the visits that count and those of its parent,
-    and the record of a single document; returns how much it is in want of visits.
+    """Compute I(u), a bound plus a share of the width less a margin, from the visits that count and those of the
+    parent, and the record of a single document; return the neglect.
     """
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = evidence
     if at != 0:
         plays += state.prior
         clicks += state.prior * around[1] / max(around[0], 1.0)
-    bound, record, want = np.inf, NO_RECORD, 0.0  # what only slots have shown that do not count is as good as unseen
+    bound, record, want = np.inf, NO_RECORD, 0.0  # visits only in slots that do not count are like none
     if plays >= 1.0:
         want = _want(state, at, column, plays, around[0])
         record = clicks / plays
@@ -164,7 +164,7 @@ def _look_again(
 
 @inlined
 def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
-    """Compute M(u) and H(u) of an entry from what is known of it and its children; says whether that was news."""
+    """Recompute M(u) and H(u) of an entry from its own index and its children; return whether they changed."""
     at, column = np.uint64(entry), np.uint64(slot)
     first = np.uint64(state.child[at])
     top, hopeful, record, proven = np.inf, first, state.record[at, column], first
@@ -189,7 +189,7 @@ def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
 
 @inlined
 def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar]) -> None:
-    """Look again at the children of an entry, and at all that is below those whose want is news."""
+    """Recompute the children of an entry, and everything below those whose neglect changed enough."""
     column, first = np.uint64(slot), np.uint64(state.child[np.uint64(entry)])
     if first != 0:
         for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
@@ -206,7 +206,7 @@ def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, S
 
 @separate
 def _pass_down(state: Any, entry: Scalar, slot: Scalar) -> None:
-    """Look again at everything below an entry: on the way down what it is in want of, on the way up its bounds."""
+    """Recompute everything below an entry: neglect on the way down, bounds on the way up."""
     column, size = np.uint64(slot), np.uint64(1)
     state.search_entry[0] = entry
     while size > 0:
@@ -214,7 +214,7 @@ def _pass_down(state: Any, entry: Scalar, slot: Scalar) -> None:
         done = state.search_entry[size] < 0
         at = np.uint64(~state.search_entry[size] if done else state.search_entry[size])
         first = np.uint64(state.child[at])
-        if done or first == 0:  # all below it is done
+        if done or first == 0:  # everything below it is done
             _rebound(state, at, slot)
         else:
             around = _evidence(state, at, slot)
@@ -229,7 +229,7 @@ def _pass_down(state: Any, entry: Scalar, slot: Scalar) -> None:
 
 @inlined
 def rebound_subtree(state: Any, entry: Scalar) -> None:
-    """Compute M(u) and H(u) anew for an entry, for all below it, and for those above it."""
+    """Recompute M(u) and H(u) for an entry, all below it, and those above it."""
     for slot in range(np.uint64(state.bound.shape[1])):
         at = np.uint64(entry)
         evidence, around = _evidence(state, at, slot), _evidence(state, np.uint64(state.up[at]), slot)
@@ -242,8 +242,8 @@ def rebound_subtree(state: Any, entry: Scalar) -> None:
 
 @inlined
 def rebound_path(state: Any, entry: Scalar) -> None:
-    """Compute M(u) and H(u) anew from an entry up to the root: where visits have grown by an eighth since that was last
-    done, for the children there, and for whatever is above a change.
+    """Recompute M(u) and H(u) from an entry up to the root: for the children of entries whose visits have grown by an
+    eighth since, and for all ancestors of a change.
     """
     at, last, some, going = np.uint64(entry), np.uint64(0), False, True
     while going:
@@ -276,7 +276,7 @@ def rebound_path(state: Any, entry: Scalar) -> None:
 
 @compiled
 def rebound_all(state: Any) -> None:
-    """Compute every M(u) and H(u) anew, children before parents."""
+    """Recompute every M(u) and H(u), children before parents."""
     for back in range(state.filled[0]):
         for slot in range(state.bound.shape[1]):
             _rebound(state, state.filled[0] - 1 - back, slot)
@@ -284,7 +284,7 @@ def rebound_all(state: Any) -> None:
 
 @compiled
 def look_at(state: Any, anew: Array) -> None:
-    """Look again at some entries, parents before children, as if their visits had just come in."""
+    """Recompute some entries, parents before children, as if their visits had just come in."""
     for entry in range(state.filled[0]):
         if anew[entry]:
             above = np.uint64(state.up[entry])

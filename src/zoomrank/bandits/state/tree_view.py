@@ -1,5 +1,4 @@
-"""Draw a random document of a subtree: uniformly at each branch, as the paper says, not uniformly over documents. And
-how likely a document is to be drawn.
+"""Draw a random document of a subtree: uniformly at each branch, as in the paper, not uniformly over documents.
 
 One random number serves a whole walk down: at a branch with m children, `r · m` picks one by its integer part and its
 fraction is as random as r was. A fresh number is drawn before its bits run out.
@@ -14,11 +13,11 @@ from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
 
-BITS = 2.0**40  # choices that one random number may decide among; it has 53 bits, and 13 stay in hand
+BITS = 2.0**40  # most choices per random number: it has 53 bits, and 13 are kept in reserve
 
 
 class TreeView(NamedTuple):
-    """What learners see of the tree of documents."""
+    """Arrays of the document tree that learners read."""
 
     parent: Array
     child_start: Array
@@ -26,13 +25,13 @@ class TreeView(NamedTuple):
     end_document: Array
     leaf: Array
     width: Array  # W(u)
-    leaf_depth: Array  # how deep each document lies
-    eligible: Array  # how many documents before each may be shown (see `Eligible`); empty if all may
-    even: bool  # all children of a node hold equally many documents: uniform at each branch is uniform over all
+    leaf_depth: Array  # depth of each document
+    eligible: Array  # number of eligible documents before each (see `Eligible`); empty if all are
+    even: bool  # all children of a node have equally many documents: uniform per branch is uniform over all
 
 
 def view_of(tree: DocumentTree) -> TreeView:
-    """Lay out a tree for learners."""
+    """Return the arrays of a tree for learners."""
     shape = tree.shape
     size = shape.end_document - shape.first_document
     fan = np.diff(shape.child_start)
@@ -44,7 +43,7 @@ def view_of(tree: DocumentTree) -> TreeView:
 
 @inlined
 def taken_below(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
-    """How many of the documents shown above lie in this subtree."""
+    """Count the documents shown above that lie in this subtree."""
     taken = 0
     for slot in range(above):
         if tree.first_document[node] <= shown[slot] < tree.end_document[node]:
@@ -54,7 +53,7 @@ def taken_below(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
 
 @inlined
 def size_of(tree: Any, node: Scalar) -> Scalar:
-    """How many documents a subtree holds that may be shown."""
+    """Count the eligible documents of a subtree."""
     first, end = np.uint64(tree.first_document[node]), np.uint64(tree.end_document[node])
     if len(tree.eligible) > 0:
         return np.int64(tree.eligible[end]) - np.int64(tree.eligible[first])
@@ -63,7 +62,7 @@ def size_of(tree: Any, node: Scalar) -> Scalar:
 
 @inlined
 def draw_document(tree: Any, node: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
-    """A random document below the node that is not among the first `above` of `shown`; -1 if none is left."""
+    """Draw a random document below the node that is not among the first `above` of `shown`; -1 if none is left."""
     place = np.uint64(node)
     taken = taken_below(tree, place, shown, above)
     document = np.int64(-1)
@@ -99,7 +98,7 @@ def _walk_down(
             step = np.int64(r * free)
             r = r * free - step
         place = start + np.uint64(step)
-        if taken > 0 or choosy:  # the step counts only children that have something left
+        if taken > 0 or choosy:  # the step counts only children with documents left
             place = np.uint64(start)
             held = taken_below(tree, place, shown, above)
             while step > 0 or held == size_of(tree, place):
@@ -113,14 +112,14 @@ def _walk_down(
 
 @inlined
 def nothing_left(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
-    """Whether all documents of a subtree that may be shown are shown above."""
+    """Return whether all eligible documents of a subtree are shown above."""
     return taken_below(tree, np.uint64(node), shown, above) >= size_of(tree, np.uint64(node))
 
 
 @inlined
 def chance_to_draw(tree: Any, node: Scalar, document: Scalar, shown: Array, above: Scalar) -> Scalar:
-    """The probability that `draw_document` draws a document of the subtree: one over the branches to choose from, all
-    the way up.
+    """Compute the probability that `draw_document` draws a document of the subtree: the product of one over the number
+    of branches to choose from, all the way up.
     """
     at = np.uint64(tree.leaf[np.uint64(document)])
     chance = 0.0 if nothing_left(tree, at, shown, above) else 1.0

@@ -1,10 +1,10 @@
-"""The part of a tree that was visited, counted along paths: a visit counts for all subtrees that hold the document.
+"""The visited part of the tree, counted along paths: a visit counts for all subtrees that hold the document.
 
-All slots share one such tree, each with counts of its own. The children of a node are told apart at the first visit
-after a click, or after `patience` visits without one: where nobody clicks there is little to tell. A subtree that has
-fewer documents than that waits for one visit each: who has seen all of them should not go on to mix them up. Then the
-child that holds the clicked document (or the last one) starts with that visit, the others with none. So memory follows
-what visitors liked, however large the collection is.
+All slots share one such tree, each with its own counts. A node is split into its children at the first visit after a
+click, or after `patience` visits without one: without clicks there is little to distinguish. A subtree with fewer
+documents than that is split after one visit per document, so that documents already seen are not mixed up. On a split,
+the child that holds the clicked document (or the last one) starts with that visit, the others with none. So memory
+follows the documents that visitors liked, whatever the size of the collection.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from zoomrank.spaces import DocumentTree
 
 
 class VisitCounts(NamedTuple):
-    """Entries, one per subtree that is told apart; entry 0 is the root, children stand side by side."""
+    """Entries, one per subtree with counts of its own; entry 0 is the root, children are adjacent."""
 
     node: Array  # of the tree of documents
     up: Array  # the entry of its parent
-    child: Array  # the entry of its first child; 0 while they are not told apart
-    fan: Array  # how many children it has
+    child: Array  # the entry of its first child; 0 until it is split
+    fan: Array  # number of children
     total: Array  # [entry]: N(u), visits in all slots
     gains: Array  # [entry]: R(u), clicks in all slots
     plays: Array  # [entry, slot]: n(u)
@@ -33,14 +33,14 @@ class VisitCounts(NamedTuple):
         Array  # [entry]: the last clicked document, or last visited if none was, while its children are one; as many as
     )
     # there are documents if that one is gone
-    last_slot: Array  # [entry]: where that was
+    last_slot: Array  # [entry]: the slot of that visit
     filled: Array  # entries in use
     widest: int  # the largest number of children of any node
-    patience: int  # visits without a click after which children are told apart, if there are more documents than that
+    patience: int  # visits without a click after which an entry is split, if it has more documents
 
 
 def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) -> VisitCounts:
-    """Nothing seen but that there is a root; room for a visit, and more."""
+    """Return counts with only the root, room for a visit, and `more` entries."""
     widest = tree.widest
     room = 1 + slots * widest + more
     node, up, child, fan, total, gains, last = (np.zeros(room, np.uint32) for _ in range(7))
@@ -51,13 +51,13 @@ def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) 
 
 
 def roomier(state: Any) -> int:
-    """How many entries to make room for: an eighth more, and enough for a visit."""
+    """Return the enlarged number of entries: an eighth more, and enough for a visit."""
     room, slots = state.plays.shape
     return int(room + max(room // 8, slots * state.widest))
 
 
 def with_room(array: Array, room: int, fresh: float = 0) -> Array:
-    """The same array with room for more entries."""
+    """Return the same array with room for more entries."""
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     if fresh != 0:
@@ -66,7 +66,7 @@ def with_room(array: Array, room: int, fresh: float = 0) -> Array:
 
 
 def more_visited(state: Any, room: int) -> dict[str, Array]:
-    """All that has an entry's length, longer."""
+    """Return all arrays with one element per entry, enlarged."""
     kept = ("filled", "widest", "patience")
     return {name: with_room(getattr(state, name), room) for name in VisitCounts._fields if name not in kept}
 
@@ -82,12 +82,12 @@ def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
 
 @inlined
 def tell_apart(state: Any, entry: Scalar) -> None:
-    """Make entries of an entry's children; the one that holds the remembered document, if any, inherits that visit."""
+    """Split an entry into its children; the child with the remembered document, if any, inherits that visit."""
     at = np.uint64(entry)
     start = np.uint64(state.child_start[np.uint64(state.node[at])])
     fan = np.uint64(state.fan[at])
     first = np.uint64(state.filled[0])
-    document, visited = state.last[at], state.total[at] > 0  # a loan tells apart what nobody has visited
+    document, visited = state.last[at], state.total[at] > 0  # a loan may split an entry without visits
     for step in range(fan):
         child = first + step
         state.node[child] = start + step
@@ -102,7 +102,7 @@ def tell_apart(state: Any, entry: Scalar) -> None:
 
 @inlined
 def _is_ripe(state: Any, entry: Scalar) -> Scalar:
-    """Whether it is time to tell the children of an entry apart."""
+    """Return whether an entry should be split."""
     visits, node = state.total[entry], np.uint64(state.node[entry])
     documents = state.end_document[node] - state.first_document[node]
     return state.gains[entry] > 0 or visits >= state.patience or visits >= documents
@@ -110,9 +110,9 @@ def _is_ripe(state: Any, entry: Scalar) -> Scalar:
 
 @inlined
 def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> Scalar:
-    """Count a visit for all subtrees that hold the document; returns the entry of the smallest.
+    """Count a visit for all subtrees that hold the document; return the entry of the smallest.
 
-    One visit tells the children of one node apart at most, so that the room that a ranking needs is known.
+    A visit splits at most one node, so the room that a ranking needs is known.
     """
     at, settled = np.uint64(0), False
     while True:
@@ -132,7 +132,7 @@ def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> S
 
 @compiled
 def entry_of(state: Any, document: Scalar) -> Scalar:
-    """The smallest subtree that is told apart and holds a document."""
+    """Return the entry of the smallest subtree that holds a document."""
     at = np.uint64(0)
     while state.child[at] != 0:
         at = np.uint64(state.child[at])

@@ -1,7 +1,7 @@
 """Zoom trees: the active subtrees of Algorithm 3, which partition the documents, and those that they replaced.
 
-Every entry keeps the best index below it, so choosing is a walk down along the best and updating is a walk up: nothing
-is ever scanned. Ties are broken at each branch, uniformly among the branches that attain the maximum.
+Every entry keeps the best index below it, so choosing is a walk down along the best and updating is a walk up; no array
+is scanned. Ties are broken at each branch, uniformly among the branches that attain the maximum.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from zoomrank.numbers import Array
 
 
 class ZoomCounts(NamedTuple):
-    """Zoom trees, a row per slot; entry 0 is the root, children stand side by side."""
+    """Zoom trees, a row per slot; entry 0 is the root, children are adjacent."""
 
     node: Array  # of the tree of documents
     up: Array  # the entry that this one refines
     child: Array  # the first of its children; 0 while it is active
-    fan: Array  # how many children it has
+    fan: Array  # number of children
     plays: Array  # n(u)
     clicks: Array  # r(u)
     best: Array  # the highest index at or below this entry
@@ -28,13 +28,13 @@ class ZoomCounts(NamedTuple):
 
 
 def fresh_zoom_trees(slots: int, room: int) -> ZoomCounts:
-    """Empty zoom trees."""
+    """Return empty zoom trees."""
     node, up, child, fan, plays, clicks = (np.zeros((slots, room), np.uint32) for _ in range(6))
     return ZoomCounts(node, up, child, fan, plays, clicks, best=np.zeros((slots, room)), used=np.zeros(slots, np.int64))
 
 
 def with_larger_zoom_trees(state: Any) -> Any:
-    """The same zoom trees with more room."""
+    """Return the same zoom trees with more room."""
     slots, room = state.node.shape
     grown = fresh_zoom_trees(slots, room + max(room // 3, 2 * state.widest))
     for name in ZoomCounts._fields[:-1]:
@@ -44,7 +44,7 @@ def with_larger_zoom_trees(state: Any) -> Any:
 
 @inlined
 def zoom_trees_are_roomy(state: Any) -> Scalar:
-    """Whether every slot could refine one more entry."""
+    """Return whether every slot could refine one more entry."""
     room = True
     for slot in range(len(state.used)):
         room = room and state.used[slot] + state.widest <= state.node.shape[1]
@@ -70,7 +70,7 @@ def walk_best(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.rand
                 ties += 1
         if ties > 1:
             chosen = np.uint32(rng.random() * ties)
-            if ties == fan:  # nothing to look for: under a cap, this is the rule
+            if ties == fan:  # all tie: the usual case under a cap
                 at = first + chosen
             else:
                 at = first
@@ -83,7 +83,7 @@ def walk_best(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, rng: np.rand
 
 @inlined
 def chance_of_walk(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, document: Scalar) -> tuple[Scalar, Scalar]:
-    """The probability that `walk_best` comes to the active entry that holds a document, and that entry."""
+    """Return the probability that `walk_best` reaches the active entry that holds a document, and that entry."""
     row, at, chance = np.uint64(slot), np.uint32(entry), 1.0
     while chance > 0.0 and state.child[row, at] != 0:
         first, fan = state.child[row, at], state.fan[row, at]
@@ -101,14 +101,14 @@ def chance_of_walk(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, documen
 
 @inlined
 def holder(state: Any, slot: Scalar, strategy: Scalar, document: Scalar) -> Scalar:
-    """The active entry that holds a document: the strategy that picked it or, if that was refined since, one below
-    it.
+    """Return the active entry that holds a document: the strategy that picked it or, if that was refined since, one
+    below it.
     """
     row = np.uint64(slot)
     at = np.uint32(strategy if 0 <= strategy < state.used[row] else 0)
     node = state.node[row, at]
     if not state.first_document[node] <= document < state.end_document[node]:
-        at = np.uint32(0)  # a strategy of a learner that was made afresh since: ask from the root
+        at = np.uint32(0)  # the learner was reset since: start from the root
     while state.child[row, at] != 0:
         at = state.child[row, at]
         while state.end_document[state.node[row, at]] <= document:
@@ -118,7 +118,7 @@ def holder(state: Any, slot: Scalar, strategy: Scalar, document: Scalar) -> Scal
 
 @inlined
 def refine(state: Any, slot: Scalar, entry: Scalar, fresh: Scalar) -> None:
-    """Deactivate an entry and activate its children, about whom nothing is known."""
+    """Deactivate an entry and activate its children, which start without plays."""
     row, at = np.uint64(slot), np.uint32(entry)
     node = state.node[row, at]
     start = state.child_start[node]
@@ -139,7 +139,7 @@ def refine(state: Any, slot: Scalar, entry: Scalar, fresh: Scalar) -> None:
 
 @inlined
 def raise_best(state: Any, slot: Scalar, entry: Scalar, value: Scalar) -> None:
-    """Set the best index of an entry, and of all above it as far as that changes anything."""
+    """Set the best index of an entry and update its ancestors as far as they change."""
     row, at = np.uint64(slot), np.uint32(entry)
     state.best[row, at] = value
     changed = True
@@ -156,7 +156,7 @@ def raise_best(state: Any, slot: Scalar, entry: Scalar, value: Scalar) -> None:
 
 @inlined
 def update_zoom(state: Any, slot: Scalar, strategy: Scalar, pick: Scalar, reward: Scalar) -> None:
-    """Credit the active entry that holds a document, and refine it once it is known better than it is wide."""
+    """Credit the active entry that holds a document, and refine it once its radius is below its width."""
     at = np.uint32(holder(state, slot, strategy, pick))
     row = np.uint64(slot)
     state.plays[row, at] += np.uint32(1)
@@ -172,7 +172,7 @@ def update_zoom(state: Any, slot: Scalar, strategy: Scalar, pick: Scalar, reward
 
 @inlined
 def plant(state: Any, slot: Scalar, fresh: Scalar) -> None:
-    """A zoom tree that is nothing but its root, active."""
+    """Reset a zoom tree to its root, active."""
     state.node[slot, 0] = 0
     state.up[slot, 0] = 0
     state.child[slot, 0] = 0
@@ -184,12 +184,12 @@ def plant(state: Any, slot: Scalar, fresh: Scalar) -> None:
 
 @compiled
 def plant_all(state: Any) -> None:
-    """Fresh zoom trees in all slots."""
+    """Reset the zoom trees of all slots."""
     for slot in range(len(state.used)):
         plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
 
 
 @compiled
 def find_entry(state: Any, slot: Scalar, document: Scalar) -> Scalar:
-    """The active entry that holds a document."""
+    """Return the active entry that holds a document."""
     return holder(state, slot, 0, document)

@@ -1,1 +1,1 @@
-"""How the larger bandits choose and count: walks along their trees, compiled."""
+"""Compiled walks by which the larger bandits choose and count."""

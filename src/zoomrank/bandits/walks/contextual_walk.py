@@ -1,9 +1,9 @@
-"""How contextual zooming chooses: what a pair is worth in a context, and the walk down along the best.
+"""Choice of contextual zooming: the value of a pair in a context, and the walk down along the best value.
 
-What a refined pair is worth depends on the context; it is remembered for all contexts that agree down to the deepest
-level that was looked at, and forgotten when something below it changes. So while contexts recur, as they do once the
-slots above have settled, choosing is a walk. Where a context is new, nothing is refined below the level at which it is;
-pairs above that are wide, and mostly worth all that their cap allows: then nobody has to look.
+The value of a refined pair depends on the context; it is cached for all contexts that agree down to the deepest level
+that was searched, and dropped when a value below it changes. So while contexts recur, as they do once the slots above
+have settled, choosing is a walk. In a new context, no pair is refined below the level at which it is new; pairs above
+that level are wide and mostly reach their cap, so they need no search.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from zoomrank.spaces.trees.shape import node_depths
 
 
 class PairScratch(NamedTuple):
-    """A stack of pairs that are being valued, one inside the other."""
+    """Stack of the pairs that are being valued, one inside the other."""
 
     look_entry: Array
     look_node: Array  # its subtree
     look_mask: Array  # documents of the context below the subtree
     look_cap: Array  # for what hangs off the paths of the context
     look_first: Array  # the first child in this context
-    look_step: Array  # the child to look at next
+    look_step: Array  # the next child
     look_value: Array  # the best so far
     look_level: Array  # the deepest level of the context that it depends on
     fresh_value: Array  # the values of children that were never played
     least_width: Array  # of any subtree at this level or above it
-    sure: Array  # in this context every pair reaches a cap of sure[0]; not known beyond sure[1]
-    sure_level: Array  # per slot, the deepest level at which pairs are wide enough for that: where to begin to look
-    settled_for: Array  # per slot, the context in which the last walk left nothing to chance, 0 if it did
-    settled_on: Array  # where that walk ended
+    sure: Array  # every pair of this context reaches a cap of sure[0]; unknown beyond sure[1]
+    sure_level: Array  # per slot, the deepest level at which pairs are wide enough for that: start of the search
+    settled_for: Array  # per slot, the context in which the last walk was deterministic, 0 if it was not
+    settled_on: Array  # the node where that walk ended
 
 
 def fresh_pair_scratch(tree: DocumentTree, slots: int, widest: int) -> PairScratch:
-    """Room to look as deep as pairs go."""
+    """Allocate scratch space as deep as pairs go."""
     levels = tree.depth + 1
     least = np.full(levels, np.inf)
     np.minimum.at(least, node_depths(tree.shape.parent), tree.width)
@@ -75,20 +75,21 @@ def fresh_pair_scratch(tree: DocumentTree, slots: int, widest: int) -> PairScrat
 
 @inlined
 def _surely(state: Any, slot: Scalar, level: Scalar) -> Scalar:
-    """What every active pair is worth at least if none is deeper than this level.
+    """Return a lower bound on the value of every active pair if none is deeper than this level.
 
-    One that was played and is still active has a radius of at least its width, any other a whole one; and pairs are the
-    narrower, the deeper they are.
+    A pair that was played and is still active has a radius of at least its width, any other a whole one; and deeper
+    pairs are narrower.
     """
     width = state.scale * (state.least_width[np.uint64(level)] + width_around(state, level))
-    return min(2.0 * width, width + np.sqrt(state.constant[np.uint64(slot)])) * (
-        1.0 - 1e-9
-    )  # whatever the order of the sum
+    # rounded down, so that the order of the sum does not matter
+    return min(2.0 * width, width + np.sqrt(state.constant[np.uint64(slot)])) * (1.0 - 1e-9)
 
 
 @inlined
 def _is_sure(state: Any, slot: Scalar, cap: Scalar) -> Scalar:
-    """Whether every pair reaches its cap without a look: the context is new below a level where pairs are that wide."""
+    """Return whether every pair reaches its cap without a search: the context is new below a level where pairs are that
+    wide.
+    """
     if state.sure[0] < cap < state.sure[1]:
         last = state.path.shape[1] - 1
         level = state.sure_level[np.uint64(slot)]
@@ -106,7 +107,7 @@ def _is_sure(state: Any, slot: Scalar, cap: Scalar) -> Scalar:
 
 @inlined
 def _cap(state: Any, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
-    """Cap the index of an active pair: by one number off the paths of S, else by how far its documents can be from
+    """Compute the cap of an active pair: one number off the paths of S, else the largest distance of its documents to
     S.
     """
     return farthest_from(state, node, level, mask) if mask != 0 else cap
@@ -114,7 +115,7 @@ def _cap(state: Any, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> 
 
 @inlined
 def _held_by(state: Any, node: Scalar, step: Scalar, level: Scalar, mask: Scalar) -> Scalar:
-    """Say which documents in the mask lie below this child."""
+    """Return the mask of the documents below this child."""
     held = mask
     if mask != 0 and is_inner(state, node):
         held = documents_below(state, child_at(state, node, step), level + 1, mask)
@@ -123,7 +124,7 @@ def _held_by(state: Any, node: Scalar, step: Scalar, level: Scalar, mask: Scalar
 
 @inlined
 def _share_out(state: Any, below: Array, node: Scalar, level: Scalar, mask: Scalar) -> None:
-    """Say which documents in the mask lie below each child."""
+    """Store the mask of the documents below each child."""
     if is_inner(state, node):
         share_out(state, below, node, level, mask)
     else:
@@ -132,7 +133,7 @@ def _share_out(state: Any, below: Array, node: Scalar, level: Scalar, mask: Scal
 
 @inlined
 def _fresh_value(state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
-    """The best capped index among children of which none was ever played in this context."""
+    """Compute the best capped index among children of which none was ever played in this context."""
     _share_out(state, state.below, node, level, mask)
     around = cap if mask == 0 else state.width[np.uint64(node)]
     top = -1.0
@@ -149,9 +150,8 @@ def _fresh_value(state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Sc
 def _quick_value(
     state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """The capped value of a pair if it takes no search: it is active, known, sure, or its children are fresh. Else -1.
-
-    Then, where its children are; and the deepest level of the context that all this depends on.
+    """Return the capped value of a pair if it takes no search (it is active, cached, sure, or its children are fresh),
+    else -1; its first child; and the deepest level of the context that the value depends on.
     """
     pair = state.pair[np.uint64(slot), np.uint64(entry)]
     last = state.path.shape[1] - 1
@@ -161,7 +161,7 @@ def _quick_value(
     elif pair.known_for == context_node(state, pair.known_level):
         value, deepest = pair.value, np.int64(pair.known_level)
     elif mask == 0 and _is_sure(state, slot, cap):
-        value, deepest = cap, np.int64(last)  # only pairs on the paths of S ask this, whose values depend on all of it
+        value, deepest = cap, np.int64(last)  # only for pairs on the paths of S, whose values depend on all levels
     else:
         first = family_of(state, slot, entry, level + 1)
         deepest = max(deepest, np.int64(level + 1))
@@ -187,7 +187,7 @@ def _push(
 
 @inlined
 def _remember(state: Any, slot: Scalar, depth: Scalar) -> Scalar:
-    """Write down what a pair that was looked at is worth, for itself and for the pair above it; returns that."""
+    """Store the value of a pair after its search, for itself and for the pair above it; return it."""
     at = np.uint64(depth)
     value, deepest = state.look_value[at], state.look_level[at]
     pair = state.pair[np.uint64(slot), np.uint64(state.look_entry[at])]
@@ -203,10 +203,10 @@ def _remember(state: Any, slot: Scalar, depth: Scalar) -> Scalar:
 
 @inlined
 def _value(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
-    """The highest capped index at or below a pair in this context; what was searched is remembered.
+    """Compute the highest capped index at or below a pair in this context, and cache it.
 
-    A search ends early where the cap is reached: nothing below can be worth more. Children off the paths of S come
-    first; the others are worth at most their width, so that mostly nobody has to look.
+    A search ends early where the cap is reached. Children off the paths of S come first; the others are worth at most
+    their width, so most need no search.
     """
     value, first, deepest = _quick_value(state, slot, entry, node, level, mask, cap)
     depth = -1
@@ -248,7 +248,7 @@ def _value(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Scalar,
 def _best_child(
     state: Any, slot: Scalar, node: Scalar, first: Scalar, level: Scalar, mask: Scalar, around: Scalar
 ) -> Scalar:
-    """The highest value among the children of a pair, whose values are then in `state.value`, and what is below each in
+    """Return the highest value among the children of a pair; store their values in `state.value` and their masks in
     `state.inner`.
     """
     _share_out(state, state.inner, node, level, mask)
@@ -269,7 +269,7 @@ def _best_child(
 
 @inlined
 def _best_fresh_child(state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
-    """The same where none of the children was ever played."""
+    """Do the same for children without plays."""
     top = _fresh_value(state, slot, node, level, mask, cap)
     for step in range(np.uint64(fan_of(state, node))):
         state.value[step] = state.fresh_value[step]
@@ -281,7 +281,7 @@ def _best_fresh_child(state: Any, slot: Scalar, node: Scalar, level: Scalar, mas
 def _best_of_family(
     state: Any, slot: Scalar, node: Scalar, first: Scalar, level: Scalar, mask: Scalar, cap: Scalar
 ) -> Scalar:
-    """The highest value among the children of a pair, wherever they are stored."""
+    """Return the highest value among the children of a pair, stored or fresh."""
     if first == 0:
         top = _best_fresh_child(state, slot, node, level, mask, cap)
     else:
@@ -292,7 +292,9 @@ def _best_of_family(
 
 @inlined
 def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
-    """Walk down along the best value of the pairs that hold the context; says whether anything was left to chance."""
+    """Walk down along the best value of the pairs that hold the context; return the node and whether the walk was
+    random.
+    """
     state.sure[0], state.sure[1] = -1.0, np.inf
     entry, level, cap, chance = np.int64(0), 0, np.inf, False
     mask = ((1 << above) - 1) if state.correlated else 0
@@ -302,7 +304,7 @@ def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> 
         first = family_of(state, slot, entry, level + 1)
         around = cap if mask == 0 else state.width[np.uint64(node)]
         fan = fan_of(state, node)
-        if first != 0 and mask == 0 and around <= state.sure[0]:  # all are worth what they are capped at
+        if first != 0 and mask == 0 and around <= state.sure[0]:  # all reach their cap
             step = np.int64(rng.random() * fan) if fan > 1 else np.int64(0)
             chance = chance or fan > 1
         else:
@@ -321,7 +323,7 @@ def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> 
 
 @inlined
 def walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
-    """The subtree of the best pair that holds the context: where the last walk ended, if nothing has changed."""
+    """Return the subtree of the best pair that holds the context: that of the last walk if nothing has changed."""
     describe_context(state, shown, above)
     row, name = np.uint64(slot), context_name(state)
     if state.settled_for[row] != name:
@@ -334,7 +336,7 @@ def walk_context(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
 def odds_in_context(
     state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """The same walk, to the pair that holds a document, counting the ways to go on where several are as good."""
+    """Walk to the pair that holds a document, multiplying the probability of each tie-break."""
     describe_context(state, shown, above)
     state.sure[0], state.sure[1] = -1.0, np.inf
     entry, node, level, cap, chance, hopeful = np.int64(0), np.int64(0), 0, np.inf, 1.0, False
@@ -343,7 +345,7 @@ def odds_in_context(
     while chance > 0.0 and refined:
         first = family_of(state, slot, entry, level + 1)
         top = _best_of_family(state, slot, node, first, level, mask, cap)
-        hopeful = state.correlated and top > 0.0  # what has nothing left is capped at 0
+        hopeful = state.correlated and top > 0.0  # a subtree without documents left is capped at 0
         cap = cap if mask == 0 else state.width[np.uint64(node)]
         step = np.int64(step_to(state, node, document))
         chance *= chance_of_best_place(state.value, fan_of(state, node), top, np.uint64(step))

@@ -1,13 +1,13 @@
-"""Exchange: try a document of a ranking in a higher slot, where a document like it stands. That costs no click.
+"""Exchange: try a document of a ranking in a higher slot, in place of a similar document, at no loss of clicks.
 
-Whether a visitor is satisfied depends on which documents she is shown, not on their order: so the order is free to
-learn with. A document that was chosen for a low slot, below one that is like it, is only ever seen by visitors who had
-skipped that one. What it would be worth to everybody, the low slot cannot find out. If it goes on being clicked there,
-it may be the better of the two. Then they change places, until its own record in the high slot says that it is not.
+A visitor is satisfied by the set of documents, not by their order, so the order is free to learn with. A document
+chosen for a low slot, below a similar one, is only seen by visitors who skipped that one; the low slot cannot find out
+its value to all visitors. If it keeps being clicked there, it may be the better of the two. Then the two swap places,
+until the document's own record in the high slot says that it is not better.
 
-Documents change places only above the first slot in which chance has a say. There the ranking is the same for every
-visitor, in whatever order; and below it slots chose what they show, given those above. So how likely a ranking is stays
-the product of how likely its slots chose as they did.
+Documents are swapped only above the first slot with a random choice. There the ranking is the same for every visitor,
+in any order; and the slots below choose given the set above. So the propensity of a ranking stays the product of the
+propensities of its slots.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from zoomrank.bandits.state.path_bounds import upper_bound
 from zoomrank.compiled import Scalar, inlined, separate
 from zoomrank.numbers import Array
 
-FAMILIAR = 8  # visits in its own slot before a document is tried elsewhere: fewer say nothing of what it earns there
+FAMILIAR = 8  # visits in its own slot before a document is tried elsewhere: fewer are no evidence
 TRIAL = 1.0  # the c of its bound in the high slot: wider than while choosing, since a trial costs nothing
 
 
 @inlined
 def _nearest_above(state: Any, shown: Array, low: Scalar) -> tuple[Scalar, Scalar]:
-    """The highest slot whose document is nearest to that of a slot below, and the smallest node that holds both.
+    """Find the highest slot whose document is nearest to that of a slot below, and the smallest node with both.
 
-    Documents below a node are neighbours: the nearest is one of the two next to it, or with those below the same node.
+    Documents are numbered in tree order: the nearest is one of the two neighbours, or shares the smallest node with
+    one.
     """
     document, left, right = shown[low], np.int64(-1), np.int64(len(state.leaf))
     for slot in range(low):
@@ -48,7 +49,7 @@ def _nearest_above(state: Any, shown: Array, low: Scalar) -> tuple[Scalar, Scala
 
 @inlined
 def _may_be_better(state: Any, document: Scalar, low: Scalar, high: Scalar, record: Scalar) -> Scalar:
-    """Whether a document adds enough in its slot, and may yet have a better record in the slot above."""
+    """Return whether a document adds enough in its slot, and may have a better record in the slot above."""
     here, there = np.float64(state.plays[document, low]), np.float64(state.plays[document, high])
     added = np.float64(state.clicks[document, low]) / here
     promising = added * (1.0 - record) > state.margin * record
@@ -60,7 +61,7 @@ def _may_be_better(state: Any, document: Scalar, low: Scalar, high: Scalar, reco
 
 @inlined
 def place_to_take(state: Any, shown: Array, pick: Array, strategy: Array, low: Scalar) -> Scalar:
-    """The slot above whose document should change places with that of a slot; the slot itself if none should.
+    """Return the slot above to swap documents with; the slot itself if there is none.
 
     Entries that hold several documents stay, and so do documents that fill in.
     """
@@ -78,7 +79,7 @@ def place_to_take(state: Any, shown: Array, pick: Array, strategy: Array, low: S
 
 @inlined
 def swap(values: Array, one: Scalar, other: Scalar) -> None:
-    """Let two places of a row change what they hold."""
+    """Swap two elements."""
     kept = values[one]
     values[one] = values[other]
     values[other] = kept
@@ -86,7 +87,9 @@ def swap(values: Array, one: Scalar, other: Scalar) -> None:
 
 @separate
 def are_certain(state: Any, shown: Array, first: Scalar, last: Scalar) -> Scalar:
-    """Whether chance has no say in what some slots choose, given those above. The lowest first: there it mostly has."""
+    """Return whether some slots choose deterministically, given those above. Checks the lowest first: it is most often
+    random.
+    """
     slot: Scalar = np.int64(last)
     while slot >= first and propensity(state, slot, shown, shown[slot], False) == 1.0:
         slot -= 1
@@ -94,12 +97,12 @@ def are_certain(state: Any, shown: Array, first: Scalar, last: Scalar) -> Scalar
 
 
 def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
-    """Exchange documents that are alike, slot by slot from the top down: the body of `arrange`.
+    """Swap similar documents, slot by slot from the top down: the registered `arrange`.
 
-    Both learn where they then stand. Slots below choose the same in whatever order those above them are.
+    Both learn in their new slots. Slots below choose the same in whatever order those above them are.
     """
     if state.exchange:
-        certain: Scalar = 0  # slots from the top that are known to be
+        certain: Scalar = 0  # number of top slots known to be deterministic
         for low in range(np.uint64(1), np.uint64(len(shown))):
             high = place_to_take(state, shown, pick, strategy, low)
             if high != low:

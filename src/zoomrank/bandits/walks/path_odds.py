@@ -1,7 +1,7 @@
-"""How likely path zooming is to choose the subtree that holds a document: one over the ways to go on, all the way down.
+"""Probability that path zooming chooses the subtree that holds a document.
 
-The walk is that of `path_walk.py`, but instead of going where chance leads it goes to the document, and counts at each
-branch how many children are as good as the best.
+The walk is that of `path_walk.py`, but it goes to the document instead of breaking ties at random, and divides by the
+number of tied children at each branch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _holds(state: Any, entry: Scalar, document: Scalar) -> Scalar:
 
 @inlined
 def _step_to(state: Any, entry: Scalar, document: Scalar) -> Scalar:
-    """Which child of an entry holds a document."""
+    """Return the position of the child of an entry that holds a document."""
     first, step = np.uint64(state.child[np.uint64(entry)]), np.uint64(0)
     while not _holds(state, first + step, document):
         step += np.uint64(1)
@@ -36,7 +36,7 @@ def _step_to(state: Any, entry: Scalar, document: Scalar) -> Scalar:
 def _odds_of_free_walk(
     state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, document: Scalar, some: Scalar
 ) -> tuple[Scalar, Scalar]:
-    """Below an entry that holds no document of S: the probability, and the entry that holds the document."""
+    """Compute the probability below an entry without documents of S; return it and the entry of the document."""
     at, chance = np.uint64(entry), 1.0
     while chance > 0.0 and state.child[at] != 0:
         ahead = walk_along_favourites(state, slot, at, cap, some)
@@ -60,7 +60,7 @@ def _odds(
     if state.correlated and above > 0:
         remember_paths(state, shown, above)
         size = follow_paths(state, slot, above, some)
-        hopeful = max(state.seen[0], state.limit[0]) > 0.0  # what has nothing left is capped at 0
+        hopeful = max(state.seen[0], state.limit[0]) > 0.0  # a subtree without documents left is capped at 0
         place, on_path = np.uint64(0), True
         while chance > 0.0 and on_path and state.child[at] != 0:
             first, fan = np.uint64(state.child[at]), np.uint64(state.fan[at])
@@ -80,12 +80,12 @@ def _odds(
 def odds_along_paths(
     state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """The body of `odds` where all documents are eligible."""
+    """Compute `odds` when all documents are eligible."""
     return _odds(state, slot, shown, above, document, False)
 
 
 def odds_of_eligible(
     state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """The body of `odds` where some are."""
+    """Compute `odds` when only some documents are eligible."""
     return _odds(state, slot, shown, above, document, True)

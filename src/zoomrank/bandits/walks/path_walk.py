@@ -1,9 +1,9 @@
-"""How path zooming chooses: a walk down along the best, under the cap of the documents above.
+"""Choice of path zooming: a walk down along the best, under the cap of the documents above.
 
-Where the best record below a subtree is as good as all that may be hoped for, the subtree is settled and the walk goes
-to the child with that record; elsewhere to the child with the best bound. Off the root paths of the documents above,
-the cap is one number and the walk is free; entries on those paths are listed first, with what is to be expected of
-their best documents. If only some documents are eligible, a search finds what is to be expected of those.
+Where the best record below a subtree reaches its bound, the subtree is settled and the walk goes to the child with that
+record; elsewhere to the child with the best bound. Off the root paths of the documents above, the cap is one number and
+the walk is free; entries on those paths are listed first, with the records and bounds of their best documents. If only
+some documents are eligible, a search finds the records and bounds of those.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ from zoomrank.numbers import Array
 
 
 class PathScratch(NamedTuple):
-    """The entries that hold documents of S, parents before children, beside the stack of `ContextScratch`; a table."""
+    """List of the entries that hold documents of S, parents before children, beside the stack of `ContextScratch`; and
+    a logarithm table.
+    """
 
-    limit: Array  # what the witnesses above an entry allow; then what may be hoped for below it
+    limit: Array  # smallest bound above an entry; then the bound below it
     best: Array  # the best capped bound among its children
     seen: Array  # the best capped record below it
     origin: Array  # the place of its parent in this list
-    inside: Array  # the place of the first of its children that is in it
-    reach: Array  # how deep a walk may come that comes to its parent
-    search_entry: Array  # a stack of entries yet to be searched
-    search_limit: Array  # and what those above them allow
+    inside: Array  # the place of its first listed child
+    reach: Array  # depth that a walk through its parent may reach
+    search_entry: Array  # a stack of entries to search
+    search_limit: Array  # and the smallest bound above them
     logarithm: Array  # of 1, 2, 3, …
 
 
 def fresh_path_scratch(room: int) -> PathScratch:
-    """Room for so many entries."""
+    """Allocate scratch space for this many entries."""
     limit, best, seen, search_limit = (np.zeros(room) for _ in range(4))
     origin, inside, reach, search_entry = (np.zeros(room, np.int64) for _ in range(4))
     return PathScratch(limit, best, seen, origin, inside, reach, search_entry, search_limit, table_of_logarithms())
@@ -42,11 +44,11 @@ def fresh_path_scratch(room: int) -> PathScratch:
 
 @separate
 def _best_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
-    """The best record of the eligible documents below an entry, or else the best bound, capped by one number; if below
-    the threshold, anything below it.
+    """Find the best record (or, if not `seen`, the best bound) of the eligible documents below an entry, under one cap;
+    inexact if below the threshold.
 
-    A search that turns back where records or witnesses allow no more than was found already. It goes down along the
-    favourites first, so that it finds much of what there is at once.
+    Branches whose record or bound is not above the best so far are pruned. Favourites are searched first, which finds
+    good values early.
     """
     found, column, size = -1.0, np.uint64(slot), np.uint64(1)
     state.search_entry[0], state.search_limit[0] = entry, cap
@@ -73,23 +75,23 @@ def _no_body(state: Any, *_: Any) -> Any:
     raise TypeError(f"{type(state).__name__} is not the state of a bandit that walks along paths.")
 
 
-_best_of, on_best_of = generic(_no_body)  # one body for states that may show all documents, one for choosy ones
+_best_of, on_best_of = generic(_no_body)  # one version for all documents, one for eligible documents
 
 
 @inlined
 def _kept(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, seen: Scalar) -> Scalar:
-    """What an entry knows of its best document, whoever may be shown."""
+    """Return the stored record or bound of an entry, ignoring eligibility."""
     at, column = np.uint64(entry), np.uint64(slot)
     return min(cap, state.record[at, column] if seen else state.bound[at, column])
 
 
 def best_of_all(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
-    """What was seen below an entry that holds no document of S, or else what may be hoped for there."""
+    """Return the record or the bound of an entry without documents of S."""
     return _kept(state, slot, entry, cap, seen)
 
 
 def best_of_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
-    """The same of its eligible documents: exactly, unless it is below the threshold."""
+    """Return the same for its eligible documents; inexact if below the threshold."""
     value = _kept(state, slot, entry, cap, seen)
     if value >= threshold:
         value = _best_eligible(state, slot, entry, cap, threshold, seen)
@@ -98,10 +100,10 @@ def best_of_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, thres
 
 @inlined
 def walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, some: Scalar) -> Scalar:
-    """Walk down as long as one child is better than all others and the cap does not matter.
+    """Walk down while one child is better than all others and the cap does not matter.
 
-    A record may lead to a subtree that is not settled, and there to another document than its own. If its own may not
-    be shown, it should not have led there: where only some documents are eligible, the walk ends before that.
+    A record may lead to a subtree that is not settled, and there to another document than its own. If its own document
+    is not eligible, the record should not have led there, so with eligible documents the walk ends before that.
     """
     at, column, going, by_record = np.uint64(entry), np.uint64(slot), True, False
     while going:
@@ -118,9 +120,9 @@ def walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, 
 
 @inlined
 def value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar) -> Scalar:
-    """Value the children of an entry by their records if the entry is settled, else by their bounds; returns the best.
+    """Value the children of an entry by their records if the entry is settled, else by their bounds; return the best.
 
-    The entry is known to be worth so much: less is no help, and need not be known exactly.
+    The entry's value is known, so smaller values of children need not be exact.
     """
     at = np.uint64(entry)
     first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
@@ -140,9 +142,9 @@ def value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: 
 def _walk_freely(
     state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar, rng: np.random.Generator
 ) -> Scalar:
-    """Walk down along the best, capped by one number, to an entry whose children are not told apart.
+    """Walk down along the best, under one cap, to an entry that is not split.
 
-    What the entry is known to be worth spares the search for eligible documents everything that is worth less.
+    The known value of the entry prunes the search for eligible documents.
     """
     at = np.uint64(entry)
     while state.child[at] != 0:
@@ -159,8 +161,8 @@ def _walk_freely(
 def _depth_of_promise(
     state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar
 ) -> Scalar:
-    """How deep down the path of the only document of S below an entry something beside it has so good a record, or lets
-    hope for so much; -1: nowhere. Witnesses above do not count: a record may lead to where they are overruled.
+    """Return how deep, along the path of the only document of S below an entry, another subtree has a record or bound
+    of at least the threshold; -1: nowhere. Bounds above do not count, since a record may override them.
     """
     at, column, row, level = np.uint64(entry), np.uint64(slot), np.uint64(0), np.int64(depth)
     while (mask >> np.int64(row)) != 1:
@@ -179,16 +181,15 @@ def _depth_of_promise(
                 if child != on_path and max(state.bound[child, column], state.record[child, column]) >= threshold:
                     found = level
             at, node, level, going = on_path, inner, level + 1, found < 0
-        elif first == 0 and state.fan[at] > 0:  # nobody knows where the document of S is in it
+        elif first == 0 and state.fan[at] > 0:  # the position of the document of S in it is unknown
             found = level
     return found
 
 
 @inlined
 def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar, found: Scalar, some: Scalar) -> Scalar:
-    """Down to which depth a walk may come that has come to a listed entry; less than its own if it has no reason to
-    come here: nothing but documents of S that is as good as what was found. For a single one of S it is known already
-    how far a promise leads that was seen from above.
+    """Return the depth that a walk through a listed entry may reach; less than its own if only documents of S there
+    reach the best value. With a single document of S, the depth computed from above is reused.
     """
     at, column = np.uint64(state.stack_entry[place]), np.uint64(slot)
     node, reach = np.uint64(state.node[at]), np.int64(-1)
@@ -204,11 +205,10 @@ def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar,
 
 @inlined
 def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scalar:
-    """List the entries that hold documents of S, and compute what was seen and may be hoped for there under the cap;
-    returns how many there are. Of those that cannot hold the best of all, nothing is known to be there.
+    """List the entries that hold documents of S and compute their records and bounds under the cap; return how many
+    there are. Entries that cannot hold the best are not expanded.
 
-    On its way down a walk comes to entries that are worth more and more. So what is worth less than has been found is
-    out of its way.
+    On its way down a walk meets ever larger values, so entries below the best value so far are out of its way.
     """
     column, size, place = np.uint64(slot), np.uint64(1), np.uint64(0)
     found = -1.0
@@ -248,7 +248,7 @@ def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scala
 
 @inlined
 def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
-    """Compute what was seen and may be hoped for in the listed entries, children before parents."""
+    """Compute records and bounds of the listed entries, children before parents."""
     column = np.uint64(slot)
     for back in range(np.uint64(1), size + np.uint64(1)):
         place = size - back
@@ -264,8 +264,9 @@ def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
 def value_listed(
     state: Any, slot: Scalar, first: Scalar, fan: Scalar, cap: Scalar, place: Scalar, size: Scalar
 ) -> Scalar:
-    """Value the children of a listed entry by their records if it is settled, else by their bounds; returns the best.
-    Where each child is in the list, if it is, is then in `state.below`.
+    """Value the children of a listed entry by their records if it is settled, else by their bounds; return the best.
+
+    `state.below` then has each child's place in the list, 0 if it is not listed.
     """
     listed = np.uint64(state.inside[place])
     settled = state.seen[place] >= state.limit[place]
@@ -283,7 +284,7 @@ def value_listed(
 
 @inlined
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar, rng: np.random.Generator) -> Scalar:
-    """Choose an entry: along the listed paths as long as the best is there, then freely."""
+    """Choose an entry: along the listed paths while the best is there, then freely."""
     at, cap, known = np.uint64(0), np.inf, -1.0
     if state.correlated and above > 0:
         remember_paths(state, shown, above)

@@ -1,11 +1,11 @@
-"""What path zooming knows of a ranking: which documents have proved themselves, which are on trial, what that costs.
+"""Path zooming's estimates for a ranking: proven documents, documents on trial, and the cost of trials.
 
-A document has proved itself in a slot if it has the best record there and somebody has clicked it. Any other is on
-trial: it is shown for what is hoped of it. In the end that costs what it is believed to earn less than the best.
+A document is proven in a slot if it has the best record there and was clicked. Any other is on trial: it is shown for
+its bound. The cost of a trial is the expected loss compared with the best record.
 
-After an exchange a document stands where another slot would have it. What slots chose is found by putting documents
-back. The one that went up is on trial where it stands, which costs nothing; the other is what it was where it was
-chosen. The walk stops looking at records once it has found a better hope, so the best record is looked for here.
+After an exchange a document is in another slot than the one that chose it. The original choices are found by undoing
+exchanges. The document that went up is on trial at no cost; the other keeps its status in the slot that chose it. The
+walk ignores records once it has found a better bound, so the best record is searched for here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zoomrank.numbers import Array
 
 @inlined
 def _push_children(state: Any, slot: Scalar, entry: Scalar, limit: Scalar, size: Scalar) -> Scalar:
-    """Put the children of an entry on the stack, the one with the best record on top; returns how high it is now."""
+    """Push the children of an entry on the stack, the one with the best record on top; return the stack size."""
     column, top = np.uint64(slot), np.uint64(size)
     first = np.uint64(state.child[np.uint64(entry)])
     for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
@@ -39,10 +39,11 @@ def _push_children(state: Any, slot: Scalar, entry: Scalar, limit: Scalar, size:
 
 @inlined
 def best_record(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar:
-    """The best record of the documents that may be shown in a slot, under the cap of those above; NO_RECORD if none.
+    """Find the best record of the documents that may be shown in a slot, under the cap of those above; NO_RECORD if
+    none.
 
-    A search that turns back where nothing is better than what it has found. A limit below 0 marks entries that may hold
-    documents of S: what hangs off their paths is capped by the width of the node where it does.
+    A branch-and-bound search. A limit below 0 marks entries that may hold documents of S: subtrees off their paths are
+    capped by the width of the node where they branch off.
     """
     found, column, size = NO_RECORD, np.uint64(slot), np.uint64(1)
     capped = state.correlated and above > 0
@@ -53,7 +54,7 @@ def best_record(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar
         node = np.uint64(state.node[at])
         on_path = limit < 0.0 and taken_below(state, node, shown, above) > 0
         if on_path:
-            limit = state.width[node]  # nothing below it is farther from S than that
+            limit = state.width[node]  # the largest distance of its documents to S
         elif limit < 0.0:
             limit = state.width[np.uint64(state.parent[node])]
         value = min(limit, np.float64(state.record[at, column]))
@@ -69,7 +70,7 @@ def best_record(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar
 
 @inlined
 def _distance_above(state: Any, document: Scalar, shown: Array, above: Scalar) -> Scalar:
-    """The cap of a single document: how far it is from the nearest of those above."""
+    """Return the cap of a single document: its distance to the nearest of those above."""
     distance = np.inf
     if state.correlated and above > 0:
         node = np.uint64(state.leaf[np.uint64(document)])
@@ -81,7 +82,7 @@ def _distance_above(state: Any, document: Scalar, shown: Array, above: Scalar) -
 
 @inlined
 def _is_trial(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, best: Scalar) -> Scalar:
-    """Whether a document, with the entry that holds it, has not proved itself in a slot."""
+    """Return whether a document, with the entry that holds it, is on trial in a slot."""
     at, column = np.uint64(entry), np.uint64(slot)
     own, hope = min(cap, np.float64(state.record[at, column])), min(cap, np.float64(state.bound[at, column]))
     return own < 0.0 or own < best or (state.gains[at] == 0 and hope > own)
@@ -89,15 +90,15 @@ def _is_trial(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, best: Scalar
 
 @inlined
 def _put_back(state: Any, chosen: Array, pick: Array, entry: Array, place: Array, end: Scalar) -> Scalar:
-    """Undo exchanges above a slot: the last first, and only where the higher slot knew the document better that made
-    way. Returns the lowest slot that took part.
+    """Undo exchanges above a slot: the last first, and only where the higher slot has a better record for the document
+    that made way. Return the lowest slot that took part.
     """
     lowest = 0
     for back in range(1, end):
         low = end - back
         for high in range(low):
             lower, upper = state.record[entry[low], high], state.record[entry[high], high]
-            done = lower > upper  # in the higher slot, of the document that stands below
+            done = lower > upper  # the higher slot has a better record of the lower document
             if done:
                 _swap_all(chosen, pick, entry, place, low, high)
                 done = place_to_take(state, chosen, pick, entry, np.uint64(low)) == high
@@ -119,7 +120,7 @@ def _swap_all(chosen: Array, pick: Array, entry: Array, place: Array, low: Scala
 
 @compiled
 def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: Scalar) -> Prospects:
-    """What slots know of a ranking; an earlier state, or the same, says how visitors click."""
+    """Compute the prospects of a ranking; an earlier state, or the same, gives the click rates."""
     slots = len(shown)
     record, cost, chance, trial = np.empty(slots), np.zeros(slots), np.empty(slots), np.zeros(slots, np.bool_)
     chosen, picked, entry, place = shown.copy(), pick.copy(), np.empty(slots, np.int64), np.arange(slots)
@@ -133,7 +134,7 @@ def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: 
         lowest = _put_back(state, chosen, picked, entry, place, end)
         if lowest == 0 or are_certain(state, chosen, 0, lowest):
             break
-        end = lowest  # chance had a say there, so that nothing was exchanged: begin again without it
+        end = lowest  # a random choice there: nothing was exchanged, so restart above it
         for slot in range(slots):
             chosen[slot], picked[slot], place[slot] = shown[slot], pick[slot], slot
             entry[slot] = entry_of(state, shown[slot])

@@ -1,7 +1,7 @@
-"""`VisitCounting`: what bandits have in common that count visits along paths, in all slots (`state/visited.py`).
+"""`VisitCounting`: base of the bandits that count visits along paths, in all slots (`state/visited.py`).
 
-A strategy is an entry: the smallest subtree that is told apart. Such a bandit goes on for ever, can be restricted to
-eligible documents, and moves to other trees as documents come and go (`state/moved_visits.py`).
+A strategy is an entry: the smallest subtree with its own counts. Such a bandit needs no horizon, can be restricted to
+eligible documents, and moves to other trees as documents are added and removed (`state/moved_visits.py`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from zoomrank.spaces import Movement
 
 
 def subtree_of_entry(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    """The body of `subtree`."""
+    """Return the node of an entry: the registered `subtree`."""
     return np.int64(state.node[strategy])
 
 
 def entries_fit(state: Any) -> Scalar:
-    """Whether another visit fits, whatever it visits: the body of `roomy`."""
+    """Return whether any further visit fits: the registered `roomy`."""
     return state.filled[0] + state.plays.shape[1] * state.widest <= len(state.node)
 
 
 class VisitCounting(Bandit):
-    """A bandit whose state is `VisitCounts`, and what follows from those."""
+    """Bandit whose state contains `VisitCounts`."""
 
     anytime = True
     restrictable = True
@@ -42,19 +42,19 @@ class VisitCounting(Bandit):
 
     @abstractmethod
     def fresh_state(self, slots: int, more: int = 0) -> Any:
-        """Nothing seen but that there is a root; room for so many entries more."""
+        """Return a state with only the root, and room for `more` entries."""
 
     @abstractmethod
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
-        """How uncertain the mean of an entry is, and its index."""
+        """Return the uncertainty of an entry's mean, and its index."""
 
     def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
-        """Take along what there is beside counts; `origin` says which entry each of the moved state was, and `anew`
-        which have other visits now.
+        """Carry over the state beside counts; `origin` has the old entry of each new one, and `anew` marks those whose
+        visits changed.
         """
 
     def adopted(self, state: Any, movement: Movement) -> Any:
-        """The counts go along with the subtrees that they are of; new documents join those that they are in."""
+        """Remap counts with their subtrees; new documents count in the subtrees that they join."""
         shape = self.tree.shape
         own = own_visits(state, shape.parent, movement)
         apart, children = told_apart_after(state, own, shape.parent, shape.child_start, movement)
@@ -63,11 +63,11 @@ class VisitCounting(Bandit):
         return moved
 
     def larger(self, state: Any) -> Any:
-        """Room for more entries."""
+        """Make room for more entries."""
         return state._replace(**more_visited(state, roomier(state)))
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
-        """The smallest subtree that was told apart and holds the document, with the visits of this slot."""
+        """Return the smallest entry that holds the document, with the visits of this slot."""
         entry = int(entry_of(state, document))
         node, plays, clicks = int(state.node[entry]), int(state.plays[entry, slot]), int(state.clicks[entry, slot])
         radius, index = self.belief(state, entry, slot)
