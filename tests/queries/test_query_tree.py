@@ -36,7 +36,7 @@ def test_vectors_must_be_vectors() -> None:
 
 def test_what_is_not_known_is_refused_in_words() -> None:
     queries = QueryTree.like(DocumentTree.exponential(depth=2))
-    with pytest.raises(UnknownDocumentError, match="Nobody has asked 'x'"):
+    with pytest.raises(UnknownDocumentError, match="The query 'x' is unknown"):
         queries.number("x")
     with pytest.raises(ParameterError, match="beside which one"):
         queries.add("x", "Animals")

@@ -103,7 +103,7 @@ def test_a_fresh_ranker_tries_everywhere() -> None:
     forecast = ranker.forecast(visits=20)
     assert [slot.share for slot in forecast.slots] == [1.0] * SLOTS
     assert all(slot.tried[0].documents == len(TREE) and slot.tried[0].visits == 20 for slot in forecast.slots)
-    assert "nothing else is known" in str(ranker.explain(ranker.rank())[0])
+    assert "no other record" in str(ranker.explain(ranker.rank())[0])
 
 
 def test_a_settled_ranker_tries_nothing() -> None:

@@ -126,7 +126,7 @@ def test_batches_are_what_single_calls_are(name: str) -> None:
         many.learn_many(many.rank_many(1), np.array([4]))
     with pytest.raises(RepeatedFeedbackError):
         many.learn(batch[2], 0)
-    with pytest.raises(FeedbackError, match="2 answers were given to 3 rankings"):
+    with pytest.raises(FeedbackError, match="2 clicks were given for 3 rankings"):
         many.learn_many(many.rank_many(3), [None, 0])
 
 
@@ -489,7 +489,7 @@ def test_bad_input_leaves_the_state_alone() -> None:
 def test_bad_parameters() -> None:
     with pytest.raises(HorizonError, match="needs a horizon"):
         zr.RankZoom(TREE, exploration="pessimistic")
-    with pytest.raises(HorizonError, match="EXP3 has to know"):
+    with pytest.raises(HorizonError, match="EXP3 needs a horizon"):
         zr.RankEXP3(TREE)
     with pytest.raises(HorizonError, match="too short"):
         zr.RankUCB1(TREE, exploration="pessimistic", horizon=0)

@@ -64,5 +64,5 @@ def test_an_order_that_leads_and_a_slot_that_is_replaced() -> None:
 
 @pytest.mark.parametrize("explore", [-0.1, 1.1, float("nan")])
 def test_explore_is_a_share(explore: float) -> None:
-    with pytest.raises(errors.ParameterError, match="explore is a share"):
+    with pytest.raises(errors.ParameterError, match="explore must be a share"):
         zr.ZoomRank(TREE, slots=2).rank(explore=explore)

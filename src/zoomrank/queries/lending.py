@@ -1,8 +1,8 @@
-"""`Lending`: who lends to whom, and when.
+"""`Lending`: which queries lend to which, and when.
 
-A query meets its neighbours now and then: when it is asked for the first time, and whenever its answers have grown by
-half. Then it tells what it has seen, and when it is asked next it takes a loan instead of the one that it has. So both
-cost little, however often it is asked, and what a query knows is decided by its own visits and a few loans.
+A query exchanges reports with its neighbours when it is asked for the first time, and whenever its feedback has grown
+by half. Then it reports its visits, and when it is asked next it takes a new loan in place of the old one. So both cost
+little, however often it is asked, and its state depends only on its own visits and a few loans.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from zoomrank.queries.query_tree import QueryTree
 from zoomrank.queries.reports import Report, below_their_parents, report_with
 from zoomrank.spaces import DocumentTree, Movement
 
-MOST_LENDERS = 32  # to one query; and of those in a group, as many are remembered
+MOST_LENDERS = 32  # most lenders to one query, and most remembered per group
 _HEAD = struct.Struct("<IIId")
 
 
 class Granted(NamedTuple):
-    """A loan, and the numbers of the queries that make it together."""
+    """A loan, and the numbers of the queries that lend it."""
 
     loan: Loan
     lenders: tuple[int, ...]
 
 
 def next_meeting(answers: int) -> int:
-    """How many answers a query will have had when it meets its neighbours again."""
+    """Return the feedback count at which a query next exchanges reports with its neighbours."""
     return answers + answers // 2 + 1
 
 
 class Lending:
-    """What queries have told, and what others can be lent of it."""
+    """Reports of all queries, and the loans made from them."""
 
     def __init__(self, queries: QueryTree, tree: DocumentTree, borrow: float) -> None:
         self.queries = queries
         self.reports: dict[int, Report] = {}
         self._borrow = borrow
         self._tree = pool_tree(tree)
-        self.known: dict[int, dict[int, int]] = {}  # of each group, who has told something, and after how many answers
+        self.known: dict[int, dict[int, int]] = {}  # per group, the queries that reported, and their feedback counts
 
     def tell(self, query: int, report: Report, answers: int) -> None:
-        """Take a report in, instead of the one before. Groups remember those who have had the most answers."""
+        """Store a report in place of the one before. Groups remember the queries with the most feedback."""
         self.reports[query] = report
         for group in self.queries.groups.around(self.queries.group[query]):
             known = self.known.setdefault(group, {})
@@ -59,13 +59,13 @@ class Lending:
             known[query] = answers
 
     def grant(self, query: int) -> Granted | None:
-        """What a query can be lent now; None if nobody near it has told anything."""
+        """Return the loan for a query; None if no query near it has reported."""
         levels = list(self._levels(query))
         loan = pooled([[self.reports[lender] for lender in level] for level in levels], self._tree, self._borrow)
         return None if loan is None else Granted(loan, tuple(lender for level in levels for lender in level))
 
     def _levels(self, query: int) -> Iterator[list[int]]:
-        """Who can lend, the nearest first."""
+        """List the possible lenders, the nearest first."""
         asked = {query}
         for group in self.queries.groups.around(self.queries.group[query]):
             level = [lender for lender in self.known.get(group, ()) if lender not in asked]
@@ -74,7 +74,7 @@ class Lending:
             yield level
 
     def move(self, tree: DocumentTree, movement: Movement) -> None:
-        """Go on with another tree of the documents."""
+        """Remap all reports to another tree of the documents."""
         moved = {}
         for query, report in self.reports.items():
             node = np.where(movement.stays[report.node], movement.node[report.node], -1)
@@ -82,9 +82,7 @@ class Lending:
         self.move_to(tree, moved)
 
     def move_to(self, tree: DocumentTree, moved: Mapping[int, Report]) -> None:
-        """Go on with another tree of the documents, in which the reports are these; those that tell nothing any more
-        are forgotten.
-        """
+        """Switch to another tree of the documents with these remapped reports; empty ones are dropped."""
         self._tree = pool_tree(tree)
         self.reports = {query: report for query, report in moved.items() if len(report.node)}
         for known in self.known.values():
@@ -93,17 +91,17 @@ class Lending:
 
 
 def report_bytes(report: Report) -> bytes:
-    """A report in few bytes."""
+    """Serialise a report compactly."""
     return granted_bytes(Granted(Loan(report.node, report.visits, report.clicks, report.score), ()))
 
 
 def report_from(content: bytes) -> Report:
-    """The report that was put into bytes."""
+    """Deserialise a report."""
     return report_with(*granted_from(content).loan)
 
 
 def granted_bytes(granted: Granted) -> bytes:
-    """A loan in few bytes."""
+    """Serialise a loan compactly."""
     loan = granted.loan
     head = _HEAD.pack(len(loan.node), loan.visits.shape[1], len(granted.lenders), loan.credit)
     arrays = (loan.node.astype("<u4"), loan.visits.astype("<f4"), loan.clicks.astype("<f4"))
@@ -112,7 +110,7 @@ def granted_bytes(granted: Granted) -> bytes:
 
 
 def granted_from(content: bytes) -> Granted:
-    """The loan that was put into bytes."""
+    """Deserialise a loan."""
     rows, slots, lenders, credit = _HEAD.unpack_from(content)
     body = zlib.decompress(content[_HEAD.size :])
     node = np.frombuffer(body, "<u4", rows)

@@ -1,9 +1,9 @@
-"""How a new query finds its group: by its path, by its vector, by its words.
+"""Find the group of a new query: by its path, its vector, or its words.
 
-Vectors are grouped by leaders. Every group has the vector of the query that founded it, and takes in what lies within
-its radius; groups within it have a smaller one. A new query goes down from the group of all: at each level into the
-group of the nearest leader, if that is near enough, or else it founds a group of its own. So a tree grows query by
-query, and the same queries in the same order make the same tree.
+Vectors are grouped by leaders. Every group has the vector of the query that founded it, and takes in queries within its
+radius; groups within it have a smaller radius. A new query descends from the root group: at each level into the group
+of the nearest leader, if that is near enough, or else it founds a group of its own. So a tree grows query by query, and
+the same queries in the same order make the same tree.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ import numpy as np
 from zoomrank.errors import ParameterError, VectorError
 from zoomrank.numbers import Array
 
-RADII = (0.9, 0.7, 0.45, 0.2)  # of groups, from the widest: 1 less the cosine of the angle
-DIMENSIONS = 128  # of the vectors of words
+RADII = (0.9, 0.7, 0.45, 0.2)  # radii of groups, from the widest: 1 less the cosine of the angle
+DIMENSIONS = 128  # length of word vectors
 _WORD = re.compile(r"\w+")
-_LONG = 6  # letters of a word that says something
+_LONG = 6  # letters of a word that counts in full
 
 
 class Groups:
-    """Groups in groups; 0 is that of all."""
+    """Nested groups; 0 is the root, the group of all queries."""
 
     def __init__(self) -> None:
         self.parent = [0]
         self.label = [""]
 
     def add(self, parent: int, label: str = "") -> int:
-        """Make a group in another one."""
+        """Create a group in another one."""
         self.parent.append(parent)
         self.label.append(label)
         return len(self.parent) - 1
 
     def around(self, group: int) -> list[int]:
-        """The groups that hold a group, itself first."""
+        """Return the groups that hold a group, itself first."""
         found = [group]
         while found[-1] != 0:
             found.append(self.parent[found[-1]])
         return found
 
     def name(self, group: int) -> str:
-        """Its labels from the widest down."""
+        """Return its labels from the widest down."""
         return " > ".join(self.label[each] for each in reversed(self.around(group)) if self.label[each])
 
 
 class Placing:
-    """Nothing is known of a new query: it belongs to the group of all."""
+    """Put every new query into the root group: without further knowledge."""
 
     kind = "beside"
 
@@ -58,27 +58,27 @@ class Placing:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What it was made with."""
+        """Constructor arguments."""
         return {}
 
     @property
     def leaders(self) -> Array:
-        """The vector of each group but that of all; none where groups have no vectors."""
+        """Leader vectors of all groups but the root; empty if groups have no vectors."""
         return np.zeros((0, 0), np.float32)
 
     def restore(self, groups: Groups, leaders: Array) -> None:  # noqa: ARG002
-        """Go on with groups that were kept."""
+        """Restore saved groups."""
         self.groups = groups
 
     def group(self, query: Any, about: Any) -> int:
-        """The group that a new query joins."""
+        """Return the group of a new query."""
         if about is not None:
-            raise ParameterError(f"These queries stand as documents do: say beside which one {query!r} belongs.")
+            raise ParameterError(f"The group of {query!r} is unknown: name a known query of that group with beside=.")
         return 0
 
 
 class ByPath(Placing):
-    """By its category."""
+    """Place queries by their category."""
 
     kind = "paths"
 
@@ -89,16 +89,16 @@ class ByPath(Placing):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What it was made with."""
+        """Constructor arguments."""
         return {"separator": self.separator}
 
     def restore(self, groups: Groups, leaders: Array) -> None:  # noqa: ARG002
-        """Go on with groups that were kept."""
+        """Restore saved groups."""
         self.groups = groups
         self._inside = {(groups.parent[at], groups.label[at]): at for at in range(1, len(groups.parent))}
 
     def group(self, query: Any, about: Any) -> int:  # noqa: ARG002
-        """The group of a path, which is made if it is new."""
+        """Return the group of a path; create it if it is new."""
         steps = about.split(self.separator) if isinstance(about, str) else list(about or ())
         group = 0
         for step in steps:
@@ -110,19 +110,19 @@ class ByPath(Placing):
 
 
 class ByVector(Placing):
-    """By its vector."""
+    """Place queries by their vector."""
 
     kind = "vectors"
 
     def __init__(self) -> None:
         super().__init__(Groups())
         self._dimensions: int | None = None
-        self._inside: dict[int, list[int]] = {}  # the groups in a group
-        self._leaders: dict[int, Array] = {}  # and the vectors of those who founded them, with room for more
+        self._inside: dict[int, list[int]] = {}  # the groups within a group
+        self._leaders: dict[int, Array] = {}  # and their leader vectors, with room for more
 
     @property
     def leaders(self) -> Array:
-        """The vector of each group but that of all."""
+        """Leader vectors of all groups but the root."""
         rows = np.zeros((len(self.groups.parent) - 1, self._dimensions or 0), np.float32)
         for parent, inside in self._inside.items():
             if inside:
@@ -130,7 +130,7 @@ class ByVector(Placing):
         return rows
 
     def restore(self, groups: Groups, leaders: Array) -> None:
-        """Go on with groups that were kept."""
+        """Restore saved groups."""
         self.groups = groups
         self._dimensions = leaders.shape[1] or None
         for group in range(1, len(groups.parent)):
@@ -138,7 +138,7 @@ class ByVector(Placing):
         self._leaders = {parent: leaders[np.array(inside) - 1] for parent, inside in self._inside.items()}
 
     def group(self, query: Any, about: Any) -> int:
-        """The group of the nearest leaders, which is made if none is near."""
+        """Return the group of the nearest leaders; create it if none is near."""
         return 0 if about is None else self._near(self._checked(query, about))
 
     def _near(self, vector: Array) -> int:
@@ -175,19 +175,19 @@ class ByVector(Placing):
 
 
 class ByWords(ByVector):
-    """By its words, and runs of three letters in them; short words count less."""
+    """Place queries by their words, and runs of three letters in them; short words count less."""
 
     kind = "words"
 
     def group(self, query: Any, about: Any) -> int:
-        """The group of those with the most in common."""
+        """Return the group of the queries with the most words in common."""
         vector = words_vector(str(query if about is None else about))
         self._dimensions = DIMENSIONS
         return self._near(vector) if vector.any() else 0
 
 
 def words_vector(text: str) -> Array:
-    """A vector of length 1 for a text: each of its pieces goes to a place of its own, or nearly so."""
+    """Return a vector of length 1 for a text: each of its pieces is hashed to a dimension."""
     vector = np.zeros(DIMENSIONS, np.float32)
     for word in _WORD.findall(text.casefold()):
         weight = min(len(word), _LONG) / _LONG

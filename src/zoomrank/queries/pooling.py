@@ -1,11 +1,11 @@
-"""From reports to a loan: what similar queries have seen together, and how many visits that is worth to one more.
+"""Build a loan from reports: the pooled visits of similar queries, and how many visits they are worth to another.
 
-Queries that lend belong to levels: those of the borrower's own group first, then those of the group around it, and so
-on. Visits and clicks of all queries of a group are added up: its pool. The nearest pool lends first, the next ones what
-is still missing. How many visits a pool is worth depends on how much its queries differ beyond luck. If the chance of a
-click varies from query to query by the share ρ of p(1 - p), one more query knows as much from the
-pool as from 1/ρ - 1 visits of its own, however large the pool is. ρ is estimated for each depth of the tree of
-documents, from all subtrees there that two queries or more have visited; the depth above says what to expect.
+Lenders are ordered by level: the borrower's own group first, then the group around it, and so on. The pool of a group
+is the sum of the visits and clicks of its queries. The nearest pool lends first, the next ones fill up. The worth of a
+pool depends on how much its queries differ beyond luck. If the click probability varies from query to query by the
+share ρ of p(1 - p), the pool is worth 1/ρ - 1 visits of one's own to another query, however large the pool is. ρ is
+estimated for each depth of the document tree, from all subtrees there that two queries or more have visited; the
+estimate of the depth above is the prior.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
 
 MOST_LENT = 200.0  # visits
-ENTRIES = 256  # the most subtrees that a loan tells apart
-FIRST_GUESS = 1 / 11  # of ρ: worth ten visits
-DOUBT = 10.0  # as much variance as it takes to believe the reports as much as the guess
+ENTRIES = 256  # most subtrees in a loan
+FIRST_GUESS = 1 / 11  # prior of ρ: worth ten visits
+DOUBT = 10.0  # variance at which the reports weigh as much as the prior
 MOST_CREDIT = 2.0
-HESITATION = 4  # lenders who have said nothing about lending, as it were
+HESITATION = 4  # pseudo-lenders with a score of 0
 
 
 class PoolTree(NamedTuple):
-    """What pooling needs to know of the tree of documents."""
+    """Arrays of the document tree that pooling needs."""
 
     parent: Array
     child_start: Array
     depth: Array
-    place: Array  # zeros, to work with
+    place: Array  # scratch space, all zeros
 
 
 def pool_tree(tree: DocumentTree) -> PoolTree:
-    """Lay out a tree of documents for pooling."""
+    """Return the arrays of a document tree for pooling."""
     depth = node_depths(tree.shape.parent).astype(np.int64)
     return PoolTree(tree.shape.parent, tree.shape.child_start, depth, np.zeros(tree.nodes, np.int32))
 
 
 def pooled(levels: Sequence[Sequence[Report]], tree: PoolTree, borrow: float) -> Loan | None:
-    """The loan that queries make together, those of the nearest level first; None if there are none."""
+    """Build the loan of the queries, the nearest level first; None if there are none."""
     reports = [report for level in levels for report in level]
     if not reports:
         return None
@@ -58,7 +58,7 @@ def pooled(levels: Sequence[Sequence[Report]], tree: PoolTree, borrow: float) ->
 
 
 class _Pool(NamedTuple):
-    """What the queries have seen together, for each node that one of them tells of; parents before children."""
+    """Summed visits and clicks for each node in any report; parents before children."""
 
     node: Array
     above: Array  # the place of its parent
@@ -70,8 +70,8 @@ class _Pool(NamedTuple):
 
 @compiled
 def _lend(rows: Array, ends: Array, tree: PoolTree, borrow: float) -> tuple[Array, Array, Array]:
-    """Lend what the nearest pool has, and of the next ones what is still missing. Wider pools hold the narrower ones:
-    how much near and far queries differ says how much a far one is worth.
+    """Lend from the nearest pool, and fill up from the next ones. Wider pools contain the narrower ones: the difference
+    between near and far queries determines the worth of a far one.
     """
     which, pool = _empty_pool(rows, tree)
     slots = rows.shape[1] // 2
@@ -88,7 +88,7 @@ def _lend(rows: Array, ends: Array, tree: PoolTree, borrow: float) -> tuple[Arra
 
 @compiled
 def _empty_pool(rows: Array, tree: PoolTree) -> tuple[Array, _Pool]:
-    """Which place each row has in the pool, and a pool with these places. Rows tell of parents first."""
+    """Return the place of each row in the pool, and an empty pool with these places. Rows list parents first."""
     place, size = tree.place, 0
     which, nodes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     above = np.zeros(len(rows), np.int64)
@@ -109,7 +109,7 @@ def _empty_pool(rows: Array, tree: PoolTree) -> tuple[Array, _Pool]:
 
 @compiled
 def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: int) -> None:
-    """Add rows to the pool; `seen` remembers the visits and clicks of each in all slots."""
+    """Add rows to the pool; `seen` stores the visits and clicks of each in all slots."""
     columns, counts = rows.shape[1] - 1, counts_of(rows)
     for row in range(start, end):
         at, visits, clicks = which[row], 0.0, 0.0
@@ -125,14 +125,14 @@ def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: i
 
 @compiled
 def _lend_what_is_missing(pool: _Pool, worth: Array, borrow: float, lent: Array, clicks: Array) -> None:
-    """Lend what the pool knows beyond what was lent before, so far as it is worth that."""
+    """Lend the evidence of the pool beyond what nearer pools lent, up to its worth."""
     slots = lent.shape[1]
     for at in range(len(pool.node)):
         total, gained, most = pool.total[at], pool.gained[at], worth[pool.depth[at]]
         for slot in range(slots if total > 0.0 and most > 0.0 else 0):
             plays, found = pool.counts[at, slot], pool.counts[at, slots + slot]
             others = total - plays
-            share = min(borrow, others) / others if others > 0.0 else 0.0  # as slots lend each other
+            share = min(borrow, others) / others if others > 0.0 else 0.0  # like the sharing between slots
             seen = plays + share * others
             more = min(most, min(seen, MOST_LENT) - lent[at, slot])
             if more > 0.0:
@@ -142,10 +142,10 @@ def _lend_what_is_missing(pool: _Pool, worth: Array, borrow: float, lent: Array,
 
 @compiled
 def _worth(pool: _Pool, which: Array, seen: Array) -> Array:
-    """How many visits a pool is worth to one more query, for each depth of the tree of documents.
+    """Compute the worth of a pool in visits, for each depth of the document tree.
 
-    The estimate is that of an analysis of variance: what the queries' shares of clicks differ from that of all, squared
-    and weighted by visits, less what luck explains.
+    The estimate is an analysis of variance: the squared deviations of the queries' click rates from the pooled one,
+    weighted by visits, less the part explained by luck.
     """
     size, levels = len(pool.node), pool.depth.max() + 1
     queries, squares, spread = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -170,7 +170,9 @@ def _worth(pool: _Pool, which: Array, seen: Array) -> Array:
 
 @compiled
 def _chosen(pool: _Pool, child_start: Array) -> Array:
-    """The places that a loan has room for, in the order of nodes: whole families, those with the most clicks first."""
+    """Choose the places that a loan has room for, in the order of nodes: whole families, those with the most clicks
+    first.
+    """
     size = len(pool.node)
     key, is_parent = pool.gained.copy(), np.zeros(size, np.bool_)
     for back in range(1, size):
@@ -178,12 +180,12 @@ def _chosen(pool: _Pool, child_start: Array) -> Array:
         key[above] = max(key[above], key[size - back])
         is_parent[above] = True
     parents = np.flatnonzero(is_parent & (key > 0.0))
-    parents = parents[np.argsort(pool.node[parents])]  # the first of those with as many clicks
+    parents = parents[np.argsort(pool.node[parents])]  # ties go to the lower node
     opened, room = np.zeros(size, np.bool_), np.int64(ENTRIES)
     for at in parents[np.argsort(-key[parents], kind="mergesort")]:
         if at == 0 or opened[pool.above[at]]:
             fan = np.int64(child_start[pool.node[at] + 1]) - np.int64(child_start[pool.node[at]])
-            opened[at] = at == 0 or fan <= room  # the root's children are told apart at the first visit anyway
+            opened[at] = at == 0 or fan <= room  # the root is split at the first visit anyway
             room -= fan if opened[at] and at > 0 else np.int64(0)
     kept = opened[pool.above]
     kept[0] = True

@@ -1,7 +1,7 @@
-"""`QueryRank`: one object that learns for all queries. Every query has a learner of its own, and similar ones lend.
+"""`QueryRank`: one object that learns for all queries. Every query has its own learner, and similar queries lend.
 
-Learners that were idle longest are packed into a few bytes, from which they go on exactly as if they had not been. So
-there can be hundreds of thousands of queries.
+The learners idle longest are packed into a few bytes, from which they continue exactly. So there can be hundreds of
+thousands of queries.
 """
 
 from __future__ import annotations
@@ -30,27 +30,22 @@ from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Movement
 from zoomrank.spaces.movement import growth_of
 
-LIVE = 2000  # learners that are not packed
+LIVE = 2000  # most unpacked learners
 _LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
 class Support:
-    """How far similar queries help a query.
+    """Support of a query by similar queries.
 
     Attributes
     ----------
     visitors : float
-        Their visits count as so many visitors of its own, at the top of the ranking.
+        Worth of their visits in visitors of its own, at the top of the ranking.
     faith : float
-        The share of the loan that is believed, from 0 to 1.
+        Trust: the share of the loan that counts, from 0 to 1.
     lenders : list of str or int
-        The queries that lend, the nearest first.
-
-    Examples
-    --------
-    >>> Support(visitors=12.0, faith=0.6, lenders=["lion", "tiger"]).lenders[0]
-    'lion'
+        Queries that lend, the nearest first.
     """
 
     visitors: float
@@ -60,34 +55,32 @@ class Support:
 
 @dataclass
 class _Learner:
-    """The learner of one query."""
-
     ranker: Ranked
     answers: int = 0
-    meets: int = 0  # at so many answers
+    meets: int = 0  # feedback count at the next exchange of reports
     reports: int = 1
     lenders: tuple[int, ...] = ()
 
 
 class QueryRank:
-    """A ZoomRank for every query; similar queries lend each other what they have seen.
+    """A ZoomRank for every query; similar queries lend each other their visits.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     queries : QueryTree or None
-        Which queries are alike; None: by their words.
+        Similarity of queries; None: by their words.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     parameters : mapping, optional
-        Those of `ZoomRank`, such as `{"optimism": 0.2}`.
+        Parameters of `ZoomRank`, such as `{"optimism": 0.2}`.
     lend : bool
-        Whether queries lend each other anything; without, each learns alone.
+        Let queries lend each other visits; otherwise each learns alone.
     live : int
-        How many learners are kept at hand; the others are packed into less memory.
+        Number of learners kept unpacked; the others are packed into less memory.
     seed : int
-        Where chance begins: the same seed and the same visits, the same rankings.
+        Seed; the same seed and visits give the same rankings.
 
     Examples
     --------
@@ -97,7 +90,7 @@ class QueryRank:
     >>> for _ in range(200):
     ...     ranking = ranker.rank("lion")
     ...     ranker.learn(ranking, click=ranking.documents.index(42) if 42 in ranking.documents else None)
-    >>> 42 in ranker.rank("tiger").documents  # nobody has asked that before
+    >>> 42 in ranker.rank("tiger").documents  # never asked before
     True
 
     References
@@ -122,27 +115,21 @@ class QueryRank:
         self.slots = whole_number(slots, "slots")
         self.lend, self.live, self.seed = bool(lend), whole_number(live, "live"), whole_number(seed, "seed")
         if self.live < 1:
-            raise ParameterError(f"At least one learner has to be at hand, not {live}.")
+            raise ParameterError(f"live must be 1 or more, not {live}.")
         self.name = uuid.uuid4().hex
         self.lending = Lending(self.queries, tree, self.bandit.parameters.borrow)
         self._at_hand: OrderedDict[int, _Learner] = OrderedDict()
         self._packed: dict[int, bytes] = {}
-        self._new(-1)  # refuses a wrong number of slots before anybody asks
+        self._new(-1)  # rejects a wrong number of slots early
 
     @property
     def tree(self) -> DocumentTree:
-        """Where the documents live.
+        """Current tree of the documents.
 
         Returns
         -------
         DocumentTree
-            It may have grown.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> len(zr.QueryRank(zr.DocumentTree.exponential(depth=3), slots=1).tree)
-        8
+            The tree after all growth.
         """
         return self.bandit.tree
 
@@ -154,28 +141,21 @@ class QueryRank:
         beside: Query | None = None,
         eligible: Eligible | Iterable[DocumentId] | None = None,
     ) -> Ranking:
-        """Choose a ranking for one visitor who asks a query.
+        """Choose a ranking for one visitor's query.
 
         Parameters
         ----------
         query : str or int
-            What she asks; it need not be known.
+            The query, known or new.
         about, beside : optional
-            Where a query that is not known belongs (see `QueryTree.add`).
+            Place of a new query (see `QueryTree.add`).
         eligible : Eligible, iterable of DocumentId or None
-            The documents that may be shown to her; None: all.
+            Documents that may be shown to this visitor; None: all.
 
         Returns
         -------
         Ranking
-            To be given back to `learn` with her answer.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> len(ranker.rank("how fast is a jaguar").documents)
-        2
+            The ranking to show; pass it to `learn` with the click.
         """
         number = self.queries.add(query, about, beside=beside)
         learner = self._learner(number)
@@ -191,20 +171,14 @@ class QueryRank:
             learner.meets = next_meeting(learner.answers)
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
-        """Learn from the answer to a ranking, in any order and however late it comes.
+        """Learn from the feedback to a ranking, in any order and however late.
 
         Parameters
         ----------
         ranking : Ranking
-            What `rank` returned.
+            A ranking of this ranker.
         click : int or None
-            The slot of the first click, counted from 0 at the top, or None if there was none.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> ranker.learn(ranker.rank("lion"), click=1)
+            Slot of the first click, from 0 at the top; None if there was none.
         """
         number = self._asked(ranking)
         learner = self._learner(number)
@@ -218,98 +192,61 @@ class QueryRank:
     def explain(
         self, ranking: Ranking, eligible: Eligible | Iterable[DocumentId] | None = None
     ) -> list[SlotExplanation]:
-        """Why each document of a ranking stands where it stands, as its query's learner sees it now.
+        """Explain each slot of a ranking with the current estimates of its query's learner.
 
         Parameters
         ----------
         ranking : Ranking
-            What `rank` returned, answered or not.
+            A ranking of this ranker, with or without feedback.
         eligible : Eligible, iterable of DocumentId or None
-            The documents that it was chosen among; None: all.
+            Documents that it was chosen from; None: all.
 
         Returns
         -------
         list of SlotExplanation
             One for each slot.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> len(ranker.explain(ranker.rank("lion")))
-        2
         """
         return self._learner(self._asked(ranking)).ranker.explain(ranking, eligible)
 
     def support(self, query: Query) -> Support:
-        """How far similar queries help a query now.
+        """Return the current support of a query by similar queries.
 
         Parameters
         ----------
         query : str or int
-            One that was asked.
+            A query that was asked before.
 
         Returns
         -------
         Support
-            What is lent, by whom, and how far it is believed.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> for _ in range(20):
-        ...     ranker.learn(ranker.rank("lion"), click=0)
-        >>> _ = ranker.rank("lions")
-        >>> ranker.support("lions").lenders
-        ['lion']
+            Worth of the loan, the trust in it, and the lenders.
         """
         learner = self._learner(self.queries.number(query))
         return support_of(learner.ranker.state, [self.queries.queries[lender] for lender in learner.lenders])
 
     def grow(self, tree: DocumentTree) -> None:
-        """Go on with a tree of documents that has grown: all that was learned is kept.
+        """Switch to a grown tree of the documents; everything learned is kept.
 
         Parameters
         ----------
         tree : DocumentTree
-            What `grown()` of this ranker's tree returned.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> ranker.grow(ranker.tree.grown({"new": 5}))
-        >>> "new" in ranker.tree.documents
-        True
+            Result of `grown()` of this ranker's tree.
         """
         check_grown(tree, self.tree)
         self.move(tree, growth_of(tree))
 
     def move(self, tree: DocumentTree, movement: Movement) -> None:
-        """Go on with another tree of the documents, in which some have come, gone and moved (see `Ranked.move`).
+        """Switch to another tree, in which documents were added, removed and moved (see `Ranked.move`).
 
         Parameters
         ----------
         tree : DocumentTree
-            The tree to go on with.
+            The new tree.
         movement : Movement
-            Where everything of this ranker's tree is in it.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> from zoomrank.documents import Collection, Edition
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
-        >>> ranker = zr.QueryRank(edition.collection.tree, slots=2, seed=0)
-        >>> ranker.learn(ranker.rank("wings"), click=0)
-        >>> later = edition.changed(edition.placed([{"remove": "owl"}]))
-        >>> ranker.move(later.collection.tree, edition.movement_to(later))
-        >>> sorted(ranker.rank("wings").documents)
-        ['hen', 'pike']
+            Mapping from this ranker's tree to the new one.
         """
         moved = {}
-        for number, packed in self.learners().items():  # one at a time, and all of them share one bandit again
+        for number, packed in self.learners().items():  # one at a time; all share one bandit again
             learner = _unpacked(packed, self.bandit)
             learner.ranker.move(tree, movement)
             moved[number] = _packed(learner)
@@ -318,19 +255,12 @@ class QueryRank:
         self.restore(self.name, moved)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a file that `QueryRank.load` reads.
+        """Save everything to a file for `QueryRank.load`.
 
         Parameters
         ----------
         path : str or path
-            Where to; the file appears whole or not at all.
-
-        Examples
-        --------
-        >>> import tempfile, zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ranker.save(f"{folder}/queries")
+            Path of the file; it is written atomically.
         """
         from zoomrank.queries.query_rank_file import save
 
@@ -338,73 +268,45 @@ class QueryRank:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], tree: DocumentTree | None = None) -> QueryRank:
-        """Read a file that `save` wrote; everything goes on exactly as it would have.
+        """Load a file that `save` wrote; the ranker continues exactly where it was.
 
         Parameters
         ----------
         path : str or path
-            The file.
+            Path of the file.
         tree : DocumentTree or None
-            The tree of documents; one that `DocumentTree.exponential` made is made again if None is given.
+            Tree of the documents; None rebuilds a tree of `DocumentTree.exponential`.
 
         Returns
         -------
         QueryRank
-            All learners, and the tree of queries.
-
-        Examples
-        --------
-        >>> import tempfile, zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> ranker.learn(ranker.rank("lion"), click=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ranker.save(f"{folder}/queries")
-        ...     again = zr.QueryRank.load(f"{folder}/queries")
-        >>> again.rank("lions").documents == ranker.rank("lions").documents
-        True
+            The ranker with all learners and the tree of queries.
         """
         from zoomrank.queries.query_rank_file import load
 
         return load(path, tree)
 
     def restore(self, name: str, learners: Mapping[int, bytes]) -> None:
-        """Go on with learners that were packed.
+        """Restore packed learners.
 
         Parameters
         ----------
         name : str
-            What their ranker went by.
+            Name of their ranker.
         learners : mapping of int to bytes
-            What `learners` returned.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> one, other = (zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0) for _ in range(2))
-        >>> ranking = one.rank("lion")
-        >>> _ = other.queries.add("lion")
-        >>> other.restore(one.name, one.learners())
-        >>> other.learn(ranking, click=None)
+            Result of `learners`.
         """
         self.name = name
         self._at_hand.clear()
         self._packed = dict(learners)
 
     def learners(self) -> dict[int, bytes]:
-        """The learner of every query that was asked, packed, by its number.
+        """Return the packed learner of every query that was asked, by its number.
 
         Returns
         -------
         dict of int to bytes
-            In the order of their numbers.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.QueryRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> _ = ranker.rank("lion")
-        >>> list(ranker.learners())
-        [0]
+            Packed learners in the order of their numbers.
         """
         at_hand = {number: _packed(learner) for number, learner in self._at_hand.items()}
         return dict(sorted({**self._packed, **at_hand}.items()))
@@ -412,11 +314,11 @@ class QueryRank:
     def _asked(self, ranking: Ranking) -> int:
         owner, _, number = ranking.ranker.rpartition("/")
         if owner != self.name:
-            raise FeedbackError("This ranking was made by another ranker.")
+            raise FeedbackError("This ranking was made by another ranker: pass it to the ranker that made it.")
         return int(number)
 
     def _learner(self, number: int) -> _Learner:
-        """The learner of a query, at hand; whoever was idle longest makes room."""
+        """Return the unpacked learner of a query; the learner idle longest is packed if there are too many."""
         learner = self._at_hand.get(number)
         if learner is None:
             packed = self._packed.pop(number, None)
@@ -435,7 +337,7 @@ class QueryRank:
 
 
 def support_of(state: Any, lenders: list[Query]) -> Support:
-    """How far a learner is helped."""
+    """Compute the support of a learner."""
     faith = float(state.faith[0])
     return Support(float(state.lent[0, 0]) * faith, faith if lenders else 0.0, lenders)
 

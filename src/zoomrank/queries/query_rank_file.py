@@ -1,13 +1,9 @@
-"""All learners of a `QueryRank` in one file, which is checked before anything in it is believed. Never a pickle.
+"""All learners of a `QueryRank` in one file, verified by checksum before use. Never a pickle.
 
-| bytes | what |
-|---|---|
-| 8 | `zoomqrys` |
-| 4 | format version, little-endian like all numbers here |
-| 8 | length of the header |
-| … | header: JSON with the settings, the tree of queries, who has told something, and the lengths of what follows |
-| … | the vectors of groups, then for each query its learner and its report |
-| 32 | SHA-256 of everything before |
+| bytes | what | |---|---| | 8 | `zoomqrys` | | 4 | format version, little-endian like all numbers here | | 8 | length
+of the header | | … | header: JSON with the settings, the tree of queries, the queries that reported, and the lengths of
+the parts below | | … | the vectors of groups, then for each query its learner and its report | | 32 | SHA-256 of
+everything before |
 
 The tree of documents is not in the file (see `rankers/ranker_file.py`).
 """
@@ -38,7 +34,7 @@ VERSION = 1
 
 
 def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
-    """Write everything to a file; it appears whole or not at all."""
+    """Write everything to a file, atomically."""
     queries, learners = ranker.queries, ranker.learners()
     reports = {number: report_bytes(report) for number, report in ranker.lending.reports.items()}
     leaders = queries.placing.leaders
@@ -70,7 +66,7 @@ def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> QueryRank:
-    """Read a ranker of queries back; it goes on exactly as the saved one would have."""
+    """Load a ranker of queries; it continues exactly where the saved one was."""
     content = Path(path).read_bytes()
     header, start = _read(content, path)
     ranker = QueryRank(
@@ -92,7 +88,7 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Quer
 
 
 def _pieces(content: bytes, start: int, sizes: Iterable[tuple[int, int]]) -> tuple[dict[int, bytes], int]:
-    """What belongs to each query, one after the other; and where the last of it ends."""
+    """Read one piece of bytes per query; return them and the end of the last."""
     found = {}
     for number, size in sizes:
         found[number] = content[start : start + size]
@@ -104,14 +100,11 @@ def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any],
     header, end = checked_header(content, MAGIC, VERSION, path)
     strange = set(header["parameters"]) ^ set(LoanZooming(DocumentTree.exponential(depth=1)).settings)
     if strange:
-        raise FileFormatError(
-            f"{path} was saved by another version of zoomrank, which had other parameters: {strange}."
-        )
+        raise FileFormatError(f"{path} was saved by another version of zoomrank with other parameters: {strange}.")
     return header, end
 
 
 def _queries(header: dict[str, Any], content: bytes, start: int) -> QueryTree:
-    """The tree of queries."""
     about = dict(header["placing"])
     kind = about.pop("kind")
     groups = Groups()

@@ -1,7 +1,7 @@
-"""`QueryTree`: which queries are alike. It grows while queries come, and every query stands in a group.
+"""`QueryTree`: similarity of queries. It grows with the queries, and every query belongs to a group.
 
-Groups lie in groups, as categories do: the smaller the group that two queries share, the more alike they are. Where a
-new query belongs is said by its path, or found by its vector or its words (`placing.py`).
+Groups are nested like categories: the smaller the group that two queries share, the more similar they are. The group of
+a new query is given by its path, or found by its vector or its words (`placing.py`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Query = str | int
 
 
 class QueryTree:
-    """Queries in groups.
+    """Queries in nested groups.
 
-    Most are made by `by_words`, `by_paths`, `by_vectors`, or `like` a tree that there is.
+    Usually made by `by_words`, `by_paths`, `by_vectors`, or `like` an existing tree.
 
     Parameters
     ----------
     placing : Placing
-        How new queries find their groups.
+        Method that places new queries.
 
     Examples
     --------
@@ -44,94 +44,67 @@ class QueryTree:
 
     @classmethod
     def by_words(cls, queries: Iterable[str] = ()) -> QueryTree:
-        """Queries are as alike as their words: nothing else has to be known of them.
+        """Group queries by their words, without other knowledge.
 
         Parameters
         ----------
         queries : iterable of str
-            Some that are known.
+            Known queries.
 
         Returns
         -------
         QueryTree
-            Queries that come later stand beside those with the most words, and parts of words, in common.
-
-        Examples
-        --------
-        >>> queries = QueryTree.by_words(["jaguar speed", "pizza oven", "top speed of a jaguar"])
-        >>> near, far = (queries.steps_up("jaguar speed", other) for other in ("top speed of a jaguar", "pizza oven"))
-        >>> near < far
-        True
+            Later queries join those with the most words, and parts of words, in common.
         """
         return cls(ByWords())._with((query, None) for query in queries)
 
     @classmethod
     def by_paths(cls, paths: Mapping[Query, TaxonomyPath] | None = None, *, separator: str = " > ") -> QueryTree:
-        """Queries are alike that belong to the same category.
+        """Group queries by their categories.
 
         Parameters
         ----------
         paths : mapping of TaxonomyPath, optional
-            The categories of queries that are known; others say theirs when they come.
+            Categories of known queries; later queries bring theirs.
         separator : str
-            What stands between the steps of a path.
+            Separator between the steps of a path.
 
         Returns
         -------
         QueryTree
-            With a group for each category.
-
-        Examples
-        --------
-        >>> queries = QueryTree.by_paths()
-        >>> queries.add("lion", "Animals > Cats")
-        0
+            Tree with a group for each category.
         """
         return cls(ByPath(separator))._with((paths or {}).items())
 
     @classmethod
     def by_vectors(cls, vectors: Mapping[Query, Sequence[float] | Array] | None = None) -> QueryTree:
-        """Queries are as alike as the directions of their vectors.
+        """Group queries by the directions of their vectors.
 
         Parameters
         ----------
         vectors : mapping of vectors, optional
-            Those of queries that are known; others bring theirs when they come.
+            Vectors of known queries; later queries bring theirs.
 
         Returns
         -------
         QueryTree
-            Queries that come later stand beside those whose vectors are nearest.
-
-        Examples
-        --------
-        >>> queries = QueryTree.by_vectors({"lion": [1, 0.1], "tiger": [1, 0], "pizza": [0, 1]})
-        >>> queries.steps_up("lion", "tiger") < queries.steps_up("lion", "pizza")
-        True
+            Later queries join those with the nearest vectors.
         """
         return cls(ByVector())._with((vectors or {}).items())
 
     @classmethod
     def like(cls, tree: DocumentTree) -> QueryTree:
-        """Queries stand as the documents of a tree do: any that a `Collection` makes, from distances for example.
+        """Group queries as the documents of a tree, for example one that a `Collection` made from distances.
 
         Parameters
         ----------
         tree : DocumentTree
-            Its documents are the queries. Others can come later, beside one of them.
+            Tree whose documents are the queries. Later queries join beside one of them.
 
         Returns
         -------
         QueryTree
-            With a group for each subtree.
-
-        Examples
-        --------
-        >>> from zoomrank.documents import Collection
-        >>> apart = Collection.from_distances([[0, 1, 4], [1, 0, 4], [4, 4, 0]], ids=["lion", "tiger", "pizza"])
-        >>> queries = QueryTree.like(apart.tree)
-        >>> queries.steps_up("lion", "tiger") < queries.steps_up("lion", "pizza")
-        True
+            Tree with a group for each subtree.
         """
         shape, made = tree.shape, cls(Placing(Groups()))
         names = tree.names
@@ -156,77 +129,61 @@ class QueryTree:
         return query in self._number
 
     def number(self, query: Query) -> int:
-        """The number of a query: they are counted as they come.
+        """Return the number of a query, in order of arrival.
 
         Parameters
         ----------
         query : str or int
-            One that is known.
+            A known query.
 
         Returns
         -------
         int
-            From 0 on.
-
-        Examples
-        --------
-        >>> QueryTree.by_words(["lion", "tiger"]).number("tiger")
-        1
+            Number from 0 on.
         """
         try:
             return self._number[query]
         except KeyError:
-            raise UnknownDocumentError(f"Nobody has asked {query!r} yet.") from None
+            raise UnknownDocumentError(f"The query {query!r} is unknown: it was never asked.") from None
 
     def add(self, query: Query, about: Any = None, *, beside: Query | None = None) -> int:
-        """Let a query join, unless it is known already.
+        """Add a query, unless it is known already.
 
         Parameters
         ----------
         query : str or int
-            What it goes by.
+            The query.
         about : TaxonomyPath, vector, str or None
-            Its path in a tree by paths, its vector in one by vectors. In a tree by words the query itself is what
-            counts, unless another text is given. None where nothing is known: it then stands in the group of all.
+            Its path in a tree by paths, its vector in one by vectors. In a tree by words the query itself counts,
+            unless another text is given. None if unknown: it then joins the root group.
         beside : str or int, optional
-            A known query whose group it joins instead.
+            Known query whose group it joins instead.
 
         Returns
         -------
         int
-            Its number.
-
-        Examples
-        --------
-        >>> queries = QueryTree.by_paths({"lion": "Animals > Cats"})
-        >>> queries.add("tiger", beside="lion"), queries.shared("tiger", "lion")
-        (1, 'Animals > Cats')
+            Number of the query.
         """
         if query in self._number:
             return self._number[query]
         if not isinstance(query, str | int):
-            raise ParameterError(f"A query is a text or a number, not {query!r}.")
+            raise ParameterError(f"A query must be a string or a number, not {query!r}.")
         return self.put(query, self.placing.group(query, about) if beside is None else self.group[self.number(beside)])
 
     def put(self, query: Query, group: int) -> int:
-        """Let a query join that stands in a group; says its number.
+        """Add a query to a group; return its number.
 
         Parameters
         ----------
         query : str or int
-            One that is not known.
+            A new query.
         group : int
-            The number of a group.
+            Number of the group.
 
         Returns
         -------
         int
-            The number of the query.
-
-        Examples
-        --------
-        >>> QueryTree.by_paths().put("lion", 0)
-        0
+            Number of the query.
         """
         self._number[query] = len(self.queries)
         self.queries.append(query)
@@ -234,42 +191,32 @@ class QueryTree:
         return len(self.queries) - 1
 
     def shared(self, one: Query, other: Query) -> str:
-        """The smallest group that holds two queries, by name.
+        """Return the name of the smallest group that holds two queries.
 
         Parameters
         ----------
         one, other : str or int
-            Two that are known.
+            Two known queries.
 
         Returns
         -------
         str
-            Its name; "" if it has none, as the group of all.
-
-        Examples
-        --------
-        >>> QueryTree.by_paths({"lion": "Animals > Cats", "pizza": "Food"}).shared("lion", "pizza")
-        ''
+            Name of the group; "" for one without a name, like the root group.
         """
         return self.groups.name(self._smallest(one, other))
 
     def steps_up(self, one: Query, other: Query) -> int:
-        """How many groups lie around a query that do not hold another: the more, the less alike they are.
+        """Count the groups around a query that do not hold another: the more, the less similar they are.
 
         Parameters
         ----------
         one, other : str or int
-            Two that are known.
+            Two known queries.
 
         Returns
         -------
         int
-            0 if they stand in the same group.
-
-        Examples
-        --------
-        >>> QueryTree.by_paths({"lion": "Animals > Cats", "hen": "Animals"}).steps_up("lion", "hen")
-        1
+            Number of groups; 0 if both are in the same group.
         """
         around = self.groups.around(self.group[self.number(one)])
         return around.index(self._smallest(one, other))

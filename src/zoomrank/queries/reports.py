@@ -1,7 +1,7 @@
-"""What a query tells others: visits and clicks of the subtrees in which it has found something.
+"""Reports between queries: visits and clicks of the subtrees in which a query was clicked.
 
-A report is small, whatever the query has learned, and no subtree counts for more than some visits: a busy query must
-not be all that its neighbours hear of.
+A report is small, whatever the query has learned, and caps the visits of each subtree: a busy query must not drown out
+its neighbours' other lenders.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ import numpy as np
 from zoomrank.compiled import compiled
 from zoomrank.numbers import Array
 
-ROWS = 128  # the most subtrees that a report tells of
-CAP = 100.0  # the most visits that a subtree counts for
+ROWS = 128  # most subtrees in a report
+CAP = 100.0  # most visits that a subtree counts for
 
 
 class Report(NamedTuple):
-    """A row for each subtree, in the order of their numbers; the root first, every other below its parent."""
+    """A row for each subtree, ordered by node; the root first, every other with its parent."""
 
     rows: (
         Array  # its number, then the bits of its visits and then of its clicks, slot by slot: one array of 4 bytes each
     )
-    score: float  # how well its own loan has predicted its answers
+    score: float  # score of the query's own loan
 
     @property
     def node(self) -> Array:
-        """The numbers of the subtrees."""
+        """Numbers of the subtrees."""
         return self.rows[:, 0]
 
     @property
     def visits(self) -> Array:
-        """[row, slot]"""
+        """Visits, [row, slot]."""
         return counts_of(self.rows)[:, 1 : 1 + self.rows.shape[1] // 2]
 
     @property
     def clicks(self) -> Array:
-        """[row, slot]"""
+        """Clicks, [row, slot]."""
         return counts_of(self.rows)[:, 1 + self.rows.shape[1] // 2 :]
 
 
 @compiled
 def counts_of(rows: Array) -> Array:
-    """Rows as fractions, where they are not the numbers of subtrees."""
+    """Return the count columns of rows as fractions."""
     return rows.view(np.float32)
 
 
 def report_with(node: Array, visits: Array, clicks: Array, score: float) -> Report:
-    """The report that tells this."""
+    """Build a report from arrays."""
     rows = np.empty((len(node), 1 + 2 * visits.shape[1]), np.uint32)
     rows[:, 0] = node
     counts_of(rows)[:, 1:] = np.hstack((visits, clicks))
@@ -56,15 +56,15 @@ def report_with(node: Array, visits: Array, clicks: Array, score: float) -> Repo
 
 
 def with_nodes(report: Report, node: Array) -> Report:
-    """The same report of subtrees that have other numbers."""
+    """Return the same report with renumbered subtrees."""
     rows = report.rows.copy()
     rows[:, 0] = node
     return Report(rows, report.score)
 
 
 def below_their_parents(report: Report, node: Array, parent: Array) -> Report:
-    """The same report in another tree, where its subtrees are these nodes (-1: gone); the root first, in their order,
-    without those whose parents it does not tell of.
+    """Return the report in another tree, where its subtrees are these nodes (-1: gone): the root first, in node order,
+    without rows whose parent is missing.
     """
     rows = with_nodes(report, node).rows[node >= 0]
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
@@ -78,10 +78,10 @@ def below_their_parents(report: Report, node: Array, parent: Array) -> Report:
 
 
 def report_of(state: Any) -> Report:
-    """What a learner has to tell.
+    """Build the report of a learner.
 
-    It tells of what has the most clicks or, among equals, the most visits. No parent has fewer of either than its
-    children, and parents stand before them: so nothing is told of without its parent.
+    It has the subtrees with the most clicks or, among equals, the most visits. No parent has fewer of either than its
+    children, and parents come first, so no subtree is reported without its parent.
     """
     rows = _rows(int(state.filled[0]), state.node, state.total, state.gains, state.plays, state.clicks)
     return Report(rows, float(state.score[0]))
@@ -106,9 +106,9 @@ def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, cl
 
 @compiled
 def _told(filled: int, total: Array, gains: Array) -> Array:
-    """The entries that there is something to tell of; those with the most clicks and visits, if there are too many.
+    """Choose the entries to report: those with the most clicks and visits, if there are too many.
 
-    Of those that are as good as the last that there is room for, the first.
+    Ties for the last place go to the first entry.
     """
     seen = np.flatnonzero(total[:filled])
     if len(seen) > ROWS:

@@ -1,4 +1,4 @@
-"""Why a document stands where it stands: what the slot's learner knows of the strategy that holds it."""
+"""Explain the place of a document: the estimates of the slot's learner for the strategy that holds it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from zoomrank.spaces import DocumentId
 
 @dataclass(frozen=True)
 class SlotExplanation:
-    """One slot of a ranking, as its learner sees it now.
+    """One slot of a ranking, with the current estimates of its learner.
 
     Attributes
     ----------
     document : DocumentId
-        What is shown.
+        The document in the slot.
     subtree : str
-        The part of the collection that is judged as one.
+        Name of the subtree whose documents share their estimates.
     documents : int
-        How many documents that holds.
+        Number of its documents.
     plays, clicks : int
-        How often it was shown and looked at, and clicked.
+        Number of times it was examined, and clicked.
     mean : float
         clicks / plays; 0 before the first.
     estimate : float
-        What the document is believed to earn there: what other slots and documents like it have seen counts as well,
-        and the cap does. The mean under the cap, for rankers that keep no records.
+        Estimated click probability of the document in this slot, from other slots and similar documents as well, under
+        the cap. The mean under the cap, for rankers that keep no records.
     radius : float
-        How uncertain the mean is.
+        Uncertainty of the mean.
     cap : float
-        The most that the documents above leave possible; infinite without the correlation rule.
+        Cap from the documents above; infinite without the correlation rule.
     index : float
-        What it was chosen for: the highest wins.
+        Value it was chosen by: the highest wins.
     record : float or None
-        The best record that the slot knows, of any document and under the cap; None if it knows none, and for rankers
-        that keep no records.
+        Best record of any document in the slot, under the cap; None if there is none, and for rankers that keep no
+        records.
     trial : bool or None
-        Whether the document is shown for what is hoped of it, not for its record; None for rankers that do not tell
-        the one from the other. A document that has changed places with one above is on trial there.
+        True if the document is shown for its bound, not for its record; None for rankers that keep no records. A
+        document that was swapped with one above is on trial there.
 
     Examples
     --------
@@ -83,17 +83,17 @@ class SlotExplanation:
             f", mean {self.mean:.3f} ± {self.radius:.3f}, cap {self.cap:.3f}, index {self.index:.3f}"
         )
         if self.trial:
-            best = "nothing else is known" if self.record is None else f"the best that is known earns {self.record:.3f}"
-            told += f"; on trial: it may be worth {min(self.index, 1.0):.3f}, and {best}"
+            best = "no other record" if self.record is None else f"the best record is {self.record:.3f}"
+            told += f"; on trial: its bound is {min(self.index, 1.0):.3f}, {best}"
         return told
 
 
 def explained(bandit: Bandit, state: Any, ranking: RankingArrays, duplicates: bool) -> list[SlotExplanation]:
-    """Every slot of one ranking, whose documents stand where they stand now."""
+    """Explain every slot of a ranking whose documents are at their current positions."""
     tree, shown = bandit.tree, ranking.shown[0]
     if min(shown.min(), ranking.pick.min()) < 0:
         raise UnknownDocumentError(
-            "A document of this ranking is gone, so nothing is known of it; explain a new ranking."
+            "A document of this ranking was removed, so it cannot be explained: explain a new ranking."
         )
     prospects = bandit.prospects(state, state, shown, ranking.pick[0], duplicates)
     slots = []

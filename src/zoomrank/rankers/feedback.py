@@ -1,4 +1,4 @@
-"""Feedback to rankings: clicks as kernels want them, and which rankings have had theirs."""
+"""Feedback to rankings: clicks in the form kernels need, and the rankings that have had feedback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoomrank.numbers import Array, whole_number
 
 
 def clicked_slots(clicks: Sequence[int | None] | Array, slots: int) -> Array:
-    """The clicked slots, once they are checked; the number of slots stands for no click."""
+    """Check and return the clicked slots; the number of slots stands for no click."""
     if isinstance(clicks, np.ndarray) and clicks.dtype.kind in "iu":
         found = clicks.astype(np.int64)
         outside = found[(found < 0) | (found > slots)]
@@ -25,25 +25,25 @@ def clicked_slots(clicks: Sequence[int | None] | Array, slots: int) -> Array:
 
 
 class Answered:
-    """The numbers of the rankings that have had their feedback: a bit each."""
+    """Numbers of the rankings that have had feedback, a bit each."""
 
     def __init__(self, bits: bytes = b"") -> None:
         self.bits = bytearray(bits)
 
     def refuse_again(self, first: int, count: int = 1) -> None:
-        """Raise if one of these rankings, which follow each other, has had its feedback."""
+        """Raise if one of these consecutive rankings has had feedback."""
         self._make_space(first + count)
-        if count == 1:  # the common case, and much faster so
+        if count == 1:  # fast path for the common case
             again = first if self.bits[first >> 3] >> (first & 7) & 1 else None
         else:
             numbers = np.arange(first, first + count)
             bits = np.frombuffer(self.bits, np.uint8)[numbers >> 3] >> (numbers & 7) & 1
             again = numbers[bits.argmax()] if bits.any() else None
         if again is not None:
-            raise RepeatedFeedbackError(f"Ranking {again} has had its feedback already.")
+            raise RepeatedFeedbackError(f"Ranking {again} has had its feedback already: send feedback once.")
 
     def add(self, first: int, count: int = 1) -> None:
-        """These rankings have had their feedback now."""
+        """Mark these rankings as having had feedback."""
         if count == 1:
             self.bits[first >> 3] |= 1 << (first & 7)
         else:

@@ -1,7 +1,7 @@
-"""What a ranker is about to try: where, how often, and what that costs. Found out by going on with a copy of it.
+"""Forecast of trials: where a ranker will try documents, how often, and at what cost; found by running a copy.
 
-The copy meets visitors who click as the ranker's own records say, and learns from them. Its own random numbers go on
-where the ranker's are, so the first of its rankings is the one that the next visitor will see.
+The copy ranks for simulated visitors who click as the ranker's records say, and learns from them. Its random numbers
+continue the ranker's, so its first ranking is the one that the next visitor will see.
 """
 
 from __future__ import annotations
@@ -15,32 +15,24 @@ from zoomrank.bandits.interface import Prospects
 from zoomrank.numbers import Array
 from zoomrank.rankers.slot_bandits import SlotBandits
 
-VISITS = 200  # enough to tell a share from another, and quickly done
-_FIRST_FEW = 3  # of the subtrees that are tried in a slot
+VISITS = 200  # enough to compare shares, and fast
+_FIRST_FEW = 3  # most subtrees listed per slot
 
 
 @dataclass(frozen=True)
 class TriedSubtree:
-    """A part of the collection of which documents are tried.
+    """A subtree whose documents are tried.
 
     Attributes
     ----------
     node : int
         Its number in the tree.
     name : str
-        What the tree calls it.
+        Name of the subtree.
     documents : int
-        How many documents it holds.
+        Number of its documents.
     visits : int
-        On how many visits one of them is tried.
-
-    Examples
-    --------
-    >>> import zoomrank as zr
-    >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=1, seed=0)
-    >>> everything, = ranker.forecast(visits=10).slots[0].tried
-    >>> everything.documents, everything.visits
-    (16, 10)
+        Number of visits on which one of them is tried.
     """
 
     node: int
@@ -51,26 +43,18 @@ class TriedSubtree:
 
 @dataclass(frozen=True)
 class SlotForecast:
-    """What a slot is about to try.
+    """Forecast of one slot.
 
     Attributes
     ----------
     slot : int
-        Which slot, from 0 at the top.
+        Slot, from 0 at the top.
     share : float
-        The share of visits on which its document is on trial.
+        Share of visits on which its document is on trial.
     cost : float
-        The clicks that this costs, per 100 visits: what the best that is known would have earned more.
+        Clicks lost per 100 visits, compared with the best record.
     tried : tuple of TriedSubtree
-        What is tried most, the first few; parts of the collection that are told apart now.
-
-    Examples
-    --------
-    >>> import zoomrank as zr
-    >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=1, seed=0)
-    >>> slot = ranker.forecast(visits=10).slots[0]
-    >>> slot.share, slot.cost  # nothing better is known
-    (1.0, 0.0)
+        Subtrees tried most, among those with their own counts.
     """
 
     slot: int
@@ -89,14 +73,14 @@ class SlotForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a ranker is about to try in its slots, and what that costs.
+    """Forecast of the trials in all slots, and their cost.
 
     Attributes
     ----------
     visits : int
-        How many were gone through.
+        Number of simulated visits.
     slots : tuple of SlotForecast
-        From the top down.
+        Slots from the top down.
 
     Examples
     --------
@@ -115,7 +99,7 @@ class Forecast:
 
     @property
     def cost(self) -> float:
-        """The clicks that trials cost in all slots, per 100 visits."""
+        """Clicks lost to trials in all slots, per 100 visits."""
         return sum(slot.cost for slot in self.slots)
 
     def __str__(self) -> str:
@@ -123,7 +107,7 @@ class Forecast:
 
 
 def dry_run(ranker: SlotBandits, visits: int) -> Forecast:
-    """Let a copy of a ranker, whose bandit keeps records, go on for some visits."""
+    """Run a copy of a ranker, whose bandit keeps records, for some visits."""
     luck = np.random.default_rng(0).random((visits, ranker.slots))
     trials, costs = np.zeros(ranker.slots, np.int64), np.zeros(ranker.slots)
     tried: list[Counter[int]] = [Counter() for _ in range(ranker.slots)]
@@ -133,7 +117,7 @@ def dry_run(ranker: SlotBandits, visits: int) -> Forecast:
         shown = ranking.shown[0]
         state = twin.restricted(twin.present)
         prospects = twin.bandit.prospects(state, ranker.state, shown, ranking.pick[0], twin.duplicates)
-        assert prospects is not None  # noqa: S101  (the caller has made sure)
+        assert prospects is not None  # noqa: S101  (the caller checks it)
         twin.learn_arrays(ranking, _first_click(luck[visit], prospects))
         trials += prospects.trial
         costs += prospects.cost
@@ -150,13 +134,13 @@ def dry_run(ranker: SlotBandits, visits: int) -> Forecast:
 
 
 def _first_click(luck: Array, prospects: Prospects) -> Array:
-    """The first slot whose document pleases a visitor with such luck; the number of slots if none does."""
+    """Return the first slot clicked by a visitor with these random numbers; the number of slots if none is."""
     pleased = np.flatnonzero(luck < prospects.chance)
     return np.array([pleased[0] if len(pleased) else len(luck)])
 
 
 def _most(ranker: SlotBandits, slot: int, documents: Counter[int]) -> tuple[TriedSubtree, ...]:
-    """The subtrees that the ranker tells apart of which documents are tried most."""
+    """Return the subtrees of the ranker whose documents are tried most."""
     tree, nothing = ranker.tree, np.zeros(0, np.int64)
     counts: Counter[int] = Counter()
     for document, times in documents.items():

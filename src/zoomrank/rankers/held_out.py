@@ -1,8 +1,8 @@
-"""What a learner says of visits that it has not learned from: how likely it thought what visitors did.
+"""Log loss of a learner on visits that it has not learned from.
 
-What is expected of a document in a slot is what was seen there of it, and of the subtrees that hold it, from the root
-down: each counts beside four visits that went as the one around it did. Where nothing was seen, everything is as likely
-as it is in that slot on the whole; so a learner that knows nothing says the same as somebody who knows that alone.
+The predicted click rate of a document in a slot comes from its visits there and from those of the subtrees that hold
+it, from the root down: each counts beside four pseudo-visits at the rate of the one around it. Without visits the
+prediction is the slot's overall click rate, so an untrained learner predicts as well as that rate alone.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from zoomrank.compiled import Scalar, compiled
 from zoomrank.numbers import Array
 
-_AROUND = 4.0  # visits
+_AROUND = 4.0  # pseudo-visits
 
 
 @compiled
 def surprise(state: Any, shown: Array, clicks: Array, usual: Array) -> Scalar:
-    """The bits of surprise at what was clicked and what was not, of all documents that visitors looked at.
+    """Compute the log loss in bits over all examined documents.
 
-    Rows are visits, columns slots, below 0 where nothing is known; `usual` is how often each slot is clicked.
+    Rows are visits, columns slots, below 0 for unknown documents; `usual` is the click rate of each slot.
     """
     found = 0.0
     for row in range(len(shown)):
@@ -34,7 +34,7 @@ def surprise(state: Any, shown: Array, clicks: Array, usual: Array) -> Scalar:
 
 @compiled
 def _expected(state: Any, document: Scalar, slot: Scalar, usual: Scalar) -> Scalar:
-    """The chance of a click on a document in a slot, as far as a learner knows."""
+    """Predict the click probability of a document in a slot."""
     at, chance, going = np.uint64(0), usual, True
     while going:
         plays, clicks = np.float64(state.plays[at, slot]), np.float64(state.clicks[at, slot])

@@ -1,12 +1,12 @@
-"""An order that the caller has (a search engine's, last month's best sellers) leads a learner that is new.
+"""Start a new learner from a prior order of the caller (a search engine's, last month's best sellers).
 
-The first visitors are shown its best documents, and what they click is learned as ever. So a learner that knows nothing
-begins with the order instead of at random, and knows what it was good for when it goes on alone. Clicks overrule the
-order at once: each of its documents is worth what was seen of it, beside a few visits that went as its rank promises.
-The order leads until some more visitors have left than clicked, and for ten times as many at most: a wrong order costs
-no more than that.
+The first visitors are shown its best documents, and the learner learns from their clicks as usual. So a new learner
+starts with the order instead of at random, and has learned its value when it goes on alone. Clicks overrule the order
+at once: each of its documents is valued by its visits, beside a few pseudo-visits at the rate its rank promises. The
+order is used until a given number of visitors more have left than clicked, and for ten times as many visitors at most:
+a wrong order costs no more than that.
 
-Nothing is remembered but what the learner has counted anyway, and nothing else is believed: the visits are real.
+The only memory is the learner's usual counts, and all counted visits are real.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from zoomrank.numbers import Array
 from zoomrank.rankers.slot_bandits import SlotBandits, cannot
 from zoomrank.spaces import DocumentId, DocumentIds, Eligible
 
-BELIEVED = 10  # more visitors who left than clicked, before an order leads no more
-LONGEST = 50  # documents of an order that count
-_IN_ALL = 10  # times as many visitors as it is believed for
-_PROMISED = 0.3  # of visitors click on the first document, as it were; on others less, by the logarithm of their rank
-_VISITS = 4.0  # that went as promised
+BELIEVED = 10  # excess of visitors who left over those who clicked, at which an order is dropped
+LONGEST = 50  # documents of an order that are used
+_IN_ALL = 10  # most visitors led by an order, as a multiple of `believed`
+_PROMISED = 0.3  # prior click rate of the first document; lower ranks have less, by the log of the rank
+_VISITS = 4.0  # pseudo-visits at the prior rate
 
 
 def places_of(documents: DocumentIds, order: Iterable[DocumentId]) -> list[int]:
-    """Where the first documents of an order stand; those that the collection lacks are skipped."""
+    """Return the positions of the first documents of an order; unknown documents are skipped."""
     known = (documents.position(one) for one in dict.fromkeys(order) if one in documents)
     return list(islice(known, LONGEST))
 
 
 def is_led(ranker: SlotBandits, believed: float) -> bool:
-    """Whether an order that is believed so far still leads a learner."""
+    """Return whether an order still leads a learner."""
     if not ranker.bandit.counts_visits:
         raise ParameterError(cannot(ranker.bandit, "learn from what an order shows", "counts_visits"))
     visits, clicks = int(ranker.state.plays[0, 0]), int(ranker.state.gains[0])
@@ -44,15 +44,15 @@ def is_led(ranker: SlotBandits, believed: float) -> bool:
 
 
 def best_of_order(ranker: SlotBandits, order: list[int], eligible: Eligible | None, exactly: bool = False) -> Array:
-    """The documents of an order that stand at the top, from the best, by what is known of them or exactly as they are;
-    slots below them choose, knowing that.
+    """Return the documents of an order for the top slots, ranked by the counts or exactly as given; the slots below
+    choose given those.
     """
     allowed = [place for place in order if eligible is None or eligible.chosen[place]]
     return np.array(allowed if exactly else _best(ranker, allowed), np.int64)
 
 
 def _best(ranker: SlotBandits, order: list[int]) -> list[int]:
-    """The documents of an order by what is known of them, and promised."""
+    """Rank the documents of an order by their counts and prior."""
     entries = [int(entry_of(ranker.state, place)) for place in order]
     promised = _PROMISED / np.log2(2 + np.arange(len(order)))
     plays, clicks = ranker.state.total[entries], ranker.state.gains[entries]

@@ -1,15 +1,15 @@
-"""What an answer teaches, slot by slot, when it says more than which document was clicked first.
+"""Feedback that says more than the first click, and what each slot learns from it.
 
-As few visitors as possible are to leave with nothing. So a slot is there for those whom nothing above it satisfies, and
-what it learns is how many of *those* it satisfies: its marginal gain. From this follows what is learned.
+The goal is that as few visitors as possible leave unsatisfied. So a slot serves the visitors that the documents above
+leave unsatisfied, and learns the share of *those* that it satisfies: its marginal gain. This decides what is learned.
 
-- The topmost document that satisfied her earns its slot a visit with success, and those above it one without. Below it
-  nothing is learned: she was satisfied, so she is none of those for whom the slots below are there.
-- Who was not satisfied has looked at everything, unless it is known how far down she looked. What she has not looked at
-  says nothing about her. A click proves a look at it and at all above, so the larger of the two counts.
-- What she disliked she has looked at, and did not want: a visit without success, wherever it stands, also below what
-  satisfied her. A document that she clicked and then disliked did not satisfy her.
-- Where a purchase is what counts, a click satisfies nobody: it is a look.
+- The topmost document that satisfied the visitor is a success for its slot; the slots above it learn a failure. The
+  slots below learn nothing: they serve visitors who are not yet satisfied.
+- An unsatisfied visitor has examined all slots, unless it is known how far down they looked; slots that were not
+  examined learn nothing. A click proves that its slot and all above were examined, so the larger of the two counts.
+- A disliked document was examined and is a failure, wherever it is, also below the document that satisfied. A document
+  that was clicked and then disliked did not satisfy.
+- Where purchases count, a click alone does not satisfy: it only proves that the slot was examined.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _NONE: frozenset[int] = frozenset()
 
 
 class Acts(NamedTuple):
-    """What a visitor did with a ranking, by slots that are counted from 0."""
+    """Actions of a visitor on a ranking; slots are counted from 0."""
 
     clicked: frozenset[int] = _NONE
     disliked: frozenset[int] = _NONE
     purchased: frozenset[int] = _NONE
-    looked_at: int = 0  # so many slots from the top; 0: nobody knows
+    looked_at: int = 0  # number of slots examined from the top; 0: unknown
 
     def and_(self, more: Acts) -> Acts:
-        """These and more of the same visitor."""
+        """Merge with further actions of the same visitor."""
         return Acts(
             self.clicked | more.clicked,
             self.disliked | more.disliked,
@@ -43,26 +43,22 @@ class Acts(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What is learned: the slot with success, if there is one, and those without."""
+    """Slots that learn: the one with success, if any, and those without."""
 
     satisfied: int | None
     skipped: tuple[int, ...]
 
 
 def satisfied_in(acts: Acts, by: str = "click") -> int | None:
-    """The topmost slot that satisfied a visitor, by a click (which every purchase begins with) or by a purchase.
-
-    >>> satisfied_in(Acts(clicked=frozenset({1, 3}))), satisfied_in(Acts(clicked=frozenset({1, 3})), by="purchase")
-    (1, None)
-    >>> satisfied_in(Acts(clicked=frozenset({1, 3}), disliked=frozenset({1})))
-    3
+    """Return the topmost slot that satisfied a visitor, by a click (which every purchase begins with) or by a
+    purchase.
     """
     satisfying = acts.purchased if by == "purchase" else acts.clicked | acts.purchased
     return min(satisfying - acts.disliked, default=None)
 
 
 def lesson_of(acts: Acts, slots: int, satisfied: int | None) -> Lesson:
-    """What a ranking of so many slots teaches, of which one satisfied the visitor or none did.
+    """Return what a ranking with this many slots teaches; `satisfied` is the slot that satisfied the visitor, if any.
 
     >>> lesson_of(Acts(), 3, satisfied=None), lesson_of(Acts(disliked=frozenset({2})), 3, satisfied=1)
     (Lesson(satisfied=None, skipped=(0, 1, 2)), Lesson(satisfied=1, skipped=(0, 2)))
@@ -80,10 +76,10 @@ def lesson_of(acts: Acts, slots: int, satisfied: int | None) -> Lesson:
 
 
 def teach(ranker: SlotBandits, ranking: RankingArrays, lesson: Lesson) -> None:
-    """Let a ranker learn a lesson about one ranking of its own."""
+    """Let a ranker learn a lesson about one of its rankings."""
     end, skipped = lesson.satisfied, lesson.skipped
     upper = ranking.shown.shape[1] if end is None else end
-    if len(skipped) == upper and (upper == 0 or skipped[-1] == upper - 1):  # as most are: what a click alone teaches
+    if len(skipped) == upper and (upper == 0 or skipped[-1] == upper - 1):  # the common case: the same as a click alone
         ranker.learn_arrays(ranking, np.array([ranker.slots if end is None else end]))
         return
     above = [slot for slot in skipped if slot < upper]
@@ -95,7 +91,7 @@ def teach(ranker: SlotBandits, ranking: RankingArrays, lesson: Lesson) -> None:
 
 
 def _only(ranking: RankingArrays, slots: list[int]) -> RankingArrays:
-    """A ranking of which some slots alone learn."""
+    """Restrict a ranking to the slots that learn."""
     pick = np.full_like(ranking.pick, -1)
     pick[0, slots] = ranking.pick[0, slots]
     return ranking._replace(pick=pick)

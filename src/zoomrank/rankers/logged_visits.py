@@ -1,7 +1,7 @@
-"""Impressions of another ranker, as visits that a learner here can count.
+"""Impressions of another ranker, as visits that a learner can count.
 
-A visit is a ranking of that ranker, down to the slots that there are here, and where its first click was. Documents
-that the collection lacks are left out, with what their slots would have learned; the others stay where they stood.
+A visit is a ranking of that ranker, cut to the number of slots here, and its first click. Unknown documents are left
+out, with what their slots would have learned; the others keep their slots.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT_ONCE = 4096
 
 
 class LoggedVisit(NamedTuple):
-    """One visit: the documents of the slots that there are here, -1 for those that the collection lacks."""
+    """One visit: the documents of the slots, -1 for those that the collection lacks."""
 
     query: str
     shown: tuple[int, ...]
@@ -31,17 +31,17 @@ class LoggedVisit(NamedTuple):
 
 
 class VisitReader:
-    """Makes visits of impressions, for a collection and a number of slots."""
+    """Converts impressions to visits, for a collection and a number of slots."""
 
     def __init__(self, documents: DocumentIds, slots: int, unknown: str = "refuse") -> None:
         if unknown not in UNKNOWN:
-            raise ParameterError(f"What to do with unknown documents is 'refuse' or 'skip', not {unknown!r}.")
+            raise ParameterError(f"unknown must be 'refuse' or 'skip', not {unknown!r}.")
         self._positions: Mapping[str, int] = positions_of(documents)
         self._slots = slots
         self._refuse = unknown == "refuse"
 
     def visits(self, impressions: Iterable[Impression]) -> Iterator[LoggedVisit]:
-        """The visits of impressions, in their order."""
+        """Convert impressions to visits, in order."""
         for number, (query, shown, clicked) in enumerate(impressions, start=1):
             names, click = checked(number, shown, clicked)
             places = tuple(self._position(number, name) for name in names[: self._slots])
@@ -58,7 +58,7 @@ class VisitReader:
 
 
 def visit_arrays(visits: Sequence[LoggedVisit], slots: int) -> tuple[RankingArrays, Array]:
-    """Visits as kernels see them, and the clicked slots: the number of slots for none."""
+    """Return visits as arrays for kernels, and the clicked slots: the number of slots for none."""
     shown = np.full((len(visits), slots), -1, np.int64)
     for row, visit in enumerate(visits):
         shown[row, : len(visit.shown)] = visit.shown
@@ -67,6 +67,6 @@ def visit_arrays(visits: Sequence[LoggedVisit], slots: int) -> tuple[RankingArra
 
 
 def in_batches(visits: Iterator[LoggedVisit], slots: int) -> Iterator[tuple[RankingArrays, Array]]:
-    """Visits as kernels see them, some at a time, however many there are."""
+    """Convert visits to arrays for kernels in batches."""
     while some := list(islice(visits, _AT_ONCE)):
         yield visit_arrays(some, slots)

@@ -1,7 +1,7 @@
-"""`Ranked`: one bandit per slot, as Section 4.1 of the paper composes them, with an account of its rankings.
+"""`Ranked`: one bandit per slot, composed as in Section 4.1 of the paper, with bookkeeping of its rankings.
 
-Every ranking has a number, feedback comes in any order and is taken once, and a ranking that was made before the
-collection grew is still understood.
+Every ranking has a number; feedback comes in any order and is accepted once; a ranking from before a change of the
+collection can still be learned from.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Ranked(SlotBandits):
     bandit : Bandit
         The learner of each slot.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
+        Allow a document twice in a ranking, as in the paper.
 
     Examples
     --------
@@ -61,14 +61,14 @@ class Ranked(SlotBandits):
     Radlinski, Kleinberg and Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008.
     """
 
-    bandit_kind: ClassVar[type[Bandit]]  # what is in the slots of a ranker with a name
+    bandit_kind: ClassVar[type[Bandit]]  # bandit of a named ranker's slots
 
     def __init__(self, bandit: Bandit, slots: int, *, seed: Seed = None, duplicates: bool = False) -> None:
         super().__init__(bandit, slots, seed=seed, duplicates=duplicates)
-        self.name = uuid.uuid4().hex  # rankings of other rankers are told apart by it
+        self.name = uuid.uuid4().hex  # identifies this ranker's rankings
         self.made = 0  # rankings
         self.answered = Answered()
-        self.moves: list[Array] = []  # where the documents of each earlier edition of the collection stand now
+        self.moves: list[Array] = []  # current positions of the documents of each earlier version of the collection
 
     def rank(
         self,
@@ -77,25 +77,26 @@ class Ranked(SlotBandits):
         believed: float = BELIEVED,
         explore: float = 0.0,
     ) -> Ranking:
-        """Choose a ranking to show to one visitor.
+        """Choose a ranking for one visitor.
 
         Parameters
         ----------
         eligible : Eligible, iterable of DocumentId or None
-            The documents that may be shown to this visitor; None: all. Rankers that cannot be restricted refuse it.
+            Documents that may be shown to this visitor; None: all. Rankers that cannot be restricted raise an error.
         order : iterable of DocumentId or None
-            An order that you have, from the best: what the first visitors are shown, as far as clicks do not overrule
-            it. Documents that are not here are skipped. Bandits that do not count visits refuse it.
+            Prior order of documents, best first: shown to the first visitors, as far as clicks do not overrule it.
+            Unknown documents are skipped. Bandits that do not count visits raise an error.
         believed : float
-            The order leads until so many more visitors have left than clicked, and ten times as many have come at most.
+            Excess of visitors who left over those who clicked at which the order is dropped; it leads ten times as many
+            visitors at most.
         explore : float
-            In this share of rankings one slot, any, shows a document that is drawn from all, so that a log can tell
-            what other rankings would have earned. Slots below it choose, knowing that.
+            Share of rankings in which one random slot shows a document drawn from all, for off-policy evaluation of
+            other rankings. The slots below choose given that document.
 
         Returns
         -------
         Ranking
-            Its `documents` are what to show; give it back to `learn` with the answer.
+            The ranking; show its `documents`, and pass it to `learn` with the click.
 
         Examples
         --------
@@ -122,52 +123,36 @@ class Ranked(SlotBandits):
         Parameters
         ----------
         count : int
-            How many.
+            Number of rankings.
         eligible : Eligible, iterable of DocumentId or None
-            The documents that may be shown to these visitors; None: all.
+            Documents that may be shown to these visitors; None: all.
         explore : float
-            The share of rankings of which one slot is replaced, as for `rank`.
+            Share of rankings in which one slot is replaced, as for `rank`.
 
         Returns
         -------
         Rankings
-            A sequence of `Ranking`s, to be given back to `learn_many` as one, or to `learn` one by one.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> rankings = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0).rank_many(10)
-        >>> len(rankings), len(rankings[0].documents)
-        (10, 2)
+            Sequence of `Ranking`s; pass it to `learn_many`, or its items to `learn`.
         """
         count = whole_number(count, "count")
         if count < 0:
-            raise SlotsError(f"{count} rankings cannot be made.")
+            raise SlotsError(f"count must be 0 or more, not {count}.")
         return self._made(self.rank_arrays(count, eligible, explore=explore))
 
     def _made(self, arrays: RankingArrays) -> Rankings:
-        """Rankings with their numbers."""
         first = self.made
         self.made += len(arrays.shown)
         return Rankings(self.tree.documents, first, self.name, arrays, len(self.moves))
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
-        """Learn from the answer to a ranking, in any order and however late it comes.
+        """Learn from the feedback to a ranking, in any order and however late.
 
         Parameters
         ----------
         ranking : Ranking
-            A ranking of this ranker that has not had its answer.
+            A ranking of this ranker without feedback.
         click : int or None
-            The slot of the first click, counted from 0 at the top, or None if there was none.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> first, second = ranker.rank(), ranker.rank()
-        >>> ranker.learn(second, click=1)
-        >>> ranker.learn(first, click=None)
+            Slot of the first click, from 0 at the top; None if there was none.
         """
         self._check_made(ranking.ranker, ranking.number, 1)
         self.answered.refuse_again(ranking.number)
@@ -176,24 +161,17 @@ class Ranked(SlotBandits):
         self.answered.add(ranking.number)
 
     def learn_many(self, rankings: Rankings, clicks: Sequence[int | None] | Array) -> None:
-        """Learn from the answers to many rankings, in their order; all of them or, if one is refused, none.
+        """Learn from the feedback to many rankings, in their order; if one is rejected, from none.
 
         Parameters
         ----------
         rankings : Rankings
-            What `rank_many` returned.
+            Result of `rank_many`.
         clicks : sequence of int or None, or array of int
-            The clicked slot of each. An array of integers says "no click" by the number of slots, as `users.clicks`
-            does.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> ranker.learn_many(ranker.rank_many(3), [None, 0, 1])
+            Clicked slot of each. In an array of integers the number of slots means no click, as in `users.clicks`.
         """
         if len(clicks) != len(rankings):
-            raise FeedbackError(f"{len(clicks)} answers were given to {len(rankings)} rankings.")
+            raise FeedbackError(f"{len(clicks)} clicks were given for {len(rankings)} rankings: pass one each.")
         slots = clicked_slots(clicks, self.slots)
         first, count = rankings.first_number, len(rankings)
         self._check_made(rankings.ranker, first, count)
@@ -204,21 +182,20 @@ class Ranked(SlotBandits):
     def learn_log(self, impressions: Iterable[Impression], unknown: str = "refuse") -> int:
         """Learn from the log of another ranker, impression by impression: a warm start.
 
-        Each document that a visitor has looked at counts in the slot in which it stood, as if this ranker had shown it.
+        Each examined document counts in its slot, as if this ranker had shown it.
 
         Parameters
         ----------
         impressions : iterable of tuple
-            Of each impression its query, which is ignored here, the documents that were shown, from the top, and the
-            one that was clicked first, or None: what `zoomrank.documents.read_impressions` reads. Of longer rankings
-            the first slots count.
+            For each impression its query (ignored), the documents shown, from the top, and the first one clicked, or
+            None, as read by `zoomrank.documents.read_impressions`. Longer rankings are cut to the number of slots.
         unknown : {"refuse", "skip"}
-            What to do with documents that the collection lacks.
+            Raise an error on unknown documents, or skip them.
 
         Returns
         -------
         int
-            How many impressions there were.
+            Number of impressions.
 
         Examples
         --------
@@ -226,7 +203,7 @@ class Ranked(SlotBandits):
         >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
         >>> ranker.learn_log([("", [3, 9], 9), ("", [9, 3], 9), ("", [9, 3], None)] * 10)
         30
-        >>> ranker.rank().documents[0] > 7  # something beside document 9, in its half of the tree
+        >>> ranker.rank().documents[0] > 7  # a document near 9, in its half of the tree
         True
         """
         if not self.bandit.counts_visits:
@@ -241,96 +218,62 @@ class Ranked(SlotBandits):
     def explain(
         self, ranking: Ranking, eligible: Eligible | Iterable[DocumentId] | None = None
     ) -> list[SlotExplanation]:
-        """Why each document of a ranking stands where it stands, as the slots' learners see it now.
+        """Explain each slot of a ranking with the current estimates of the slots' learners.
 
         Parameters
         ----------
         ranking : Ranking
-            A ranking of this ranker, answered or not.
+            A ranking of this ranker, with or without feedback.
         eligible : Eligible, iterable of DocumentId or None
-            The documents that it was chosen among; None: all.
+            Documents that it was chosen from; None: all.
 
         Returns
         -------
         list of SlotExplanation
             One for each slot.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.RankCorrZoom(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> ranking = ranker.rank()
-        >>> ranker.learn(ranking, click=0)
-        >>> [slot.plays for slot in ranker.explain(ranking)]
-        [0, 0]
         """
         self._check_made(ranking.ranker, ranking.number, 1)
         return self.explain_arrays(self._up_to_date(ranking.arrays, ranking.edition), eligible)
 
     def forecast(self, visits: int = VISITS) -> Forecast:
-        """What the next visitors will be shown on trial, in which slots, and what that costs. Changes nothing.
+        """Forecast the trials of the next visits, slot by slot, and their cost. Changes nothing.
 
-        A copy of the ranker goes on for some visits, with visitors who click as this ranker's records say.
+        A copy of the ranker runs for some visits, with simulated visitors who click as this ranker's records say.
 
         Parameters
         ----------
         visits : int
-            How many, from 1 on.
+            Number of visits, at least 1.
 
         Returns
         -------
         Forecast
-            Slot by slot; the same for the same ranker. Rankers that keep no records refuse.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> ranker.forecast(visits=10).slots[0].share  # nothing is known yet
-        1.0
+            Forecast slot by slot; deterministic for a given ranker. Rankers that keep no records raise an error.
         """
         visits = whole_number(visits, "visits")
         if visits < 1:
-            raise ParameterError(f"A forecast is for 1 visit or more, not {visits}.")
+            raise ParameterError(f"visits must be 1 or more, not {visits}.")
         if not self.bandit.keeps_records:
-            raise ParameterError(cannot(self.bandit, "tell what is known from what is hoped", "keeps_records"))
+            raise ParameterError(cannot(self.bandit, "forecast trials, since it keeps no records", "keeps_records"))
         return dry_run(self, visits)
 
     def remove(self, documents: Iterable[DocumentId]) -> None:
-        """Never show these documents again, until they are restored.
+        """Stop showing these documents until they are restored.
 
         Parameters
         ----------
         documents : iterable of DocumentId
-            What to remove; enough to fill all slots must be left.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=2), slots=2, seed=0)
-        >>> ranker.remove([0, 1])
-        >>> sorted(ranker.rank().documents)
-        [2, 3]
-        >>> ranker.restore([0, 1])
+            Documents to remove; enough to fill all slots must remain.
         """
         self._restrict((self.present or Eligible.everything(self.tree.documents)).without(documents))
 
     def restore(self, documents: Iterable[DocumentId]) -> None:
-        """Show removed documents again; what was known of them is known still.
+        """Show removed documents again; their counts were kept.
 
         Parameters
         ----------
         documents : iterable of DocumentId
-            What to restore; documents that were not removed stay as they are.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=1), slots=1, seed=0)
-        >>> ranker.remove([0])
-        >>> ranker.restore([0])
-        >>> sorted({ranker.rank().documents[0] for _ in range(20)})
-        [0, 1]
+            Documents to restore; others are left as they are.
         """
         if self.present is not None:
             chosen = self.present.chosen.copy()
@@ -338,39 +281,31 @@ class Ranked(SlotBandits):
             self._restrict(Eligible(self.tree.documents, chosen))
 
     def grow(self, tree: DocumentTree) -> None:
-        """Go on with a tree that has grown: all that was learned is kept, and new documents join their subtrees.
+        """Switch to a grown tree; everything learned is kept, and new documents join their subtrees.
 
-        Answers to rankings that were made before still count.
+        Feedback to earlier rankings still counts.
 
         Parameters
         ----------
         tree : DocumentTree
-            What `grown()` of this ranker's tree returned.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> ranker.grow(ranker.tree.grown({"new": 5}))  # a document beside document 5
-        >>> "new" in ranker.tree.documents
-        True
+            Result of `grown()` of this ranker's tree.
         """
         check_grown(tree, self.tree)
         self.move(tree, growth_of(tree))
 
     def move(self, tree: DocumentTree, movement: Movement) -> None:
-        """Go on with another tree of the collection, in which documents have come, gone and moved.
+        """Switch to another tree of the collection, in which documents were added, removed and moved.
 
-        What was learned of a subtree goes along with it. What was learned of a document that is gone stays with the
-        category that it was in, as do most visits of a document that leaves it for another one. Answers to rankings
-        that were made before still count, but for documents that are gone.
+        Counts follow their subtrees. The counts of a removed document stay with its category, as do most visits of a
+        document that moves to another category. Feedback to earlier rankings still counts, except for removed
+        documents.
 
         Parameters
         ----------
         tree : DocumentTree
-            The tree to go on with.
+            The new tree.
         movement : Movement
-            Where everything of this ranker's tree is in it (see `zoomrank.documents.Edition.movement_to`).
+            Mapping from this ranker's tree to the new one (see `zoomrank.documents.Edition.movement_to`).
 
         Examples
         --------
@@ -386,7 +321,7 @@ class Ranked(SlotBandits):
         if not self.bandit.growable:
             raise ParameterError(f"{cannot(self.bandit, 'move to another tree', 'growable')} Make a new ranker.")
         if (len(movement.node), len(movement.document)) != (self.tree.nodes, len(self.tree)):
-            raise ParameterError("This movement is that of another tree.")
+            raise ParameterError("This movement does not start from the ranker's tree: compute it from that tree.")
         place = movement.document.astype(np.int64)
         present = None
         if self.present is not None:
@@ -394,38 +329,31 @@ class Ranked(SlotBandits):
             chosen[place[place >= 0]] = self.present.chosen[place >= 0]
             present = None if chosen.all() else Eligible(tree.documents, chosen)
         if self.slots > (len(tree) if present is None else len(present)):
-            raise SlotsError(f"{self.slots} slots cannot be filled from the documents that are left.")
+            raise SlotsError(f"{self.slots} slots cannot be filled from the documents that are left: keep more.")
         self.bandit, self.state = self.bandit.transplanted(self.state, tree, movement)
         self.moves = [np.where(move < 0, -1, place[move]) for move in self.moves] + [place]
         self.present, self.tree = present, tree
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ranker to a file that `zoomrank.load` reads; the format is described in `ranker_file.py`.
+        """Save the ranker to a file for `zoomrank.load`; the format is described in `ranker_file.py`.
 
         Parameters
         ----------
         path : str or path
-            Where to; the file appears whole or not at all.
-
-        Examples
-        --------
-        >>> import tempfile, zoomrank as zr
-        >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=4), slots=2, seed=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ranker.save(f"{folder}/ranker")
+            Path of the file; it is written atomically.
         """
-        from zoomrank.rankers.ranker_file import save  # the file knows all rankers, so it cannot be imported above them
+        from zoomrank.rankers.ranker_file import save  # imports all rankers, so a top-level import would be circular
 
         save(self, path)
 
     def copied(self: Kind) -> Kind:
-        """The same once more: what becomes of the one changes nothing in the other."""
+        """Return an independent copy."""
         twin = super().copied()
         twin.answered, twin.moves = copy.deepcopy(self.answered), [*self.moves]
         return twin
 
     def _up_to_date(self, rankings: RankingArrays, edition: int) -> RankingArrays:
-        """Rankings of an earlier edition, with their documents where they stand now."""
+        """Return rankings of an earlier version with the current positions of their documents."""
         if edition == len(self.moves):
             return rankings
         move = self.moves[edition]
@@ -434,10 +362,10 @@ class Ranked(SlotBandits):
 
     def _check_made(self, ranker: str, first: int, count: int) -> None:
         if ranker != self.name or first + count > self.made:
-            raise FeedbackError("This ranking was made by another ranker.")
+            raise FeedbackError("This ranking was made by another ranker: pass it to the ranker that made it.")
 
 
 def check_grown(tree: DocumentTree, before: DocumentTree) -> None:
-    """Refuse a tree that has not grown from the one before."""
+    """Raise an error unless the tree has grown from the one before."""
     if tree.grown_from is None or tree.grown_from.fingerprint != before.fingerprint:
-        raise ParameterError("A ranker can only move to a tree that was made by its own tree's grown().")
+        raise ParameterError("This tree did not grow from the ranker's: pass what its own tree's grown() returns.")

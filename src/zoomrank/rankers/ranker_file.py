@@ -1,4 +1,4 @@
-"""Rankers on disk: one compact file that is checked before anything in it is believed. Never a pickle.
+"""Rankers on disk: one compact file, verified by checksum before use. Never a pickle.
 
 | bytes | what |
 |---|---|
@@ -9,8 +9,8 @@
 | … | body: the arrays one after another, zlib-compressed |
 | 32 | SHA-256 of everything before |
 
-The tree is not in the file, since many rankers share one: a tree that `DocumentTree.exponential` made is made again
-from its parameters, any other is passed to `load` and must be the same, which its fingerprint tells.
+The tree is not in the file, since many rankers share one: a tree of `DocumentTree.exponential` is rebuilt from its
+parameters, any other is passed to `load` and must have the same fingerprint.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ MAGIC = b"zoomrank"
 VERSION = 1
 PREFIX = struct.Struct("<8sIQ")
 _BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
-_OTHER_AGE = "This ranker was saved by another version of zoomrank, whose {} learned otherwise"
-_EFFORT = 1  # of compression: most of what there is to gain, in a tenth of the time
+_OTHER_AGE = "This ranker was saved by another version of zoomrank with a different {}"
+_EFFORT = 1  # compression level: most of the gain, in a tenth of the time
 
 
 def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
-    """Write a ranker to a file; the file appears whole or not at all."""
+    """Write a ranker to a file, atomically."""
     content = to_bytes(ranker)
     with whole_file(path) as file:
         file.write(content)
 
 
 def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Ranked:
-    """Read a ranker back; it goes on exactly as the saved one would have.
+    """Load a ranker; it continues exactly where the saved one was.
 
     Parameters
     ----------
     path : str or path
         A file that `Ranked.save` wrote.
     tree : DocumentTree or None
-        The tree that the ranker had; one that `DocumentTree.exponential` made is made again if None is given.
+        Tree of the ranker; None rebuilds a tree of `DocumentTree.exponential`.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Rank
 
 
 def to_bytes(ranker: Ranked) -> bytes:
-    """What `save` writes."""
+    """Serialise a ranker as `save` does."""
     arrays = _arrays(ranker)
     header = json.dumps(
         {
@@ -104,13 +104,13 @@ def to_bytes(ranker: Ranked) -> bytes:
 
 
 def from_bytes(content: bytes, bandit: Bandit) -> Ranked:
-    """The ranker that was turned into bytes, with a bandit that many rankers share."""
+    """Deserialise a ranker, with a bandit that many rankers share."""
     header, body = _read(content, "a ranker")
     tree_of(header["tree"], bandit.tree)
     if header["bandit"]["class"] == type(bandit).__name__:
         _check_age(type(bandit).__name__, header["bandit"], _specification(bandit))
     if header["bandit"] != _specification(bandit):
-        raise FileFormatError(f"This ranker has another learner: {header['bandit']}.")
+        raise FileFormatError(f"This ranker has another bandit, {header['bandit']}: load it with that one.")
     return _restored(header, body, bandit)
 
 
@@ -139,7 +139,7 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
 
 
 def _described(kind: np.dtype[Any]) -> Any:
-    """What JSON can say of an array's numbers: their name or, for records, that of each field."""
+    """Describe the dtype of an array in JSON: its name or, for records, that of each field."""
     return kind.str if kind.names is None else kind.descr
 
 
@@ -156,7 +156,7 @@ def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any],
 def checked_header(
     content: bytes, magic: bytes, version: int, path: str | os.PathLike[str]
 ) -> tuple[dict[str, Any], int]:
-    """The header of a file of ours that is whole, and where it ends."""
+    """Verify a file; return its header and where that ends."""
     if len(content) < PREFIX.size + 32 or content[:8] != magic:
         raise FileFormatError(f"{path} was not written by zoomrank.")
     _, found, length = PREFIX.unpack_from(content)
@@ -169,20 +169,20 @@ def checked_header(
 
 
 def tree_of(wanted: dict[str, Any], tree: DocumentTree | None) -> DocumentTree:
-    """The tree that a file belongs to: made again, or the given one if it is the same."""
+    """Return the tree of a file: rebuilt, or the given one if it is the same."""
     if tree is None:
         if wanted["recipe"] is None:
             raise FileFormatError("This ranker's tree is not in its file: pass it, load(path, tree=...).")
         tree = DocumentTree.exponential(**wanted["recipe"])
     if tree.fingerprint != wanted["fingerprint"]:
-        raise FileFormatError("This ranker belongs to another tree: its documents, shape or widths are different.")
+        raise FileFormatError("This ranker belongs to another tree (documents, shape or widths differ): pass its own.")
     return tree
 
 
 def _known(kinds: Mapping[str, Any], name: str) -> Any:
-    """The class of this name, if it is one of ours."""
+    """Return the class of this name, if it is one of ours."""
     if name not in kinds:
-        raise FileFormatError(f"The file is of a {name}, which this zoomrank does not know.")
+        raise FileFormatError(f"The file contains a {name}, unknown to this zoomrank: use the version that wrote it.")
     return kinds[name]
 
 
@@ -199,16 +199,14 @@ def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
     inner = settings.pop("bandit", None)
     try:
         made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree), **settings)
-    except TypeError as error:  # a setting that this learner does not take
+    except TypeError as error:  # an unknown parameter
         raise FileFormatError(f"{_OTHER_AGE.format(kind.__name__)} ({error}).") from error
     _check_age(kind.__name__, specification, _specification(made))
     return made
 
 
 def _check_age(learner: str, there: Iterable[str], wanted: Iterable[str]) -> None:
-    """Refuse what a learner of the same name wrote that was another: what it knew would be misread."""
+    """Raise an error if a learner of the same name had other arrays: its state would be misread."""
     strange = sorted(set(there) ^ set(wanted))
     if strange:
-        raise FileFormatError(
-            f"{_OTHER_AGE.format(learner)}: the two differ in {', '.join(strange)}. Let a new one learn."
-        )
+        raise FileFormatError(f"{_OTHER_AGE.format(learner)}: they differ in {', '.join(strange)}. Train a new ranker.")

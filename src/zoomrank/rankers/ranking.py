@@ -1,4 +1,4 @@
-"""What a ranker gives out: documents to show, and what it needs to learn from the answer, however late that comes."""
+"""Output of a ranker: documents to show, and what it needs to learn from late feedback."""
 
 from __future__ import annotations
 
@@ -11,27 +11,20 @@ from zoomrank.spaces import DocumentId, DocumentIds
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A ranking to show, and what its ranker needs to learn from the answer.
+    """A ranking to show, with what its ranker needs to learn from the feedback.
 
     Attributes
     ----------
     documents : list of DocumentId
-        What to show, best first.
+        Documents to show, best first.
     number : int
-        Counts the rankings of its ranker.
+        Number of the ranking among those of its ranker.
     ranker : str
-        The name of the ranker that made it; no other learns from it.
+        Name of the ranker that made it; no other ranker learns from it.
     arrays : RankingArrays
-        The same as kernels see it: one row.
+        The ranking as an array for kernels: one row.
     edition : int
-        Of the ranker's collection, which may have grown since.
-
-    Examples
-    --------
-    >>> import zoomrank as zr
-    >>> ranking = zr.RankRandom(zr.DocumentTree.exponential(depth=3), slots=3, seed=0).rank()
-    >>> ranking.documents, ranking.number
-    ([5, 0, 6], 0)
+        Version of the ranker's collection, which may have changed since.
     """
 
     documents: list[DocumentId]
@@ -42,13 +35,13 @@ class Ranking:
 
     @property
     def propensities(self) -> list[float]:
-        """How likely each document was in its slot, given those above.
+        """Probability of each document in its slot, given those above.
 
         Returns
         -------
         list of float
-            Slot by slot; not a number where it is not known: `RankThompson` is to be asked (`propensities`), since its
-            integrals take longer than its rankings. Their product is the probability of the ranking.
+            Slot by slot; their product is the probability of the ranking. NaN for `RankThompson`, whose integrals take
+            longer than its rankings: call its `propensities`.
 
         Examples
         --------
@@ -67,22 +60,15 @@ class Rankings:
     Attributes
     ----------
     ids : DocumentIds
-        The documents of the ranker's tree.
+        Documents of the ranker's tree.
     first_number : int
-        The number of the first ranking; the others follow.
+        Number of the first ranking; the others follow.
     ranker : str
-        The name of the ranker that made them.
+        Name of the ranker that made them.
     arrays : RankingArrays
-        The same as kernels see them: a row each.
+        The rankings as arrays for kernels: a row each.
     edition : int
-        Of the ranker's collection, which may have grown since.
-
-    Examples
-    --------
-    >>> import zoomrank as zr
-    >>> rankings = zr.RankRandom(zr.DocumentTree.exponential(depth=3), slots=2, seed=0).rank_many(3)
-    >>> len(rankings), rankings.documents[1] == rankings[1].documents
-    (3, True)
+        Version of the ranker's collection, which may have changed since.
     """
 
     ids: DocumentIds
@@ -93,18 +79,12 @@ class Rankings:
 
     @cached_property
     def documents(self) -> list[list[DocumentId]]:
-        """The documents of each ranking; their positions in the tree are `arrays.shown`.
+        """Documents of each ranking; their positions in the tree are `arrays.shown`.
 
         Returns
         -------
         list of list of DocumentId
-            Best first.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> zr.FixedRanking(zr.DocumentTree.exponential(depth=3), [4, 2]).rank_many(2).documents
-        [[4, 2], [4, 2]]
+            Documents, best first.
         """
         return [self.ids.at(shown) for shown in self.arrays.shown.tolist()]
 

@@ -1,12 +1,11 @@
-"""Rankings as kernels see them, and what kernels do with those: rank, weigh and learn.
+"""Rankings as arrays, and the kernels that rank, compute propensities and learn.
 
-Slots choose from the top down. A click on slot i rewards slot i, the slots above get nothing, and the slots below
-stay as if the visit had not happened. Without a click every slot gets nothing. A slot whose pick is below 0 is left
-out.
+Slots choose from the top down. A click on slot i is a reward of 1 for slot i and 0 for the slots above; the slots below
+do not learn. Without a click every slot gets 0. A slot whose pick is below 0 is left out.
 
-To weigh a ranking is to say how likely each of its documents was in its slot, given those above: its propensity. Who
-explores replaces one slot of some rankings, which was chosen before: its document is drawn from the whole tree, and
-slots below it choose, knowing that.
+To weigh a ranking is to compute the propensity of each of its documents: its probability in its slot, given those
+above. Exploration replaces one random slot of some rankings: its document is drawn from the whole tree, and the slots
+below choose given that document.
 """
 
 from __future__ import annotations
@@ -26,32 +25,32 @@ from zoomrank.numbers import Array
 class RankingArrays(NamedTuple):
     """Rankings, a row each, with a column per slot."""
 
-    shown: Array  # documents; -1 for one that is gone
-    pick: Array  # the document that the slot's strategy picked: the one shown unless that was shown above already; -1
-    # where the slot is to learn nothing
+    shown: Array  # documents; -1 for one that was removed
+    pick: Array  # the document that the slot's strategy picked: the one shown unless that is shown above already; -1
+    # if the slot must not learn
     strategy: Array
-    chance: Array  # of the strategy, where that matters to its learner
-    propensity: Array  # of the document, given those above; not a number if it is not known; no columns if nobody asks
+    chance: Array  # probability of the strategy, if its learner needs it
+    propensity: Array  # of the document, given those above; NaN if unknown; no columns if not requested
 
 
 class Manner(NamedTuple):
-    """How rankings are made."""
+    """Options of ranking."""
 
-    duplicates: bool  # whether a document may be shown twice
-    explore: float = 0.0  # of how many rankings one slot is replaced, as a share
-    counts: bool = False  # whether slots learn from what they did not choose
-    weighs: bool = True  # whether rankings say how likely they were; to find out may take longer than to make them
-    lead: Array = np.zeros(0, np.int64)  # documents of an order that leads, from the best
+    duplicates: bool  # a document may be shown twice
+    explore: float = 0.0  # share of rankings with a replaced slot
+    counts: bool = False  # slots learn from documents that they did not choose
+    weighs: bool = True  # compute propensities, which may take longer than ranking
+    lead: Array = np.zeros(0, np.int64)  # documents of a prior order, best first
 
 
 def empty_rankings(rows: int, slots: int, weighed: bool = True) -> RankingArrays:
-    """Room for this many rankings."""
+    """Allocate this many rankings."""
     shown, pick, strategy = (np.zeros((rows, slots), np.int64) for _ in range(3))
     return RankingArrays(shown, pick, strategy, np.zeros((rows, slots)), np.zeros((rows, slots if weighed else 0)))
 
 
 def given_rankings(shown: Array) -> RankingArrays:
-    """Rankings that no slot chose, such as those of another ranker: all that is known are the documents."""
+    """Build rankings that no slot chose, such as those of another ranker, from their documents."""
     return RankingArrays(shown, shown, np.zeros_like(shown), np.ones(shown.shape), np.full(shown.shape, np.nan))
 
 
@@ -66,7 +65,7 @@ def _choose(
     pick = np.int64(state.first_document[node])
     document = np.int64(-1)
     own = True
-    while document < 0:  # twice only if all it could show is shown above: another document, which earns it nothing
+    while document < 0:  # a second time only if all its documents are shown above: another document, without reward
         document = draw_document(state, node, shown, 0 if duplicates else slot, rng)
         if own and document >= 0:
             pick = document
@@ -80,14 +79,14 @@ def _choose(
 
 @inlined
 def _arrange(state: Any, out: RankingArrays, row: Scalar, duplicates: Scalar) -> None:
-    """Learners may put what they chose in another order, but a ranking of the paper stays as its slots chose it."""
+    """Let learners reorder their choices; with duplicates, as in the paper, the order stays."""
     if not duplicates:
         arrange(state, out.shown[row], out.pick[row], out.strategy[row], out.chance[row])
 
 
 @inlined
 def rank_row(state: Any, out: RankingArrays, row: Scalar, duplicates: Scalar, rng: np.random.Generator) -> None:
-    """Rank without weighing: choose slot by slot, from the top down."""
+    """Rank without propensities: choose slot by slot, from the top down."""
     for slot in range(out.shown.shape[1]):
         _choose(state, out, row, slot, duplicates, rng)
     _arrange(state, out, row, duplicates)
@@ -95,7 +94,7 @@ def rank_row(state: Any, out: RankingArrays, row: Scalar, duplicates: Scalar, rn
 
 @inlined
 def _give(out: RankingArrays, row: Scalar, slot: Scalar, document: Scalar, counts: Scalar) -> None:
-    """Fill a slot with what it did not choose; it learns from that if its learner counts any visit."""
+    """Fill a slot with a document that it did not choose; it learns from that if its learner counts any visit."""
     out.shown[row, slot] = document
     out.pick[row, slot] = document if counts else -1
     out.strategy[row, slot] = 0
@@ -104,7 +103,7 @@ def _give(out: RankingArrays, row: Scalar, slot: Scalar, document: Scalar, count
 
 @inlined
 def _next_of(lead: Array, shown: Array, slot: Scalar) -> Scalar:
-    """The best document of an order that is not shown above; -1 if there is none."""
+    """Return the best document of an order that is not shown above; -1 if there is none."""
     for document in lead:
         above = False
         for place in range(slot):
@@ -116,7 +115,7 @@ def _next_of(lead: Array, shown: Array, slot: Scalar) -> Scalar:
 
 @inlined
 def _own_chance(state: Any, shown: Array, slot: Scalar, how: Manner) -> Scalar:
-    """The probability of a document in a slot that is not replaced."""
+    """Compute the probability of a document in a slot that is not replaced."""
     leading = _next_of(how.lead, shown, slot)
     if leading >= 0:
         return 1.0 if shown[slot] == leading else 0.0
@@ -125,9 +124,9 @@ def _own_chance(state: Any, shown: Array, slot: Scalar, how: Manner) -> Scalar:
 
 @separate
 def _weigh(state: Any, shown: Array, weights: Array, how: Manner) -> None:
-    """Weigh a ranking in the order in which slots chose; 0 from the first document on that may not be shown.
+    """Compute the propensities of a ranking in slot order; 0 from the first document on that may not be shown.
 
-    A ranking came about without a replaced slot, or with one that is still to come, or with any of those so far.
+    Sums over the cases of no replaced slot, a replaced slot still to come, and each replaced slot so far.
     """
     slots, chosen, replaced, going = len(shown), 1.0, 0.0, True
     for slot in range(slots):
@@ -144,13 +143,13 @@ def _weigh(state: Any, shown: Array, weights: Array, how: Manner) -> None:
                 chosen *= own
                 now = chosen - how.explore / slots * ((slot + 1) * chosen - replaced)
                 weights[slot], going = now, now != 0.0
-                if going:  # the next slot is weighed given this one
+                if going:  # the next slot depends on this one
                     chosen, replaced = chosen / now, replaced / now
 
 
 @inlined
 def _fill(state: Any, out: RankingArrays, row: Scalar, how: Manner, rng: np.random.Generator) -> None:
-    """Fill a ranking from the top down: slots choose, unless they are replaced or an order leads."""
+    """Fill a ranking from the top down: slots choose, unless they are replaced or a prior order leads."""
     shown, slots, replaced = out.shown[row], out.shown.shape[1], np.int64(-1)
     if how.explore > 0.0 and rng.random() < how.explore:
         replaced = np.int64(rng.random() * slots)
@@ -166,7 +165,7 @@ def _fill(state: Any, out: RankingArrays, row: Scalar, how: Manner, rng: np.rand
 
 @compiled
 def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: Manner, dice: Any) -> Scalar:
-    """Rank and weigh row after row; stops where there is no room, and says where."""
+    """Rank and weigh row after row; stop where there is no room, and return the row."""
     rng = rolled(dice)
     for row in range(start, len(out.shown)):
         if not roomy(state):
@@ -183,7 +182,7 @@ def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: Manner, dice: 
 
 @compiled
 def weigh_rows(state: Any, shown: Array, weights: Array, how: Manner) -> None:
-    """Weigh rankings as if slots had chosen them in this order."""
+    """Compute the propensities of rankings as if slots had chosen them in this order."""
     for row in range(len(shown)):
         _weigh(state, shown[row], weights[row], how)
 
@@ -194,7 +193,7 @@ def learn_row(state: Any, seen: RankingArrays, row: Scalar, click: Scalar) -> No
     shown = seen.shown[row]
     for slot in range(min(click + 1, seen.shown.shape[1])):
         pick = seen.pick[row, slot]
-        if pick < 0:  # nothing is known of this slot, or its document is gone
+        if pick < 0:  # the slot is unknown, or its document was removed
             continue
         reward = 1 if slot == click and pick == shown[slot] else 0
         update_slot(state, slot, Feedback(seen.strategy[row, slot], pick, seen.chance[row, slot], reward), shown, slot)
@@ -202,7 +201,7 @@ def learn_row(state: Any, seen: RankingArrays, row: Scalar, click: Scalar) -> No
 
 @compiled
 def learn_rows(state: Any, seen: RankingArrays, clicks: Array, start: Scalar) -> Scalar:
-    """Learn row after row; stops where there is no room, and says where."""
+    """Learn row after row; stop where there is no room, and return the row."""
     for row in range(start, len(clicks)):
         if not roomy(state):
             return row

@@ -1,9 +1,9 @@
-"""All rankers by their names, and what each of them can: the one list that lab, service, errors and docs go by.
+"""Registry of all rankers and their capabilities, used by lab, service, errors and docs.
 
 | ranker | slots are filled by |
 |---|---|
 | `ZoomRank` | our own learner, which counts along paths and shares between slots |
-| `RankUCB1`, `RankEXP3` | bandits that know nothing of distances |
+| `RankUCB1`, `RankEXP3` | bandits that ignore distances |
 | `RankGridUCB1`, `RankGridEXP3` | the same over ever finer parts of the tree |
 | `RankZoom` | the zooming algorithm |
 | `RankCorrZoom` | zooming, with indices capped by the distance to the documents above |
@@ -54,7 +54,7 @@ _OF_EVERY_RANKER = {"tree", "slots", "seed", "duplicates", "anytime"}
 
 
 def those_who_are(able: str) -> str:
-    """The rankers whose bandits are `restrictable`, `growable`, `counts_visits` or `anytime`, in words.
+    """List the rankers whose bandits are `restrictable`, `growable`, `counts_visits` or `anytime`, in words.
 
     >>> those_who_are("restrictable")
     'ZoomRank, RankThompson and RankRandom'
@@ -64,7 +64,7 @@ def those_who_are(able: str) -> str:
 
 
 def learning_parameters(name: str) -> tuple[str, ...]:
-    """What can be chosen about how a ranker learns.
+    """Return the names of a ranker's learning parameters.
 
     >>> learning_parameters("RankThompson")
     ('prior', 'correlated')
@@ -73,11 +73,7 @@ def learning_parameters(name: str) -> tuple[str, ...]:
 
 
 def endless_bandit(name: str, tree: DocumentTree, parameters: Mapping[str, Any]) -> Bandit:
-    """The bandit in the slots of a ranker that goes on for ever: its anytime version, if it does not do so by itself.
-
-    >>> endless_bandit("RankZoom", DocumentTree.exponential(depth=2), {"exploration": 0.5}).anytime
-    True
-    """
+    """Return the bandit of a ranker's slots in a version that needs no horizon: its anytime version if necessary."""
     known = learning_parameters(name)
     unknown = [each for each in parameters if each not in known]
     if unknown:

@@ -1,11 +1,11 @@
-"""`SlotBandits`: a bandit in each slot, and what they may show. Rankings go in and out as arrays; nothing is counted.
+"""`SlotBandits`: a bandit in each slot, and the documents it may show. Rankings are arrays, without bookkeeping.
 
-A person is never shown a document twice. A slot draws its document among those of its subtree that are not shown
+A visitor is never shown a document twice. A slot draws its document among those of its subtree that are not shown
 above; if none is left, it shows some other document instead, and is charged as if its own pick had been skipped. With
 `duplicates=True` slots choose as in the paper, where a document may be shown again (and is skipped again).
 
-A ranking can be restricted to eligible documents, and documents can be removed for good. What was learned stays: of the
-rest nothing changes, and a removed document that comes back is known.
+A ranking can be restricted to eligible documents, and documents can be removed for good. Counts are kept: nothing
+changes for the others, and a removed document that comes back has its old counts.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from zoomrank.rankers.ranking_arrays import (
 )
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible
 
-SLOTS = 5  # of a ranker that was not told
+SLOTS = 5  # default number of slots
 MOST_SLOTS = 60
 Kind = TypeVar("Kind", bound="SlotBandits")
 
 
 class SlotBandits:
-    """A fresh copy of one bandit in each slot: what `Ranked` keeps account of."""
+    """A fresh copy of one bandit in each slot; `Ranked` adds bookkeeping."""
 
     def __init__(self, bandit: Bandit, slots: int, *, seed: Seed = None, duplicates: bool = False) -> None:
         self.slots = whole_number(slots, "slots")
@@ -52,11 +52,11 @@ class SlotBandits:
         self.duplicates = bool(duplicates)
         self._dice = Dice(np.random.default_rng(seed))
         self.state = bandit.fresh_state(self.slots)
-        self.present: Eligible | None = None  # all documents but those that were removed, once some were
+        self.present: Eligible | None = None  # documents that were not removed; None: all
 
     @property
     def rng(self) -> np.random.Generator:
-        """Where all chance comes from."""
+        """Random generator of all draws."""
         return self._dice.generator
 
     def rank_arrays(
@@ -67,9 +67,10 @@ class SlotBandits:
         explore: float = 0.0,
         lead: Array | None = None,
     ) -> RankingArrays:
-        """Rank, maybe fewer slots, and nothing else: for those who keep account of rankings and answers themselves.
+        """Rank, possibly with fewer slots, without bookkeeping: for callers that track rankings and feedback
+        themselves.
 
-        `lead` are the positions of documents that stand at the top, from the best.
+        `lead` are the positions of documents at the top, best first.
         """
         wanted = self.slots if slots is None else slots
         how = self._manner(explore, lead)
@@ -83,7 +84,7 @@ class SlotBandits:
         return out
 
     def learn_arrays(self, rankings: RankingArrays, clicks: Array) -> None:
-        """Learn from rankings and the clicked slots (the number of slots for none), and nothing else."""
+        """Learn from rankings and the clicked slots (the number of slots for none), without bookkeeping."""
         row = learn_rows(self.state, rankings, clicks, 0)
         while row < len(clicks):
             self.make_room()
@@ -92,68 +93,67 @@ class SlotBandits:
     def propensities(
         self, shown: Array, eligible: Eligible | Iterable[DocumentId] | None = None, explore: float = 0.0
     ) -> Array:
-        """How likely this ranker, as it is now, would show the documents of rankings, whoever made them.
+        """Compute the probability that this ranker, in its current state, shows the documents of given rankings.
 
         Parameters
         ----------
         shown : ndarray
-            A row for each ranking: the positions of its documents, from the top; as many slots as this ranker has, or
-            fewer.
+            A row for each ranking: the positions of its documents, from the top; at most as many slots as this ranker
+            has.
         eligible : Eligible, iterable of DocumentId or None
-            The documents that may be shown; None: all.
+            Documents that may be shown; None: all.
         explore : float
-            The share of rankings of which one slot is replaced, as for `Ranked.rank`.
+            Share of rankings in which one slot is replaced, as for `Ranked.rank`.
 
         Returns
         -------
         ndarray
-            For each document the probability that it stands in its slot, given those above; 0 if it cannot, and below
-            a document that may not be shown; not a number if it is not known. Their product along a row is the
-            probability of the ranking.
+            For each document its probability in its slot, given those above; 0 if it cannot be there, and below a
+            document that may not be shown; NaN if unknown. The product along a row is the probability of the ranking.
 
         Examples
         --------
         >>> import numpy as np, zoomrank as zr
         >>> ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=2), slots=2, seed=0)
-        >>> ranker.propensities(np.array([[0, 1], [2, 2]])).tolist()  # by chance at each branch
+        >>> ranker.propensities(np.array([[0, 1], [2, 2]])).tolist()  # uniform at each branch
         [[0.25, 0.5], [0.25, 0.0]]
         """
         rankings = np.ascontiguousarray(shown, np.int64)
         how, slots = self._manner(explore, None), rankings.shape[1]
         weights = np.empty(rankings.shape)
         weigh_rows(self.restricted(self._allowed(eligible, slots)), rankings, weights, how)
-        if explore == 0.0:  # documents of slots in which chance has no say may have changed places
+        if explore == 0.0:  # documents of deterministic slots may have been swapped
             certain = self._certain(eligible, slots)
             weights[:, : len(certain)] = rankings[:, : len(certain)] == certain
         return weights
 
     def _certain(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Array:
-        """The documents that all rankings begin with."""
+        """Return the documents that all rankings begin with."""
         twin = copy.copy(self)
-        twin._dice = Dice(np.random.default_rng(0))  # whatever it draws
+        twin._dice = Dice(np.random.default_rng(0))  # its draws do not matter
         own = twin.rank_arrays(1, eligible, slots)
         certain: Array = own.shown[0, : int(np.cumprod(own.propensity[0] == 1.0).sum())]
         return certain
 
     def _manner(self, explore: float, lead: Array | None) -> Manner:
         if not 0.0 <= explore <= 1.0:
-            raise ParameterError(f"explore is a share, from 0 to 1, not {explore}.")
+            raise ParameterError(f"explore must be a share, from 0 to 1, not {explore}.")
         how = Manner(self.duplicates, float(explore), self.bandit.counts_visits, self.bandit.weighs)
         return how if lead is None else how._replace(lead=lead)
 
     def explain_arrays(
         self, ranking: RankingArrays, eligible: Eligible | Iterable[DocumentId] | None = None
     ) -> list[SlotExplanation]:
-        """Explain a ranking whose documents stand where they stand now."""
+        """Explain a ranking whose documents are at their current positions."""
         state = self.restricted(self._allowed(eligible, ranking.shown.shape[1]))
         return explained(self.bandit, state, ranking, self.duplicates)
 
     def restricted(self, allowed: Eligible | None) -> Any:
-        """The state as kernels see it that may show these documents only; None: all."""
+        """Return the state for kernels restricted to these documents; None: all."""
         return self.state if allowed is None else self.bandit.restricted(self.state, allowed.counts)
 
     def copied(self: Kind) -> Kind:
-        """The same once more, with random numbers of its own: what becomes of the one changes nothing in the other."""
+        """Return an independent copy with its own random numbers."""
         twin = copy.copy(self)
         twin._dice = Dice(copy.deepcopy(self.rng))
         own = {
@@ -165,20 +165,18 @@ class SlotBandits:
         return twin
 
     def make_room(self) -> None:
-        """Give the state more room: kernels stop and ask for it."""
+        """Enlarge the state, when a kernel stops for lack of room."""
         self.state = self.bandit.larger(self.state)
 
     def settle_room(self) -> None:
-        """Have the room that the next visit may need, and nothing that choosing left behind: the state then depends on
-        what was learned alone.
-        """
+        """Make room for the next visit and clear search caches: the state then depends only on what was learned."""
         while not is_roomy(self.state):
             self.make_room()
         self.bandit.forget_searches(self.state)
 
     @property
     def learned(self) -> dict[str, Array]:
-        """What the ranker has learned: the arrays of its state, without the tree and without scratch space."""
+        """Learned arrays of the state, without the tree and without scratch space."""
         return {
             name: array
             for name, array in self.state._asdict().items()
@@ -190,20 +188,20 @@ class SlotBandits:
         self.present = None if len(present) == len(self.tree) else present
 
     def _allowed(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Eligible | None:
-        """What may be shown: the eligible documents that are present; None if that is all."""
+        """Return the eligible documents that are present; None if that is all."""
         if eligible is None:
             return self.present
         if not isinstance(eligible, Eligible):
             eligible = Eligible.only(self.tree.documents, eligible)
         elif eligible.documents is not self.tree.documents:
-            raise UnknownDocumentError("The eligible documents are those of another collection.")
+            raise UnknownDocumentError("The eligible documents belong to another collection: make them from this tree.")
         allowed = eligible if self.present is None else eligible & self.present
         check_eligible(self.bandit, allowed, slots)
         return allowed
 
 
 def check_eligible(bandit: Bandit, allowed: Eligible, slots: int) -> None:
-    """Refuse to choose among some documents only where a bandit cannot, or where they are fewer than the slots."""
+    """Raise an error if a bandit cannot choose among some documents only, or if they are fewer than the slots."""
     if not bandit.restrictable:
         raise ParameterError(cannot(bandit, "choose among some documents only", "restrictable"))
     if len(allowed) < slots:
@@ -211,7 +209,7 @@ def check_eligible(bandit: Bandit, allowed: Eligible, slots: int) -> None:
 
 
 def cannot(bandit: Bandit, do: str, able: str) -> str:
-    """Say what a bandit cannot do, and which rankers can."""
-    from zoomrank.rankers.registry import those_who_are  # it knows all rankers
+    """Return the error text for an unsupported operation, with the rankers that support it."""
+    from zoomrank.rankers.registry import those_who_are  # it imports all rankers
 
     return f"{type(bandit).__name__} cannot {do}; {those_who_are(able)} can."

@@ -1,1 +1,1 @@
-"""Rankers by their names: ours, those of the paper, and others to compare with."""
+"""Named rankers: our own, those of the paper, and others to compare with."""

@@ -1,4 +1,4 @@
-"""`RankUCB1` and `RankEXP3`, which know nothing of distances, and the same over ever finer parts of the tree."""
+"""`RankUCB1` and `RankEXP3`, which ignore distances, and their grid versions over ever finer parts of the tree."""
 
 from __future__ import annotations
 
@@ -12,33 +12,24 @@ from zoomrank.spaces import DocumentTree
 
 
 class RankUCB1(ExploringRanker):
-    """UCB1 in each slot, with the documents as arms: it knows nothing of distances.
+    """UCB1 in each slot, with the documents as arms; ignores distances.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic ranker has to know.
+        Number of visits to come; needed by a pessimistic ranker only.
     anytime : bool
-        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+        Reset slots after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = RankUCB1(DocumentTree.exponential(depth=3), slots=2, exploration=0.01, seed=0)
-    >>> ranking = ranker.rank()
-    >>> ranker.learn(ranking, click=0)
-    >>> ranker.rank().documents[0] == ranking.documents[0]
-    True
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
@@ -59,33 +50,25 @@ class RankGridUCB1(Ranked):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic ranker has to know.
+        Number of visits to come; needed by a pessimistic ranker only.
     start : int
-        The depth of the grid's first phase, from 0 on.
+        Depth of the grid's first phase, at least 0.
     stretch : float
-        How many times as long as in the paper phases last, above 0; one visit at least.
+        Factor on the phase lengths of the paper, above 0; a phase lasts at least one visit.
     replay : bool
-        Whether what was seen in earlier phases is replayed to the bandits of a new one, as a footnote of the paper
-        suggests.
+        Replay the visits of earlier phases to the bandits of a new phase, as a footnote of the paper suggests.
     anytime : bool
-        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+        Reset slots after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = RankGridUCB1(DocumentTree.exponential(depth=3), slots=2, seed=0)
-    >>> [slot.documents for slot in ranker.explain(ranker.rank())]  # at first all eight are one arm
-    [8, 8]
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
@@ -115,22 +98,22 @@ class RankGridUCB1(Ranked):
 
 
 class RankEXP3(Ranked):
-    """EXP3 in each slot, with the documents as arms: it knows nothing of distances, and cannot be fooled.
+    """EXP3 in each slot, with the documents as arms; ignores distances, and is robust against adversarial rewards.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     horizon : int or None
-        How many visits there will be, which it has to know unless `anytime`.
+        Number of visits to come; required unless `anytime`.
     anytime : bool
-        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+        Reset slots after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
+        Allow a document twice in a ranking, as in the paper.
 
     Examples
     --------
@@ -168,25 +151,19 @@ class RankGridEXP3(Ranked):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     start : int
-        The depth of the grid's first phase, from 0 on.
+        Depth of the grid's first phase, at least 0.
     stretch : float
-        How many times as long as in the paper phases last, above 0; one visit at least.
+        Factor on the phase lengths of the paper, above 0; a phase lasts at least one visit.
     anytime : bool
-        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+        Reset slots after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = RankGridEXP3(DocumentTree.exponential(depth=3), slots=2, seed=0)
-    >>> ranker.learn(ranker.rank(), click=None)
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`RankRandom` and `FixedRanking`: no learner at all, below and above those that learn."""
+"""`RankRandom` and `FixedRanking`: baselines that do not learn."""
 
 from __future__ import annotations
 
@@ -12,24 +12,18 @@ from zoomrank.spaces import DocumentId, DocumentTree
 
 
 class RankRandom(Ranked):
-    """Random rankings: the baseline at the bottom.
+    """Random rankings: the weakest baseline.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> RankRandom(DocumentTree.exponential(depth=3), slots=3, seed=0).rank().documents
-    [5, 0, 6]
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
@@ -44,16 +38,16 @@ class RankRandom(Ranked):
 
 
 class FixedRanking(Ranked):
-    """Always the same ranking, such as the greedy one: the baseline at the top.
+    """Always the same ranking, such as the greedy one: the strongest baseline.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     documents : sequence of DocumentId
-        What to show, best first.
+        Documents to show, best first.
     seed : int, numpy.random.Generator or None
-        Has no say in anything.
+        Not used.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What rankers have in common whose slots explore by a confidence radius, or that can be made anytime."""
+"""Common base of the rankers whose slots explore by a confidence radius, or that have an anytime version."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from zoomrank.spaces import DocumentTree
 
 
 def maybe_anytime(bandit: Bandit, anytime: bool) -> Bandit:
-    """The bandit, or its anytime version."""
+    """Return the bandit, or its anytime version."""
     return Anytime(bandit) if anytime else bandit
 
 
 class ExploringRanker(Ranked):
-    """A ranker with nothing to choose but how its slots explore."""
+    """Ranker whose only parameters are those of exploration."""
 
     def __init__(
         self,
@@ -37,4 +37,4 @@ class ExploringRanker(Ranked):
     @staticmethod
     @abstractmethod
     def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
-        """The bandit of each slot."""
+        """Return the bandit of each slot."""

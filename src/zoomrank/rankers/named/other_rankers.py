@@ -1,6 +1,6 @@
-"""Rankers of other schools, three over documents, one along the tree.
+"""Other rankers from the literature: three over documents, one along the tree.
 
-`RankKLUCB` and `CascadeKLUCB` go by bounds, `RankExploreCommit` looks at everything first, `RankThompson` draws.
+`RankKLUCB` and `CascadeKLUCB` use upper bounds, `RankExploreCommit` explores first, `RankThompson` samples.
 """
 
 from __future__ import annotations
@@ -37,26 +37,20 @@ class _KLUCBRanker(Ranked):
 
 
 class RankKLUCB(_KLUCBRanker):
-    """KL-UCB in each slot, with the documents as arms: it knows nothing of distances.
+    """KL-UCB in each slot, with the documents as arms; ignores distances.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     exploration : float
         C, which multiplies log t + 3 log log t; above 0.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = RankKLUCB(DocumentTree.exponential(depth=3), slots=2, exploration=0.1, seed=0)
-    >>> ranker.learn(ranker.rank(), click=1)
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
@@ -68,29 +62,20 @@ class RankKLUCB(_KLUCBRanker):
 
 
 class CascadeKLUCB(_KLUCBRanker):
-    """CascadeKL-UCB: the documents with the best bounds, best first, whomever they please; all slots are one learner.
+    """CascadeKL-UCB: the documents with the best bounds, best first, without diversity; all slots are one learner.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     exploration : float
         C, which multiplies log t + 3 log log t; above 0.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = CascadeKLUCB(DocumentTree.exponential(depth=3), slots=4, seed=0)
-    >>> seen = ranker.rank()
-    >>> ranker.learn(seen, click=None)
-    >>> set(seen.documents) & set(ranker.rank().documents)  # what was never seen comes first
-    set()
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
@@ -101,31 +86,21 @@ class CascadeKLUCB(_KLUCBRanker):
 
 
 class RankExploreCommit(Ranked):
-    """Ranked Explore and Commit: one slot after the other, from the top, looks at every document equally often and
-    then shows the one that was clicked most, for ever.
+    """Ranked Explore and Commit: one slot after the other, from the top, shows every document equally often and then
+    always the one with most clicks.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     looks : int
-        How often each document is looked at in a slot before that commits, from 1 on.
+        Number of times each document is shown in a slot before the slot commits, at least 1.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = RankExploreCommit(DocumentTree.exponential(depth=2), slots=1, seed=0)
-    >>> for _ in range(4):
-    ...     ranking = ranker.rank()
-    ...     ranker.learn(ranking, click=0 if ranking.documents == [3] else None)
-    >>> ranker.rank().documents
-    [3]
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
@@ -152,23 +127,23 @@ class RankThompson(Ranked):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     prior : float
-        Beliefs start as Beta(`prior`, 1): the smaller, the less is expected of what was never seen. Above 0.
+        Beliefs start as Beta(`prior`, 1): the smaller, the lower the expected value of unseen documents. Above 0.
     correlated : bool
-        Whether draws are capped by how far documents are from those shown above (the correlation rule).
+        Cap draws by the distance to the documents shown above (the correlation rule).
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
+        Allow a document twice in a ranking, as in the paper.
 
     Examples
     --------
     >>> from zoomrank import DocumentTree
     >>> ranker = RankThompson(DocumentTree.exponential(depth=3), slots=2, seed=0)
-    >>> len({tuple(documents) for documents in ranker.rank_many(20).documents}) > 5  # visitors see different things
+    >>> len({tuple(documents) for documents in ranker.rank_many(20).documents}) > 5  # rankings differ between visitors
     True
 
     References

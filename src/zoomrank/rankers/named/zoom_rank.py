@@ -16,36 +16,35 @@ class ZoomRank(Ranked):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     confidence : float
-        How wide bounds on the chance of a click are, in the last slot; above 0. The more, the more is tried. Slots
-        above have their share of it: a visit to the top is too dear for trying things.
+        Width of the bounds on the click probability in the last slot; above 0. A larger value explores more. Slots
+        above have a share of it, since exploring costs most at the top.
     growth : float
-        How much wider they get for a subtree that is visited less than its siblings, and for all within it. 0 or more;
-        0 may lock out for ever what bad luck made look poor.
+        Extra width for a subtree that is visited less than its siblings, and for all within it. 0 or more; with 0, a
+        subtree that looks poor by bad luck may never be tried again.
     optimism : float
-        The share of a subtree's width that is added to its bound; 0 or more.
+        Share of a subtree's width that is added to its bound; 0 or more.
     borrow : float
-        For how many visits at most what other slots saw counts in a slot; 0 or more.
+        Most visits that the evidence of the other slots counts for; 0 or more.
     prior : float
-        As if a subtree had begun with so many visits that went as those of its parent did; 0 or more.
+        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; 0 or more.
     margin : float
-        How much better than the best record something must promise to be, as a share, to be tried; from 0 to below 1.
+        Share by which a bound must exceed the best record for a document to be tried; from 0 to below 1.
     correlated : bool
-        Whether bounds are capped by how far documents are from those shown above (the correlation rule).
+        Cap bounds by the distance to the documents shown above (the correlation rule).
     patience : int or None
-        After how many visits without a click the children of a subtree are told apart (after a click, at once): the
-        more, the less memory. None: one for every thousand documents, from 1 to 15. A subtree with fewer documents
-        waits for as many visits as it has.
+        Visits without a click after which a subtree is split into its children (after a click, at once); higher values
+        use less memory. None: one per thousand documents, from 1 to 15. A subtree with fewer documents is split after
+        one visit per document.
     exchange : bool
-        Whether a document that does well below one that is like it is tried in the other's slot. With `duplicates`
-        rankings stay as slots chose them.
+        Try a document that does well below a similar one in the other's slot. Not done with `duplicates`.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
+        Allow a document twice in a ranking, as in the paper.
 
     Examples
     --------

@@ -18,27 +18,19 @@ class RankZoom(ExploringRanker):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic ranker has to know.
+        Number of visits to come; needed by a pessimistic ranker only.
     anytime : bool
-        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+        Reset slots after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = RankZoom(DocumentTree.exponential(depth=3), slots=2, seed=0)
-    >>> ranker.learn(ranker.rank(), click=0)
-    >>> [slot.documents for slot in ranker.explain(ranker.rank())]  # the top slot looks closer
-    [4, 8]
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
@@ -59,19 +51,19 @@ class RankCorrZoom(ExploringRanker):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic ranker has to know.
+        Number of visits to come; needed by a pessimistic ranker only.
     anytime : bool
-        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+        Reset slots after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
+        Allow a document twice in a ranking, as in the paper.
 
     Examples
     --------
@@ -100,27 +92,21 @@ class RankContextZoom(Ranked):
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        Tree of the documents.
     slots : int
-        How many documents a ranking has, from 1 to 60.
+        Number of documents in a ranking, from 1 to 60.
     exploration : str or float
         C in the radius sqrt(C / (1 + n)): "optimistic" is 1, "pessimistic" is 4·log(horizon), or a positive number.
     horizon : int or None
-        How many visits there will be; only a pessimistic ranker has to know.
+        Number of visits to come; needed by a pessimistic ranker only.
     scale : float
-        The share of the paper's widths of pairs to use: 1 is the paper's bound, a worst case.
+        Share of the paper's widths of pairs to use; 1 is the paper's bound, a worst case.
     anytime : bool
-        Whether slots are made afresh after 1, 2, 4, 8, … visits, each time for a horizon of that length.
+        Reset slots after 1, 2, 4, 8, … visits, each time for a horizon of that length.
     seed : int, numpy.random.Generator or None
-        Where chance begins: the same seed, the same rankings.
+        Seed; the same seed gives the same rankings.
     duplicates : bool
-        Whether a document may be shown twice in a ranking, as in the paper.
-
-    Examples
-    --------
-    >>> from zoomrank import DocumentTree
-    >>> ranker = RankContextZoom(DocumentTree.exponential(depth=3), slots=2, scale=0.1, seed=0)
-    >>> ranker.learn_many(ranker.rank_many(3), [0, None, 1])
+        Allow a document twice in a ranking, as in the paper.
 
     References
     ----------
