@@ -1,6 +1,6 @@
 """zoomrank learns, from clicks alone, a short and diverse ranking over a large collection of documents."""
 
-__version__ = "0.1.0.dev0"  # before the imports: the lab writes it down
+__version__ = "0.1.0.dev0"  # before the imports, since the lab records it
 
 from zoomrank import bandits, errors, lab, queries, spaces, users
 from zoomrank.lab import Trace, simulate

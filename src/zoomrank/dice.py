@@ -1,8 +1,8 @@
-"""`Dice`: a random generator that kernels can be handed at little cost.
+"""`Dice`: a random generator that can be passed to kernels at little cost.
 
-Numba takes a NumPy generator apart at every call, through Python: longer than it takes to choose a whole ranking. All
-that a kernel needs of it are five addresses. So those are looked up once, handed over as an array, and `rolled` makes
-the generator of them again inside the kernel: the same one, with the same numbers to come.
+Numba unpacks a NumPy generator at every call, through Python, which takes longer than choosing a whole ranking. A
+kernel needs only five addresses of it. So those are looked up once and passed as an array, and `rolled` rebuilds the
+generator from them inside the kernel: the same one, with the same numbers to come.
 """
 
 import ctypes
@@ -18,17 +18,17 @@ _COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
 
 class Dice:
-    """A generator, and where it is."""
+    """A random generator and its addresses."""
 
     __slots__ = ("_bits", "generator", "handle")
 
     def __init__(self, generator: np.random.Generator) -> None:
         self.generator = generator
-        self._bits = generator.bit_generator  # lives as long as anybody may have the handle
+        self._bits = generator.bit_generator  # keeps the addresses valid while the handle is in use
         self.handle: Any = _addresses(self._bits) if _COMPILED else generator
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dice, (self.generator,)  # a copy is somewhere else
+        return Dice, (self.generator,)  # a copy has other addresses
 
 
 def _addresses(bits: np.random.BitGenerator) -> np.ndarray[Any, Any]:
@@ -39,7 +39,7 @@ def _addresses(bits: np.random.BitGenerator) -> np.ndarray[Any, Any]:
 
 
 def rolled(handle: Any) -> Any:
-    """The generator of a handle, inside a kernel."""
+    """Return the generator of a handle, inside a kernel."""
     return handle
 
 
@@ -49,7 +49,7 @@ def _rolled(handle: Any) -> Callable[[Any], Any]:  # noqa: ARG001  (its type is 
 
 
 def _build(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-    """Nobody counts references to it: `Dice` keeps it."""
+    """Build the generator without reference counting: `Dice` keeps it alive."""
     struct: Any = cgutils.create_struct_proxy
     unpack: Any = cgutils.unpack_tuple
     bits = struct(_BITS)(context, builder)

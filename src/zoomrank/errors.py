@@ -1,11 +1,11 @@
-"""Every way to hold zoomrank wrong, by name.
+"""Exceptions of zoomrank.
 
-All of them are `ZoomrankError`s and `ValueError`s; the sentence says what is wrong and where.
+All are `ZoomrankError`s and `ValueError`s; the message says what is wrong, the value, and what to do.
 """
 
 
 class ZoomrankError(ValueError):
-    """Anything that zoomrank refuses."""
+    """Base class of all errors of zoomrank."""
 
 
 class TreeError(ZoomrankError):
@@ -64,11 +64,11 @@ class SlotsError(ZoomrankError):
 
 
 class ImpossibleEventError(ZoomrankError):
-    """A question about visitors that do not exist: nobody skips all these documents."""
+    """A question about visitors that do not exist: no visitor skips all these documents."""
 
 
 class SearchTooLargeError(ZoomrankError):
-    """An exhaustive search was asked for that would take too long."""
+    """An exhaustive search would take too long."""
 
 
 class ParameterError(ZoomrankError):
@@ -76,11 +76,11 @@ class ParameterError(ZoomrankError):
 
 
 class ExplorationError(ZoomrankError):
-    """An exploration constant that is not positive, or a name that is not known."""
+    """An exploration constant that is not positive, or an unknown name."""
 
 
 class HorizonError(ZoomrankError):
-    """A learner that has to know how many rounds there will be was not told."""
+    """A learner that needs a horizon was given none."""
 
 
 class FeedbackError(ZoomrankError):
@@ -92,11 +92,11 @@ class RepeatedFeedbackError(FeedbackError):
 
 
 class CannotTellError(ZoomrankError):
-    """A log that cannot tell what it was asked: the sentence says why, and what to do."""
+    """A log that cannot answer the question; the message says why, and what to do."""
 
 
 class CatalogueError(ZoomrankError):
-    """A name that stands for nothing: a figure, a ranker, visitors."""
+    """An unknown name of a figure, a ranker, or visitors."""
 
 
 class ResultsError(ZoomrankError):
@@ -116,7 +116,7 @@ class SourceError(ZoomrankError):
 
 
 class MissingExtraError(ZoomrankError, ImportError):
-    """A package that zoomrank does without, except for what was asked here; the sentence says how to install it."""
+    """An optional package is missing; the message says how to install it."""
 
 
 class VectorError(ZoomrankError):
@@ -128,7 +128,7 @@ class TextError(ZoomrankError):
 
 
 class ChangeError(ZoomrankError):
-    """A change to a collection that cannot be made; `change` is its place among those that came together, from 0."""
+    """A change to a collection that cannot be made; `change` is its place in the batch, from 0."""
 
     def __init__(self, message: str, change: int | None = None) -> None:
         super().__init__(message)

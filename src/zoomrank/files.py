@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and are on the disk when they do."""
+"""Files that are written atomically and durably."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNFINISHED = ".part"
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its name when it is complete; nobody else may read one that is private."""
+    """Open a file for writing that gets its name when it is complete; a private file is readable by its owner only."""
     target = Path(path)
     part = target.parent / f".{secrets.token_hex(8)}{_UNFINISHED}"
     with open(part, "xb", opener=_open_private if private else None) as file:
@@ -33,5 +33,5 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def is_unfinished(path: Path) -> bool:
-    """Whether this is what a process that was killed left of a file that never was complete."""
+    """Return whether this is the rest of an incomplete file, left by a process that was killed."""
     return path.name.startswith(".") and path.name.endswith(_UNFINISHED)

@@ -1,4 +1,4 @@
-"""The kinds of numbers that everything here is made of: arrays, seeds, whole numbers, and numbers that tie."""
+"""Common types and checks of numbers: arrays, seeds, whole numbers, and rounding for ties."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from zoomrank.errors import ParameterError
 
 Array = np.ndarray[Any, Any]
-Seed = int | np.random.Generator | None  # where chance comes from: the same seed, the same numbers
+Seed = int | np.random.Generator | None  # source of random numbers; the same seed gives the same numbers
 
 
 def whole_number(value: Any, name: str) -> int:
-    """The value as an integer; 2.5 is refused, not cut to 2."""
+    """Return the value as an integer; 2.5 is an error, not cut to 2."""
     try:
         return operator.index(value)
     except TypeError:
@@ -22,7 +22,7 @@ def whole_number(value: Any, name: str) -> int:
 
 
 def rounded_for_ties(values: Array) -> Array:
-    """The values without their last digits: those that differ by errors of rounding alone are equal.
+    """Round off the last digits, so that values that differ only by rounding errors are equal.
 
     >>> rounded_for_ties(np.array([0.1 + 0.2, 0.3])).tolist()
     [0.3, 0.3]

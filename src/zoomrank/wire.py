@@ -1,7 +1,7 @@
-"""What a service and its clients say to each other: the paths that matter to both, and the shapes of responses.
+"""Shared API of the service and its clients: common paths, and the shapes of responses.
 
-The service makes its OpenAPI document of these shapes, and `zoomrank.client` returns them. Plain types, so that neither
-needs what the other needs.
+The service builds its OpenAPI document from these shapes, and `zoomrank.client` returns them. They are plain types, so
+that neither needs the other's dependencies.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import (
     NotRequired,
     TypedDict,
-)  # the service checks by these: Python's own before 3.12 say too little
+)  # the service validates with these; those of Python before 3.12 lack what it needs
 
 COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"
@@ -44,20 +44,20 @@ READY = "/v1/ready"
 ROLE = "/v1/role"
 REPLICAS = "/v1/replicas"
 
-LARGEST_BATCH = 10_000  # reports of one request
+LARGEST_BATCH = 10_000  # most reports in one request
 
-Id = int | str  # a document's, as JSON can carry it
+Id = int | str  # a document id, as JSON can represent it
 
 
 class ErrorResponse(TypedDict):
-    """What went wrong: a word for programs, a sentence for people."""
+    """Error: a code for programs and a message for people."""
 
     error: str
     message: str
 
 
 class ShownDocument(TypedDict):
-    """A document as a page shows it."""
+    """Document as shown on a page."""
 
     id: Id
     title: str
@@ -65,10 +65,10 @@ class ShownDocument(TypedDict):
 
 
 class RankResponse(TypedDict):
-    """A ranking; send its impression back with what became of it. It is null where nothing could be shown.
+    """Ranking to show; send its impression back with the feedback. The impression is null if no document could be
+    shown.
 
-    To who asks for them, `propensities` say how likely each document was in its slot, given those above; null where
-    that is not known.
+    `propensities`, on request, are the probability of each document in its slot, given those above; null if unknown.
     """
 
     impression: str | None
@@ -78,8 +78,8 @@ class RankResponse(TypedDict):
 
 
 class FeedbackResponse(TypedDict):
-    """`learned`, or `noted` if it does not say yet what became of the ranking, or teaches nothing more; `repeated` if
-    the same feedback had come before.
+    """`learned`; `noted` if the outcome of the ranking is still open, or nothing more is learned; `repeated` if the
+    same feedback was sent before.
     """
 
     impression: str
@@ -94,8 +94,8 @@ class SeenResponse(TypedDict):
 
 
 class Voided(TypedDict):
-    """How many impressions are void, or would be, and of how many queries; how many of that time, at most, the log has
-    no more, so that they stay.
+    """Number of voided impressions, or of those that would be, and of their queries; and the number of impressions of
+    that time, at most, that the log no longer has, so that they stay.
     """
 
     impressions: int
@@ -105,14 +105,14 @@ class Voided(TypedDict):
 
 
 class RemovedQuery(TypedDict):
-    """A query that is no more."""
+    """Removed query."""
 
     query: str
     status: str
 
 
 class Changed(TypedDict):
-    """What a collection has become: its edition, how many documents it has, and how many of which changes were made."""
+    """Collection after changes: its version, its number of documents, and the number of changes by type."""
 
     edition: int
     documents: int
@@ -123,14 +123,14 @@ class Changed(TypedDict):
 
 
 class RemovedCollection(TypedDict):
-    """A collection that is no more."""
+    """Removed collection."""
 
     name: str
     status: str
 
 
 class FeedbackResult(TypedDict, total=False):
-    """What became of one report of a batch: a status, or an error and a message."""
+    """Result of one report of a batch: a status, or an error and a message."""
 
     impression: str
     status: str
@@ -139,13 +139,13 @@ class FeedbackResult(TypedDict, total=False):
 
 
 class BatchResponse(TypedDict):
-    """What became of each report."""
+    """Result of each report."""
 
     results: list[FeedbackResult]
 
 
 class CopyResponse(TypedDict):
-    """A copy of a query's learner: its name, the query, and how many impressions the query had when it was made."""
+    """Copy of a query's learner: its name, the query, and the query's impressions when it was made."""
 
     copy: str
     query: str
@@ -153,8 +153,8 @@ class CopyResponse(TypedDict):
 
 
 class HeldOut(TypedDict):
-    """What an import was worth, by the last visits of the log, before they were learned: the share of their clicks on
-    documents that stood in the learner's ranking, and the bits of surprise at a document that was looked at.
+    """Value of an import, measured on the last visits of the log before they were learned: the share of their clicks on
+    documents in the learner's ranking, and the log loss in bits per examined document.
     """
 
     visits: int
@@ -167,8 +167,8 @@ class HeldOut(TypedDict):
 
 
 class ImportResponse(TypedDict):
-    """A click log that was `learned`, or `repeated` if it had come before; so many times documents were left out that
-    the collection lacks.
+    """Click log that was `learned`, or `repeated` if it was sent before; with the number of unknown documents
+    left out.
     """
 
     status: str
@@ -181,20 +181,20 @@ class ImportResponse(TypedDict):
 
 
 class ImportProgress(TypedDict):
-    """How many impressions of a log were learned, of how many; 0 of 0 if none is being imported."""
+    """Number of impressions learned so far, and in all; 0 of 0 if no import is running."""
 
     learned: int
     of: int
 
 
 class CollectionSummary(TypedDict):
-    """A collection in few words, without its settings."""
+    """Summary of a collection, without its settings."""
 
     name: str
     documents: int
     depth: int
-    edition: int  # how often its documents were changed
-    crowded: list[str]  # where its tree no longer fits, in words
+    edition: int  # version: how often its documents were changed
+    crowded: list[str]  # parts where its tree no longer fits, in words
     queries: int
     impressions: int
     satisfied: int
@@ -203,26 +203,28 @@ class CollectionSummary(TypedDict):
 
 
 class CollectionInfo(CollectionSummary):
-    """A collection in few words."""
+    """Summary of a collection, with its settings."""
 
     settings: dict[str, Any]
 
 
 class PlacedDocument(ShownDocument):
-    """A document and its categories."""
+    """Document and its categories."""
 
     path: list[str]
 
 
 class DocumentsResponse(TypedDict):
-    """Some documents of a collection."""
+    """Page of the documents of a collection."""
 
     documents: list[PlacedDocument]
     total: int
 
 
 class Standing(TypedDict):
-    """What a query thinks of a document: its slot in the next ranking, or null, and visitors who looked and clicked."""
+    """Usage of a document by a query: its slot in the next ranking, or null, and the visitors who examined and clicked
+    it.
+    """
 
     query: str
     impressions: int
@@ -232,7 +234,9 @@ class Standing(TypedDict):
 
 
 class DocumentInfo(PlacedDocument):
-    """A document, and the queries in which it stands, or was looked at; so many were looked through, of so many."""
+    """Document, and the queries that show it or whose visitors examined it; with the number of queries searched, and in
+    all.
+    """
 
     queries: list[Standing]
     queries_looked_at: int
@@ -240,7 +244,7 @@ class DocumentInfo(PlacedDocument):
 
 
 class ExplainedDocument(PlacedDocument):
-    """A document, and why it is where it is."""
+    """Document with the reason for its place."""
 
     why: str
     subtree: str
@@ -255,8 +259,8 @@ class ExplainedDocument(PlacedDocument):
 
 
 class QueryRow(TypedDict):
-    """What became of a query's impressions; `learned` counts those that it has learned from, `recent` is the satisfied
-    share of about the last fifty of them, and null before there are a hundred.
+    """Outcomes of a query's impressions; `learned` counts those learned from, `recent` is the satisfied share of about
+    the last fifty of them, null before there are a hundred.
     """
 
     query: str
@@ -269,20 +273,20 @@ class QueryRow(TypedDict):
 
 
 class ListedQuery(QueryRow):
-    """A query in a list, and when it was first asked."""
+    """Query in a list, and when it was first asked."""
 
     created: float
 
 
 class QueriesResponse(TypedDict):
-    """Queries, and how many there are in all."""
+    """Page of queries, and their total number."""
 
     queries: list[ListedQuery]
     total: int
 
 
 class TriedPart(TypedDict):
-    """A part of a collection of which documents are tried, and on how many visits."""
+    """Part of a collection whose documents are tried, and on how many visits."""
 
     label: str
     documents: int
@@ -290,7 +294,7 @@ class TriedPart(TypedDict):
 
 
 class SlotTrials(TypedDict):
-    """What a slot is about to try: the share of visits, the clicks that it costs, and what is tried most."""
+    """Forecast trials of a slot: the share of visits, the clicks lost, and the parts tried most."""
 
     share: float
     cost_per_100_visits: float
@@ -299,7 +303,7 @@ class SlotTrials(TypedDict):
 
 
 class Trials(TypedDict):
-    """What will be tried on the next visits, slot by slot; costs of a day are for about so many impressions a day."""
+    """Forecast trials of the next visits, slot by slot; daily costs assume this many impressions a day."""
 
     visits: int
     impressions_per_day: float
@@ -307,15 +311,15 @@ class Trials(TypedDict):
 
 
 class Lender(TypedDict):
-    """A similar query that lends what it has seen, and how often it was asked."""
+    """Similar query that lends its visits, and how often it was asked."""
 
     query: str
     impressions: int
 
 
 class Support(TypedDict):
-    """How far similar queries help: like so many visitors of its own, the share of the loan that is believed, and who
-    lends, the nearest first.
+    """Support by similar queries: its worth in visitors, the trust in the loan (the share that counts), and the
+    lenders, the nearest first.
     """
 
     visitors: float
@@ -324,7 +328,7 @@ class Support(TypedDict):
 
 
 class QueryInfo(QueryRow):
-    """A query, and what the next visitor will see; `forecast` is null for rankers that keep no records, `support` where
+    """Query, and what the next visitor will see; `forecast` is null for rankers that keep no records, `support` where
     queries learn alone.
     """
 
@@ -338,24 +342,24 @@ class QueryInfo(QueryRow):
 
 
 class AnswerCounts(TypedDict):
-    """Of some impressions, how many were answered, by a click or by leaving, and how many of them by a click."""
+    """Number of impressions with feedback, by a click or by leaving, and number of clicks among them."""
 
     answered: int
     satisfied: int
 
 
 class CurvePoint(AnswerCounts):
-    """The impressions of a query from one number on and before another; of very many, the first of them."""
+    """Impressions of a query from number `start` to before `end`; if there are very many, the first of them."""
 
     start: int
     end: int
 
 
 class Curve(TypedDict):
-    """How a query has learned. `first` counts its first hundred impressions; `unlearned` the first twenty, when nearly
-    nothing was known: the nearest that there is to a random ranking. It is null where similar queries had lent already
-    or a click log was imported among them, and both are where nothing of them was answered, or the log has them no
-    more. Where the caller's order led them, it counts what that order was worth.
+    """Learning curve of a query. `first` counts its first hundred impressions; `unlearned` the first twenty, before
+    much was learned: the best estimate of a random ranking. It is null if similar queries had already lent, or a click
+    log was imported among them; both are null if none of them had feedback, or the log no longer has them. If the
+    caller's prior order led them, it measures that order.
     """
 
     query: str
@@ -365,7 +369,7 @@ class Curve(TypedDict):
 
 
 class Node(TypedDict):
-    """A part of a collection, as a query's learner sees it."""
+    """Part of a collection, with the estimates of a query's learner."""
 
     id: int
     parent: int | None
@@ -379,13 +383,13 @@ class Node(TypedDict):
 
 
 class TreeResponse(TypedDict):
-    """The zoom tree, parents before children."""
+    """Zoom tree, parents before children."""
 
     nodes: list[Node]
 
 
 class Activity(TypedDict):
-    """What became of impressions, per step of time."""
+    """Outcomes of impressions, per step of time."""
 
     start: int
     step: int
@@ -396,14 +400,14 @@ class Activity(TypedDict):
 
 
 class RoleResponse(TypedDict):
-    """The role of a key: `read` or `admin` (who may do everything)."""
+    """Role of a key: `read` or `admin` (full access)."""
 
     role: str
 
 
 class ReplicaLoad(TypedDict):
-    """What a replica says of itself: requests per second that came to it of late; learners in memory and their bytes;
-    durable writes of the log and those that failed, since it began; its process, and the name of its machine.
+    """Load that a replica reports: recent requests per second; learners in memory and their bytes; durable writes of
+    the log and failed ones, since its start; its process, and the name of its machine.
     """
 
     requests_per_second: float
@@ -416,8 +420,8 @@ class ReplicaLoad(TypedDict):
 
 
 class ReplicaInfo(TypedDict):
-    """A service that works, alone or with others: since when, for how many seconds nothing was heard of it, how many
-    partitions it has, and whether it has the chair. Its load is null before it has said anything.
+    """Running replica, alone or with others: its start, the seconds since it was last heard of, its number of
+    partitions, and whether it is the coordinator. Its load is null before the first report.
     """
 
     number: int
@@ -430,7 +434,7 @@ class ReplicaInfo(TypedDict):
 
 
 class ReplicasResponse(TypedDict):
-    """Who serves; how many partitions there are in all, and how many of them nobody has: their queries wait."""
+    """Replicas; the number of partitions in all, and of those without an owner, whose queries wait."""
 
     replicas: list[ReplicaInfo]
     partitions: int
@@ -438,15 +442,13 @@ class ReplicasResponse(TypedDict):
 
 
 class StatusResponse(TypedDict):
-    """How the service is."""
+    """Status of the service."""
 
     status: str
 
 
 class Difference(TypedDict):
-    """How many more visitors an arm satisfies than the first one, as a share of all; the interval holds whenever one
-    looks.
-    """
+    """Difference of an arm's satisfied share of visitors from the first arm's; the interval is valid at any time."""
 
     estimate: float
     low: float
@@ -454,8 +456,8 @@ class Difference(TypedDict):
 
 
 class ArmInfo(TypedDict):
-    """An arm of an experiment: who came, of how many it is known what became of them, and how many were satisfied.
-    `collection` is the name under which its queries can be looked at.
+    """Arm of an experiment: its visitors, those with a known outcome, and those satisfied. `collection` is the name for
+    looking at its queries.
     """
 
     name: str
@@ -470,7 +472,7 @@ class ArmInfo(TypedDict):
 
 
 class ExperimentPoint(TypedDict):
-    """What was known at a time, arm by arm; of all but the first, how they differ from it."""
+    """Results at a time, arm by arm; for all but the first, the difference from it."""
 
     time: float
     visitors: list[int]
@@ -479,7 +481,7 @@ class ExperimentPoint(TypedDict):
 
 
 class ExperimentSummary(TypedDict):
-    """An experiment in few words."""
+    """Summary of an experiment."""
 
     name: str
     created: float
@@ -488,7 +490,7 @@ class ExperimentSummary(TypedDict):
 
 
 class ExperimentInfo(ExperimentSummary):
-    """An experiment, and what it says so far."""
+    """Experiment and its results so far."""
 
     arms: list[ArmInfo]
     level: float
@@ -503,7 +505,7 @@ class ExperimentsResponse(TypedDict):
 
 
 class RemovedExperiment(TypedDict):
-    """An experiment that is no more."""
+    """Removed experiment."""
 
     name: str
     status: str

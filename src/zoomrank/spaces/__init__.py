@@ -1,4 +1,4 @@
-"""Where documents live: trees, widths and distances; nothing here knows of visitors or learners."""
+"""Document spaces: trees, widths and distances; independent of visitors and learners."""
 
 from zoomrank.spaces.contexts import context_distance
 from zoomrank.spaces.covering import (

@@ -59,10 +59,10 @@ def context_distance(space: Space, one: Iterable[DocumentId], other: Iterable[Do
 
 
 def edge_cover_weight(cost: Array) -> float:
-    """The weight of the cheapest set of edges that touches every row and every column.
+    """Compute the weight of the cheapest set of edges that touches every row and every column.
 
-    Letting every vertex take its cheapest edge is a cover; an edge that two vertices share instead saves
-    `cheapest(row) + cheapest(column) - cost`. The best set of shared edges is a matching of maximal saving.
+    Letting every vertex take its cheapest edge is a cover; an edge that two vertices share instead saves `cheapest(row)
+    + cheapest(column) - cost`. The best set of shared edges is a matching of maximal saving.
     """
     cheapest_row, cheapest_column = cost.min(axis=1), cost.min(axis=0)
     total = cheapest_row.sum() + cheapest_column.sum()
@@ -74,7 +74,7 @@ def edge_cover_weight(cost: Array) -> float:
 
 
 def context_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) -> Array:
-    """D_c between all pairs of contexts."""
+    """Compute D_c between all pairs of contexts."""
     sets = [list(context) for context in contexts]
     return np.array([[context_distance(space, one, other) for other in sets] for one in sets]).reshape(
         len(sets), len(sets)
@@ -82,8 +82,8 @@ def context_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) ->
 
 
 def pair_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) -> Array:
-    """Distances in the DC-space: `D((x, h), (x', h')) = D(x, x') + D_c(h, h')`, pair (x, h) at index h · documents +
-    x.
+    """Compute distances in the DC-space: `D((x, h), (x', h')) = D(x, x') + D_c(h, h')`, with pair (x, h) at index h ·
+    documents + x.
     """
     return np.asarray(
         (context_distances(space, contexts)[:, None, :, None] + space.distance_matrix()[None, :, None, :]).reshape(

@@ -1,8 +1,8 @@
-"""How large a space is to a learner: covering numbers and the dimensions made of them (Section 4.2, Appendix A).
+"""Size of a space for a learner: covering numbers and dimensions (Section 4.2, Appendix A).
 
 A covering number N_r counts the closed balls of radius r that it takes to hold every document. In a `DocumentTree`
 balls are subtrees, so counting is exact and fast. In other spaces the smallest cover is a set-cover problem: solved
-exactly by integer programming while small, otherwise bounded from above by the greedy cover, and the answer says which.
+exactly by integer programming while small, otherwise bounded from above by the greedy cover; the result says which.
 
 A dimension is the smallest d ≥ 0 with `N_r ≤ α · r^-d`. The paper asks for all r > 0; between two distances that
 occur N_r does not change while r^-d does, so taken literally even its own example has no finite d with α = 1. We
@@ -23,25 +23,20 @@ from zoomrank.spaces.ids import DocumentId
 from zoomrank.spaces.space import Space
 from zoomrank.spaces.trees.document_tree import DocumentTree
 
-EXACT_UP_TO = 64  # points for which the smallest cover is searched for
-SCALES = 256  # radii looked at in a space that is not a tree
+EXACT_UP_TO = 64  # most points for which the smallest cover is computed
+SCALES = 256  # number of radii in a space that is not a tree
 
 
 @dataclass(frozen=True)
 class Covering:
-    """How many balls, and whether fewer could do.
+    """Number of balls, and whether it is the smallest.
 
     Attributes
     ----------
     number : int
         N_r.
     exact : bool
-        Whether it is the smallest; otherwise it is an upper bound, at most ln(documents) + 1 times too large.
-
-    Examples
-    --------
-    >>> covering_number(DocumentTree.exponential(depth=2), radius=1.0)
-    Covering(number=1, exact=True)
+        True if it is the smallest; otherwise an upper bound, at most ln(documents) + 1 times too large.
     """
 
     number: int
@@ -57,12 +52,7 @@ class Dimension:
     value : float
         d, 0 or more; infinite if there is none.
     exact : bool
-        Whether all covering numbers are exact, and all distances were looked at.
-
-    Examples
-    --------
-    >>> covering_dimension(DocumentTree.exponential(depth=4, branching=2, epsilon=0.5)).value
-    1.0
+        True if all covering numbers are exact, and all distances were used.
     """
 
     value: float
@@ -112,7 +102,7 @@ def covering_dimension(space: Space, constant: float = 1.0) -> Dimension:
     space : Space
         Documents and their distances.
     constant : float
-        The α that the dimension is for.
+        α of the dimension.
 
     Returns
     -------
@@ -147,7 +137,7 @@ def contextual_covering_dimension(
     contexts : sequence of iterables of DocumentId
         The contexts: sets of documents above a slot.
     constant : float
-        The α that the dimension is for.
+        α of the dimension.
 
     Returns
     -------
@@ -165,7 +155,7 @@ def contextual_covering_dimension(
     Dimension(value=1.0, exact=True)
     """
     if not contexts:
-        raise ParameterError("There are no contexts.")
+        raise ParameterError("contexts is empty: pass at least one.")
     return _matrix_dimension(pair_distances(space, contexts), constant)
 
 
@@ -179,7 +169,7 @@ def zooming_dimension(space: Space, mean: Sequence[float] | Array, constant: flo
     mean : sequence of float
         μ(x) of each document, in the order of `space.documents`.
     constant : float
-        The α that the dimension is for.
+        α of the dimension.
 
     Returns
     -------
@@ -220,7 +210,7 @@ def contextual_zooming_dimension(
     means : array-like
         `means[h, x]` is μ(x | h), a row for each context.
     constant : float
-        The α that the dimension is for.
+        α of the dimension.
 
     Returns
     -------
@@ -243,7 +233,7 @@ def contextual_zooming_dimension(
 
 
 def _badness(means: Array, documents: int, contexts: int) -> Array:
-    """Δ(x | h): how much worse a document is than the best one in the same context."""
+    """Compute Δ(x | h): how much worse a document is than the best one in the same context."""
     if means.shape != (contexts, documents) or not ((means >= 0) & (means <= 1)).all():
         raise MeanError(
             f"Means must lie in [0, 1] and have the shape {(contexts, documents)}; theirs is {means.shape}."
@@ -264,7 +254,7 @@ def _zooming(badness: Array, constant: float, cover: Callable[[float, Array], Co
 
 
 def _dimension(scales: Array, covers: Sequence[Covering], constant: float, every_scale: bool = True) -> Dimension:
-    """The smallest d for these radii. Those above 1 only ask for at most α balls."""
+    """Compute the smallest d for these radii. Radii above 1 only require at most α balls."""
     if not constant > 0:
         raise ParameterError(f"The constant of a dimension must be positive, not {constant}.")
     exact = every_scale and all(cover.exact for cover in covers)
@@ -277,7 +267,7 @@ def _dimension(scales: Array, covers: Sequence[Covering], constant: float, every
 
 
 def _subtrees(tree: DocumentTree, radius: float, chosen: Array | None) -> int:
-    """Largest subtrees of at most this width (those that hold a chosen document)."""
+    """Count the largest subtrees of at most this width (those that hold a chosen document)."""
     fits = tree.width <= radius
     largest = fits & ~fits[tree.shape.parent]
     largest[0] = fits[0]
@@ -291,8 +281,8 @@ def _subtrees(tree: DocumentTree, radius: float, chosen: Array | None) -> int:
 
 
 def _all_covering_numbers(tree: DocumentTree) -> tuple[Array, Array]:
-    """N_r for every width r that occurs: nodes that fit less nodes whose parent fits too."""
-    branches = np.diff(tree.shape.child_start) > 1  # the width of a node with one child is nobody's distance
+    """Compute N_r for every width r that occurs: nodes that fit less nodes whose parent fits too."""
+    branches = np.diff(tree.shape.child_start) > 1  # the width of a node with one child is not a distance
     scales = np.unique(tree.width[branches & (tree.width > 0)])
     fits = np.searchsorted(np.sort(tree.width), scales, side="right")
     parent_fits = np.searchsorted(np.sort(tree.width[tree.shape.parent[1:]]), scales, side="right")

@@ -1,4 +1,4 @@
-"""`Eligible`: which documents may be shown. A running count tells by one subtraction how many of them a subtree has."""
+"""`Eligible`: the documents that may be shown. A running count gives their number in a subtree by one subtraction."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from zoomrank.spaces.ids import DocumentId, DocumentIds
 class Eligible:
     """A set of documents of one collection, made once and used for many rankings.
 
-    Most are made by `only` or `everything`, and changed by `without` and `&`.
+    Usually made by `only` or `everything`, and changed by `without` and `&`.
 
     Parameters
     ----------
     documents : DocumentIds
         The ids of all documents.
     chosen : ndarray of bool
-        Which of them may be shown, by position.
+        True for those that may be shown, by position.
 
     Attributes
     ----------
     counts : ndarray
-        `counts[i]` is how many documents before position i are eligible.
+        `counts[i]` is the number of eligible documents before position i.
 
     Examples
     --------
@@ -44,24 +44,19 @@ class Eligible:
 
     @classmethod
     def only(cls, documents: DocumentIds, wanted: Iterable[DocumentId]) -> Eligible:
-        """Choose just some documents.
+        """Choose only some documents.
 
         Parameters
         ----------
         documents : DocumentIds
             The ids of all documents.
         wanted : iterable of DocumentId
-            Those that may be shown.
+            Documents that may be shown.
 
         Returns
         -------
         Eligible
             The set.
-
-        Examples
-        --------
-        >>> len(Eligible.only(DocumentIds(5), [0, 3]))
-        2
         """
         chosen = np.zeros(len(documents), bool)
         chosen[documents.positions(wanted)] = True
@@ -80,11 +75,6 @@ class Eligible:
         -------
         Eligible
             The set.
-
-        Examples
-        --------
-        >>> len(Eligible.everything(DocumentIds(5)))
-        5
         """
         return cls(documents, np.ones(len(documents), bool))
 
@@ -94,17 +84,12 @@ class Eligible:
         Parameters
         ----------
         unwanted : iterable of DocumentId
-            Those that must not be shown.
+            Documents that must not be shown.
 
         Returns
         -------
         Eligible
             A set without them.
-
-        Examples
-        --------
-        >>> len(Eligible.everything(DocumentIds(5)).without([0, 3]))
-        3
         """
         chosen = self.chosen.copy()
         chosen[self.documents.positions(unwanted)] = False

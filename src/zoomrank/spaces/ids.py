@@ -1,7 +1,7 @@
-"""The caller's own document ids, and where each document stands in the tree.
+"""The caller's document ids, and the position of each document in the tree.
 
-Inside zoomrank a document is its position among the leaves, left to right. Callers never see positions: they come with
-ids of their own and get the same ids back. How many millions of them stay small is in `kept_ids`.
+Inside zoomrank a document is its position among the leaves, left to right. Callers never see positions: they pass their
+own ids and get the same ids back. `kept_ids` stores millions of them compactly.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, Unknow
 from zoomrank.spaces.kept_ids import NOBODY, CountedIds, KeptIds, NumberIds, StringIds, ThingIds
 from zoomrank.spaces.packed_strings import PackedStrings
 
-DocumentId = Any  # whatever hashable thing the caller calls a document
+DocumentId = Any  # any hashable object
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -23,9 +23,9 @@ class DocumentIds(Sequence[DocumentId]):
     Parameters
     ----------
     count : int
-        How many documents there are.
+        Number of documents.
     ids : sequence of DocumentId, optional
-        Their ids, all different; without them a document's id is its position.
+        Their ids, all different; by default a document's id is its position.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class DocumentIds(Sequence[DocumentId]):
         self, count: int, ids: Sequence[DocumentId] | np.ndarray[Any, Any] | PackedStrings | None = None
     ) -> None:
         if count < 1:
-            raise EmptyCollectionError("A collection needs at least one document.")
+            raise EmptyCollectionError("There are no documents: a collection needs at least one.")
         if ids is not None and len(ids) != count:
             raise UnknownDocumentError(f"{len(ids)} ids were given for {count} documents.")
         self._count = count
@@ -59,7 +59,7 @@ class DocumentIds(Sequence[DocumentId]):
         return self._kept.find(document) != NOBODY
 
     def position(self, document: DocumentId) -> int:
-        """Say where a document stands among the leaves.
+        """Return the position of a document among the leaves.
 
         Parameters
         ----------
@@ -70,11 +70,6 @@ class DocumentIds(Sequence[DocumentId]):
         -------
         int
             Its position, counted from 0.
-
-        Examples
-        --------
-        >>> DocumentIds(3, [10, 20, 30]).position(20)
-        1
         """
         position = self._kept.find(document)
         if position == NOBODY:
@@ -84,7 +79,7 @@ class DocumentIds(Sequence[DocumentId]):
         return position
 
     def positions(self, documents: Iterable[DocumentId]) -> Positions:
-        """Say where each of some documents stands; naming one twice is refused.
+        """Return the positions of documents; raise an error if one is named twice.
 
         Parameters
         ----------
@@ -95,15 +90,10 @@ class DocumentIds(Sequence[DocumentId]):
         -------
         ndarray of int
             Their positions, in the same order.
-
-        Examples
-        --------
-        >>> DocumentIds(3, ["cats", "dogs", "fish"]).positions(["fish", "cats"]).tolist()
-        [2, 0]
         """
         found = self.places(documents := list(documents))
         if (found == NOBODY).any():
-            self.position(documents[int(np.argmin(found))])  # which refuses it
+            self.position(documents[int(np.argmin(found))])  # raises the error
         seen = set[int]()
         for position in found.tolist() if len(np.unique(found)) < len(found) else ():
             if position in seen:
@@ -112,48 +102,38 @@ class DocumentIds(Sequence[DocumentId]):
         return found
 
     def places(self, documents: Iterable[DocumentId]) -> Positions:
-        """Say where each of some documents stands, if it is there.
+        """Return the positions of documents, -1 for unknown ids.
 
         Parameters
         ----------
         documents : iterable of DocumentId
-            Ids, some of which nobody may have; one may be named twice.
+            Ids, known or not; one may be named twice.
 
         Returns
         -------
         ndarray of int
-            Their positions, in the same order; -1 for what is no document's id.
-
-        Examples
-        --------
-        >>> DocumentIds(3, ["cats", "dogs", "fish"]).places(["fish", "owls"]).tolist()
-        [2, -1]
+            Their positions, in the same order; -1 for unknown ids.
         """
         return self._kept.find_all(list(documents))
 
     def known(self, documents: Iterable[DocumentId]) -> list[DocumentId]:
-        """Leave out whatever is no document's id.
+        """Filter out unknown ids.
 
         Parameters
         ----------
         documents : iterable of DocumentId
-            Ids, some of which nobody may have.
+            Ids, known or not.
 
         Returns
         -------
         list of DocumentId
-            Those that documents have, in the same order.
-
-        Examples
-        --------
-        >>> DocumentIds(3, ["cats", "dogs", "fish"]).known(["fish", "owls", "cats"])
-        ['fish', 'cats']
+            Known ids, in the same order.
         """
         documents = list(documents)
         return [documents[at] for at in np.flatnonzero(self.places(documents) != NOBODY).tolist()]
 
     def at(self, positions: Iterable[int]) -> list[DocumentId]:
-        """List the ids of the documents at some positions.
+        """Return the ids of the documents at some positions.
 
         Parameters
         ----------
@@ -164,23 +144,18 @@ class DocumentIds(Sequence[DocumentId]):
         -------
         list of DocumentId
             Their ids, in the same order.
-
-        Examples
-        --------
-        >>> DocumentIds(3, ["cats", "dogs", "fish"]).at([2, 0])
-        ['fish', 'cats']
         """
         return [self[int(position)] for position in positions]
 
     def rearranged(self, source: Positions, more: Sequence[DocumentId] = ()) -> "DocumentIds":
-        """Put ids into another order, leave some out, and take others in.
+        """Reorder ids, leave some out, and add others.
 
         Parameters
         ----------
         source : ndarray of int
-            For each new position the old one; positions beyond the last stand for ids of `more`.
+            Old position for each new one; positions beyond the last refer to `more`.
         more : sequence of DocumentId
-            Ids that were not there before.
+            New ids.
 
         Returns
         -------
@@ -198,34 +173,24 @@ class DocumentIds(Sequence[DocumentId]):
 
     @property
     def column(self) -> "list[DocumentId] | np.ndarray[Any, Any] | PackedStrings":
-        """All ids, as they are kept.
+        """All ids, as stored.
 
         Returns
         -------
         ndarray of int, PackedStrings or list
-            Whole numbers in an array, strings that are packed, or whatever things they are; not to be changed.
-
-        Examples
-        --------
-        >>> DocumentIds(3, ["cats", "dogs", "fish"]).column
-        ['cats', 'dogs', 'fish']
+            An array of whole numbers, packed strings, or a list of objects; read-only.
         """
         column: list[DocumentId] | np.ndarray[Any, Any] | PackedStrings = self._kept.all
         return column
 
     @property
     def are_numbers(self) -> bool:
-        """Whether all ids are whole numbers.
+        """True if all ids are whole numbers.
 
         Returns
         -------
         bool
-            False if they are anything else.
-
-        Examples
-        --------
-        >>> DocumentIds(3, ["cats", "dogs", "fish"]).are_numbers, DocumentIds(3).are_numbers
-        (False, True)
+            False for any other type.
         """
         return self._kept.are_numbers
 

@@ -1,8 +1,7 @@
-"""How ids are kept, by what they are: positions, whole numbers, packed strings, or whatever hashable things.
+"""Storage of ids by type: positions, whole numbers, packed strings, or any hashable objects.
 
-Each kind knows the id at a position and the position of an id, -1 if it is nobody's. Numbers and packed strings are
-arrays through and through: of a million there is no object for each, and they are looked through, put into another
-order and looked up by calls that let other threads run.
+Each type maps a position to its id and an id to its position, -1 if unknown. Numbers and packed strings are arrays,
+without an object per id; they are scanned, reordered and looked up by calls that release the GIL.
 """
 
 from __future__ import annotations
@@ -32,31 +31,31 @@ class KeptIds(ABC):
     @property
     @abstractmethod
     def all(self) -> Any:
-        """All of them: an array of whole numbers, packed strings, or a list of things."""
+        """All ids: an array of whole numbers, packed strings, or a list of objects."""
 
     @abstractmethod
     def at(self, position: int) -> Any:
-        """The id at a position."""
+        """Return the id at a position."""
 
     @abstractmethod
     def find(self, document: Any) -> int:
-        """Where an id stands."""
+        """Return the position of an id."""
 
     def find_all(self, documents: Sequence[Any]) -> Array:
-        """Where each of some ids stands."""
+        """Return the positions of ids."""
         return np.fromiter(map(self.find, documents), np.int64, len(documents))
 
     @abstractmethod
     def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
-        """Ids in another order: for each the position where it stood; positions beyond the last are those of `more`."""
+        """Reorder ids: `source` has the old position of each; positions beyond the last refer to `more`."""
 
     def __iter__(self) -> Iterator[Any]:
-        """All at once: a million, asked for one by one, take most of a second."""
+        """Iterate in bulk: a million single lookups take most of a second."""
         return iter(self.all)
 
 
 class CountedIds(KeptIds):
-    """Ids that are the positions themselves."""
+    """Ids equal to the positions."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -67,16 +66,16 @@ class CountedIds(KeptIds):
         return np.arange(self._count)
 
     def at(self, position: int) -> int:
-        """The id there."""
+        """Return the id at a position."""
         return position
 
     def find(self, document: Any) -> int:
-        """It is the position, if there is one."""
+        """Return the id itself if it is a position."""
         number = _whole(document)
         return number if number is not None and 0 <= number < self._count else NOBODY
 
     def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
-        """They are positions no more, but numbers."""
+        """Reorder ids, which become numbers."""
         return NumberIds(self.all).rearranged(source, more)
 
     def __iter__(self) -> Iterator[int]:
@@ -84,7 +83,7 @@ class CountedIds(KeptIds):
 
 
 class NumberIds(KeptIds):
-    """Ids that are whole numbers, in an array, and once more in ascending order."""
+    """Whole-number ids, in an array, and once more in ascending order."""
 
     def __init__(self, ids: Array) -> None:
         if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
@@ -106,11 +105,11 @@ class NumberIds(KeptIds):
         return self._numbers
 
     def at(self, position: int) -> int:
-        """The id there."""
+        """Return the id at a position."""
         return int(self._numbers[position])
 
     def find(self, document: Any) -> int:
-        """Looked for in ascending order."""
+        """Find an id by binary search."""
         number = _whole(document)
         if number is None or abs(number) > self._largest:
             return NOBODY
@@ -120,10 +119,10 @@ class NumberIds(KeptIds):
         return NOBODY
 
     def find_all(self, documents: Sequence[Any]) -> Array:
-        """All looked for at once."""
+        """Find all ids at once."""
         try:
             wanted = np.fromiter(map(operator.index, documents), np.int64, len(documents))
-        except (TypeError, OverflowError):  # something that is no number, or none that any id can be
+        except (TypeError, OverflowError):  # not a number, or out of range
             return super().find_all(documents)
         kind = self._numbers.dtype.type
         possible = (-self._largest <= wanted) & (wanted <= self._largest)
@@ -132,18 +131,18 @@ class NumberIds(KeptIds):
         return np.where(possible & (self._ascending[at] == wanted), self._order[at].astype(np.int64), NOBODY)
 
     def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
-        """Gathered from the array."""
+        """Gather ids from the array."""
         numbers = self._numbers
         return NumberIds(np.concatenate([numbers, np.array(more, np.int64)])[source] if len(more) else numbers[source])
 
     def __iter__(self) -> Iterator[int]:
-        """Piece by piece, so that other threads have their turn in between."""
+        """Iterate in pieces, so that other threads can run in between."""
         for first in range(0, len(self._numbers), _PIECE):
             yield from self._numbers[first : first + _PIECE].tolist()
 
 
 class StringIds(KeptIds):
-    """Ids that are strings, packed into arrays."""
+    """String ids, packed into arrays."""
 
     are_numbers = False
 
@@ -159,31 +158,31 @@ class StringIds(KeptIds):
         return self._strings
 
     def at(self, position: int) -> Any:
-        """The id there."""
+        """Return the id at a position."""
         return self._strings[position]
 
     def find(self, document: Any) -> int:
-        """Looked up by its hash."""
+        """Look an id up by its hash."""
         return int(self._table.places([document])[0]) if isinstance(document, str) else NOBODY
 
     def find_all(self, documents: Sequence[Any]) -> Array:
-        """All looked up at once."""
+        """Look all ids up at once."""
         if all(isinstance(document, str) for document in documents):
             return self._table.places(documents)
         return super().find_all(documents)
 
     def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
-        """Gathered from the letters."""
+        """Gather ids from the packed letters."""
         return StringIds(self._strings.rearranged(source, more))
 
 
 class ThingIds(KeptIds):
-    """Ids that may be anything hashable, in a list."""
+    """Ids of any hashable type, in a list."""
 
     def __init__(self, ids: list[Any]) -> None:
         self._things = ids
         self._position_of: dict[Any, int] = {}
-        with suppress(TypeError):  # something that is not hashable: it is named below
+        with suppress(TypeError):  # an unhashable object: named below
             self._position_of = dict(zip(ids, range(len(ids)), strict=True))
             if len(self._position_of) == len(ids):
                 return
@@ -197,31 +196,31 @@ class ThingIds(KeptIds):
 
     @property
     def all(self) -> list[Any]:
-        """The things."""
+        """All ids."""
         return self._things
 
     @property
     def are_numbers(self) -> bool:  # type: ignore[override]
-        """Whether all of them are whole numbers."""
+        """True if all ids are whole numbers."""
         return are_whole_numbers(self._things)
 
     def at(self, position: int) -> Any:
-        """The id there."""
+        """Return the id at a position."""
         return self._things[position]
 
     def find(self, document: Any) -> int:
-        """Looked up in a dict."""
+        """Look an id up in a dict."""
         return self._position_of.get(document, NOBODY) if isinstance(document, Hashable) else NOBODY
 
     def find_all(self, documents: Sequence[Any]) -> Array:
-        """All looked up without a call for each."""
-        with suppress(TypeError):  # something that is not hashable
+        """Look all ids up without a call for each."""
+        with suppress(TypeError):  # an unhashable object
             found = [self._position_of.get(document, NOBODY) for document in documents]
             return np.array(found, np.int64)
         return super().find_all(documents)
 
     def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
-        """Gathered from the list."""
+        """Gather ids from the list."""
         things = np.empty(len(self._things) + len(more), object)
         things[: len(self._things)] = self._things
         things[len(self._things) :] = list(more)
@@ -229,7 +228,7 @@ class ThingIds(KeptIds):
 
 
 def are_whole_numbers(ids: Iterable[Any]) -> bool:
-    """Whether all ids are whole numbers, which truth values are not."""
+    """Return whether all ids are whole numbers; booleans are not."""
     return all(isinstance(document, int | np.integer) and not isinstance(document, bool) for document in ids)
 
 

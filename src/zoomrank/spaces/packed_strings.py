@@ -1,7 +1,7 @@
-"""Many strings as two arrays: all their UTF-8 bytes in a row, and where each one ends.
+"""Many strings as two arrays: all their UTF-8 bytes in a row, and the end of each.
 
-A million titles as Python strings are a million objects to make on loading. As two arrays they are mapped from the file
-and decoded one at a time, when somebody looks.
+A million titles as Python strings are a million objects to create on loading. As two arrays they are mapped from the
+file and decoded one at a time, on access.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PIECE = 1 << 16
 
 
 class PackedStrings(Sequence[str]):
-    """A sequence of strings, decoded when asked for.
+    """A sequence of strings, decoded on access.
 
     >>> strings = PackedStrings.packed(["owl", "", "pike"])
     >>> strings[2], len(strings), list(strings)
@@ -41,20 +41,20 @@ class PackedStrings(Sequence[str]):
         return cls(np.frombuffer(b"".join(pieces), np.uint8), ends)
 
     def rearranged(self, source: Array, more: Iterable[str] = ()) -> PackedStrings:
-        """Strings in another order: for each the place where it stood; places beyond the last are those of `more`."""
+        """Reorder strings: `source` has the old place of each; places beyond the last refer to `more`."""
         others = PackedStrings.packed(more)
         own, new = (fixed(self.letters), fixed(self.ends)), (fixed(others.letters), fixed(others.ends))
         return PackedStrings(*_gathered(*own, *new, source.astype(np.int64, copy=False)))
 
     def checked(self) -> PackedStrings:
-        """The same strings, if all of them can be decoded, which is found without making an object of each."""
+        """Return the same strings if all can be decoded, checked without creating objects."""
         if not self._are_sound():
-            list(self)  # which says where they are not
+            list(self)  # raises an error that says which one
         return self
 
     def _are_sound(self) -> bool:
         begins = self.ends[:-1][np.diff(self.ends) > 0]
-        if ((self.letters[begins] & 0xC0) == 0x80).any():  # in the middle of a letter
+        if ((self.letters[begins] & 0xC0) == 0x80).any():  # a string starts inside a character
             return False
         with suppress(UnicodeDecodeError):
             for first in range(0, len(self), _PIECE):
@@ -73,7 +73,7 @@ class PackedStrings(Sequence[str]):
         return _decoded(bytes(self.letters[self.ends[at] : self.ends[at + 1]]), at)
 
     def __iter__(self) -> Iterator[str]:
-        """Piece by piece: a million ids, asked for one by one, take most of the time of loading."""
+        """Iterate in pieces: a million single lookups would take most of the loading time."""
         for first in range(0, len(self), _PIECE):
             ends = self.ends[first : first + _PIECE + 1].tolist()
             letters = bytes(self.letters[ends[0] : ends[-1]])
@@ -89,7 +89,7 @@ def _decoded(letters: bytes, at: int) -> str:
 
 
 def fixed(array: Array) -> Array:
-    """The same array for a kernel, which is compiled for one kind: arrays that cannot be written to."""
+    """Return a read-only view, so that kernels are compiled for one array type."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""`Space`: what everything that has distances can be asked; and `StretchedSpace`, any of them times a factor."""
+"""`Space`: the interface of everything with distances; and `StretchedSpace`, a space times a factor."""
 
 from typing import Protocol
 
@@ -30,7 +30,7 @@ class Space(Protocol):
     documents: DocumentIds
 
     def __len__(self) -> int:
-        """How many documents there are."""
+        """Return the number of documents."""
 
     def distance(self, one: DocumentId, other: DocumentId) -> float:
         """Measure D(x, y).
@@ -44,12 +44,6 @@ class Space(Protocol):
         -------
         float
             Their distance.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=2).distance(0, 3)
-        1.0
         """
 
     def distances(self, document: DocumentId) -> Array:
@@ -64,12 +58,6 @@ class Space(Protocol):
         -------
         ndarray
             A distance for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=1).distances(0).tolist()
-        [0.0, 1.0]
         """
 
     def distance_matrix(self) -> Array:
@@ -79,12 +67,6 @@ class Space(Protocol):
         -------
         ndarray
             A row and a column for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=1).distance_matrix().tolist()
-        [[0.0, 1.0], [1.0, 0.0]]
         """
 
 
@@ -94,9 +76,9 @@ class StretchedSpace:
     Parameters
     ----------
     space : Space
-        Where the distances come from.
+        Space of the original distances.
     factor : float
-        What they are multiplied by, above 0.
+        Factor on the distances, above 0.
 
     References
     ----------
@@ -111,11 +93,11 @@ class StretchedSpace:
 
     def __init__(self, space: Space, factor: float) -> None:
         if not factor > 0:
-            raise ParameterError(f"Distances can be stretched by a positive factor, not by {factor}.")
+            raise ParameterError(f"factor must be positive, not {factor}.")
         self.space, self.factor, self.documents = space, factor, space.documents
 
     def __len__(self) -> int:
-        """How many documents there are."""
+        """Return the number of documents."""
         return len(self.documents)
 
     def distance(self, one: DocumentId, other: DocumentId) -> float:
@@ -130,12 +112,6 @@ class StretchedSpace:
         -------
         float
             Their distance.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> StretchedSpace(DocumentTree.exponential(depth=1), 0.5).distance(0, 1)
-        0.5
         """
         return self.factor * self.space.distance(one, other)
 
@@ -151,12 +127,6 @@ class StretchedSpace:
         -------
         ndarray
             A distance for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> StretchedSpace(DocumentTree.exponential(depth=1), 0.5).distances(0).tolist()
-        [0.0, 0.5]
         """
         return self.factor * self.space.distances(document)
 
@@ -167,11 +137,5 @@ class StretchedSpace:
         -------
         ndarray
             A row and a column for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> StretchedSpace(DocumentTree.exponential(depth=1), 0.5).distance_matrix().tolist()
-        [[0.0, 0.5], [0.5, 0.0]]
         """
         return self.factor * self.space.distance_matrix()

@@ -1,8 +1,8 @@
-"""`StringTable`: where each of many packed strings stands, found by a hash of its letters.
+"""`StringTable`: hash table from packed strings to their positions.
 
 A dict of a million strings is a million objects, and half a second in which no other thread runs. This is one array,
-twice as long as there are strings or so, that is filled while others go on: the slot that a string's hash points to,
-or the next that is free, has its position.
+about twice as long as the number of strings, that is filled without the GIL: the slot of a string's hash, or the next
+free one, has its position.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from zoomrank.compiled import Scalar, alongside, compiled, separate
 from zoomrank.numbers import Array
 from zoomrank.spaces.packed_strings import PackedStrings, fixed
 
-_ROOM = 1.5  # slots for each string, at least
+_ROOM = 1.5  # fewest slots per string
 
 
 class StringTable:
-    """Finds strings among those that it was made of.
+    """Finds strings among those that it was built from.
 
     >>> table = StringTable(PackedStrings.packed(["owl", "pike", "hen"]))
     >>> table.places(["hen", "cat", "owl"]).tolist(), table.twice
@@ -29,19 +29,19 @@ class StringTable:
     def __init__(self, strings: PackedStrings) -> None:
         self._letters, self._ends = fixed(strings.letters), fixed(strings.ends)
         slots = 1 << int(_ROOM * len(strings)).bit_length()
-        self._slots = np.zeros(slots, np.uint32)  # a position counted from 1; 0 where there is none
+        self._slots = np.zeros(slots, np.uint32)  # positions counted from 1; 0 for an empty slot
         first, again = _filled(self._slots, self._letters, self._ends)
-        self.twice = (int(first), int(again)) if again >= 0 else None  # two positions of the same string, if there are
+        self.twice = (int(first), int(again)) if again >= 0 else None  # two positions of the same string, if any
 
     def places(self, strings: Iterable[str]) -> Array:
-        """Where each of some strings stands, -1 if it is not there."""
+        """Return the positions of strings, -1 for unknown ones."""
         wanted = PackedStrings.packed(strings)
         return _places(self._slots, self._letters, self._ends, fixed(wanted.letters), fixed(wanted.ends))
 
 
 @separate
 def _slot_of(slots: Array, letters: Array, ends: Array, wanted: Array, first: int, end: int) -> Scalar:
-    """The slot of a string, or the one where it would be; hashed as Fowler, Noll and Vo do (FNV-1a)."""
+    """Return the slot of a string, or the empty one where it would be; hashed by FNV-1a (Fowler, Noll and Vo)."""
     mixed = np.uint64(0xCBF29CE484222325)
     for at in range(first, end):
         mixed = (mixed ^ np.uint64(wanted[at])) * np.uint64(0x100000001B3)
@@ -63,7 +63,7 @@ def _slot_of(slots: Array, letters: Array, ends: Array, wanted: Array, first: in
 
 @alongside
 def _filled(slots: Array, letters: Array, ends: Array) -> tuple[Scalar, Scalar]:
-    """Put all strings into their slots; the first two positions of the same string, if there are."""
+    """Put all strings into their slots; return the first two positions of the same string, if any."""
     for position in range(len(ends) - 1):
         slot = _slot_of(slots, letters, ends, letters, ends[position], ends[position + 1])
         if slots[slot] > 0:

@@ -1,1 +1,1 @@
-"""Trees whose leaves are documents: their shape, their distances, and where they come from."""
+"""Trees whose leaves are documents: their shape, their distances, and their sources."""

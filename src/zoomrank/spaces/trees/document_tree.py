@@ -27,25 +27,24 @@ from zoomrank.spaces.trees.taxonomy import TaxonomyPath, nodes_of_paths
 from zoomrank.spaces.trees.widths import checked_widths, exponential_widths, level_widths
 
 LARGEST_TREE = 2**31 - 2  # nodes are 32-bit integers
-_AT_ONCE = 4096  # ids
+_AT_ONCE = 4096  # ids per hash update
 
 
 class DocumentTree(RootedTree):
-    """A tree of documents with the metric that its widths define. It never changes.
+    """A tree of documents with the metric that its widths define. Immutable.
 
-    Most trees are made by `exponential`, `from_parents` or `from_paths`, or come with a
-    `zoomrank.documents.Collection`.
+    Usually made by `exponential`, `from_parents` or `from_paths`, or part of a `zoomrank.documents.Collection`.
 
     Parameters
     ----------
     shape : Shape
-        Who is below whom.
+        Parents and children of the tree.
     width : ndarray
         W(u), a number for each node: 0 for documents, and never larger than the one above.
     ids : DocumentIds, optional
-        The ids of the documents, left to right. Without them a document's id is its position.
+        Ids of the documents, left to right; by default a document's id is its position.
     names : sequence of str, optional
-        A name for each node, for print only.
+        Name of each node, for display only.
 
     Attributes
     ----------
@@ -86,11 +85,11 @@ class DocumentTree(RootedTree):
         Parameters
         ----------
         depth : int
-            How many steps documents are from the root.
+            Number of steps from the root to the documents.
         branching : int
-            How many children a node has.
+            Number of children of a node.
         epsilon : float
-            What widths shrink by from level to level, strictly between 0 and 1.
+            Factor on widths from level to level, strictly between 0 and 1.
         constant : float
             The width of the root.
 
@@ -102,11 +101,6 @@ class DocumentTree(RootedTree):
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.1, Eq. 2; the values in Section 6.1.
-
-        Examples
-        --------
-        >>> DocumentTree.exponential(depth=2, branching=3)
-        DocumentTree(9 documents, 13 nodes, depth 2)
         """
         depth, branching = whole_number(depth, "depth"), whole_number(branching, "branching")
         if depth < 0 or branching < 1:
@@ -147,17 +141,17 @@ class DocumentTree(RootedTree):
             A width for each node: 0 for documents, and never larger than the one above. Without them the
             ε-exponential metric is used.
         epsilon, constant : float
-            What the ε-exponential metric is made of (see `exponential`), if there is no `width`.
+            Parameters of the ε-exponential metric (see `exponential`), if there is no `width`.
         ids : sequence of DocumentId, optional
-            The ids of the documents in the order of their nodes. Without them a document's id is its node's number in
+            Ids of the documents in the order of their nodes; by default a document's id is its node's number in
             `parents`.
         names : sequence of str, optional
-            A name for each node, for print only.
+            Name of each node, for display only.
 
         Returns
         -------
         DocumentTree
-            The tree; its `given_numbers` say which of the caller's nodes each of its own is.
+            The tree; its `given_numbers` map its nodes to the caller's.
 
         Examples
         --------
@@ -196,15 +190,14 @@ class DocumentTree(RootedTree):
         Parameters
         ----------
         paths : mapping or iterable of str or sequence of str
-            A mapping {document id: path} hangs each document below the category that its path names. Bare paths are
-            themselves the documents, with the path as id.
+            A mapping {document id: path} puts each document below the category of its path. Bare paths are documents
+            themselves, with the path as id.
         separator : str
-            What stands between the steps of a path.
+            Separator between the steps of a path.
         categories : {"refuse", "skip"}
-            What to do with a bare path that continues into another, so that it is a category: refuse it, or leave it
-            out.
+            Raise an error on a bare path that is a category of others, or leave it out.
         epsilon, constant : float
-            What the widths are made of: the ε-exponential metric (see `exponential`).
+            Parameters of the ε-exponential metric (see `exponential`).
 
         Returns
         -------
@@ -222,25 +215,19 @@ class DocumentTree(RootedTree):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of shape, widths and ids: two trees that share it are the same.
+        """Hash of shape, widths and ids; equal trees have equal fingerprints.
 
         Returns
         -------
         str
             32 hexadecimal digits.
-
-        Examples
-        --------
-        >>> tree = DocumentTree.exponential(depth=2)
-        >>> tree.fingerprint == DocumentTree.exponential(depth=2).fingerprint
-        True
         """
         digest = hashlib.sha256()
         for array in (*self.shape, self.width):
             digest.update(np.ascontiguousarray(array).data)
         if self.recipe is None:
             rest = iter(self.documents)
-            while some := list(islice(rest, _AT_ONCE)):  # others may run in between
+            while some := list(islice(rest, _AT_ONCE)):  # in pieces, so that other threads can run
                 digest.update("\0".join([*map(repr, some), ""]).encode())
         return digest.hexdigest()[:32]
 
@@ -256,27 +243,21 @@ class DocumentTree(RootedTree):
         -------
         DocumentTree
             A tree of the same documents.
-
-        Examples
-        --------
-        >>> tree = DocumentTree.exponential(depth=2)
-        >>> tree.with_width(tree.width / 2).distance(0, 3)
-        0.5
         """
         return DocumentTree(self.shape, np.array(width, dtype=np.float64), self.documents, self.names)
 
     def grown(self, near: Mapping[DocumentId, DocumentId]) -> DocumentTree:
-        """Build a tree with more documents: each new one stands beside the one that it is near to, in its category.
+        """Build a tree with more documents: each new one is added beside an existing one, in its category.
 
         Parameters
         ----------
         near : mapping of DocumentId to DocumentId
-            For each new document the one that it is put beside.
+            Existing document for each new one.
 
         Returns
         -------
         DocumentTree
-            The larger tree, for `Ranked.grow`: distances between documents that were there before are what they were.
+            The larger tree, for `Ranked.grow`; distances between the old documents are unchanged.
 
         Examples
         --------
@@ -286,12 +267,12 @@ class DocumentTree(RootedTree):
         True
         """
         if self.nodes == 1:
-            raise TreeError("A tree of a single document has no category to put another one in.")
+            raise TreeError("A tree of a single document cannot grow, since it has no category: build a new tree.")
         shape = self.shape
         parents = shape.parent.astype(np.int64)
         parents[0] = -1
         homes = [parents[self.leaf(neighbour)] for neighbour in near.values()]
-        place = np.argsort(shape.leaf)  # ids are given in the order of nodes
+        place = np.argsort(shape.leaf)  # ids are in the order of nodes
         tree = DocumentTree.from_parents(
             np.concatenate([parents, np.array(homes, dtype=np.int64)]),
             width=np.concatenate([self.width, np.zeros(len(homes))]),
@@ -302,7 +283,7 @@ class DocumentTree(RootedTree):
         return tree
 
     def restricted(self, documents: Iterable[DocumentId]) -> DocumentTree:
-        """Build the tree of some documents alone, as far from each other as they were.
+        """Build the tree of some of the documents, with the same distances.
 
         Parameters
         ----------
@@ -312,25 +293,20 @@ class DocumentTree(RootedTree):
         Returns
         -------
         DocumentTree
-            The smaller tree, with the widths that it had.
-
-        Examples
-        --------
-        >>> DocumentTree.exponential(depth=2, epsilon=0.5).restricted([0, 1, 3]).distances(0).tolist()
-        [0.0, 0.5, 1.0]
+            The smaller tree, with the same widths.
         """
         kept = np.sort(self.documents.positions(documents))
         if len(kept) == 0:
-            raise EmptyCollectionError("No documents were named; a collection needs at least one.")
+            raise EmptyCollectionError("No documents were named: pass at least one.")
         shape, nodes = shape_of_some(self.shape, kept)
         ids: list[DocumentId] | Array = self.documents.at(kept)
         if all(type(document) is int for document in ids):
-            ids = np.array(ids)  # integers are looked up in less memory than objects
+            ids = np.array(ids)  # integers take less memory than objects
         names = None if self.names is None else [self.names[node] for node in nodes.tolist()]
         return DocumentTree(shape, self.width[nodes], DocumentIds(len(kept), ids), names)
 
     def with_documents(self, ids: Sequence[DocumentId]) -> DocumentTree:
-        """Build the same tree with other documents in the places of its own.
+        """Build the same tree with other document ids.
 
         Parameters
         ----------
@@ -341,12 +317,6 @@ class DocumentTree(RootedTree):
         -------
         DocumentTree
             A tree of the same shape and widths.
-
-        Examples
-        --------
-        >>> tree = DocumentTree.exponential(depth=1).with_documents(["owl", "pike"])
-        >>> tree.distance("owl", "pike")
-        1.0
         """
         return DocumentTree(self.shape, self.width, DocumentIds(len(self), ids), self.names)
 
@@ -366,11 +336,6 @@ class DocumentTree(RootedTree):
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.1, Eq. 2.
-
-        Examples
-        --------
-        >>> DocumentTree.exponential(depth=2, epsilon=0.5).distance(0, 1)
-        0.5
         """
         return float(self.width[self.common_ancestor(one, other)])
 
@@ -386,11 +351,6 @@ class DocumentTree(RootedTree):
         -------
         ndarray
             A distance for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> DocumentTree.exponential(depth=2, epsilon=0.5).distances(0).tolist()
-        [0.0, 0.5, 1.0, 1.0]
         """
         return _distances(self.shape, self.width, self.leaf(document))
 
@@ -401,18 +361,13 @@ class DocumentTree(RootedTree):
         -------
         ndarray
             A row and a column for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> DocumentTree.exponential(depth=1).distance_matrix().tolist()
-        [[0.0, 1.0], [1.0, 0.0]]
         """
         return np.stack([_distances(self.shape, self.width, leaf) for leaf in self.shape.leaf])
 
 
 @compiled
 def _distances(shape: Shape, width: Array, leaf: int) -> Array:
-    """Climb from the leaf; each ancestor settles the documents that the node before did not hold."""
+    """Climb from the leaf; each ancestor gives its width to the documents that the node before did not hold."""
     distance = np.zeros(len(shape.leaf))
     below = leaf
     while below > 0:

@@ -21,13 +21,13 @@ class EdgeWeightedTree(RootedTree):
     Parameters
     ----------
     shape : Shape
-        Who is below whom.
+        Parents and children of the tree.
     length : ndarray
         The length of the edge above each node, 0 for the root.
     ids : DocumentIds, optional
-        The ids of the documents, left to right. Without them a document's id is its position.
+        Ids of the documents, left to right; by default a document's id is its position.
     names : sequence of str, optional
-        A name for each node, for print only.
+        Name of each node, for display only.
 
     References
     ----------
@@ -64,20 +64,15 @@ class EdgeWeightedTree(RootedTree):
         parents : sequence of int
             `parents[i]` is the parent of node i, -1 for the root. Nodes may come in any order.
         length : sequence of float
-            `length[i]` is that of the edge above node i, 0 for the root.
+            `length[i]` is the length of the edge above node i, 0 for the root.
         ids : sequence of DocumentId, optional
-            The ids of the documents in the order of their nodes. Without them a document's id is its node's number in
+            Ids of the documents in the order of their nodes; by default a document's id is its node's number in
             `parents`.
 
         Returns
         -------
         EdgeWeightedTree
-            The tree; its `given_numbers` say which of the caller's nodes each of its own is.
-
-        Examples
-        --------
-        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25], ids="ab").distance("a", "b")
-        0.75
+            The tree; its `given_numbers` map its nodes to the caller's.
         """
         shape, order = breadth_first_shape(np.asarray(parents))
         given = np.asarray(length, dtype=np.float64)
@@ -125,11 +120,6 @@ class EdgeWeightedTree(RootedTree):
         -------
         float
             The length of the path between them.
-
-        Examples
-        --------
-        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).distance(1, 2)
-        0.75
         """
         return self.node_distance(self.leaf(one), self.leaf(other))
 
@@ -145,11 +135,6 @@ class EdgeWeightedTree(RootedTree):
         -------
         float
             The length of the path between them.
-
-        Examples
-        --------
-        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).node_distance(0, 2)
-        0.25
         """
         meeting = int(least_common_ancestor(self.shape.parent, one, other))
         return float(
@@ -168,11 +153,6 @@ class EdgeWeightedTree(RootedTree):
         -------
         ndarray
             A distance for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).distances(1).tolist()
-        [0.0, 0.75]
         """
         return _path_lengths(self.shape.parent, self.length, self.leaf(document))[self.shape.leaf]
 
@@ -183,27 +163,17 @@ class EdgeWeightedTree(RootedTree):
         -------
         ndarray
             A row and a column for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).distance_matrix().tolist()
-        [[0.0, 0.75], [0.75, 0.0]]
         """
         matrix = np.stack([self.distances(document) for document in self.documents])
         return np.asarray(np.minimum(matrix, matrix.T))  # the same path summed in two directions may differ in a bit
 
     def to_document_tree(self) -> DocumentTree:
-        """Build the tree whose widths are the diameters of the subtrees: what rankers need.
+        """Build the tree whose widths are the diameters of the subtrees, as rankers need it.
 
         Returns
         -------
         DocumentTree
             Its distances are never below these, and agree with them on the farthest pair of every subtree.
-
-        Examples
-        --------
-        >>> EdgeWeightedTree.from_parents([-1, 0, 0], length=[0, 0.5, 0.25]).to_document_tree().width.tolist()
-        [0.75, 0.0, 0.0]
         """
         return DocumentTree(self.shape, _diameters(self.shape.parent, self.length), self.documents, self.names)
 
@@ -226,7 +196,7 @@ def _distances_from_root(parent: Array, length: Array) -> Array:
 
 @compiled
 def _path_lengths(parent: Array, length: Array, start: int) -> Array:
-    """Distance from one node to all nodes: up its own root path, then down to everything else."""
+    """Compute the distance from one node to all nodes: up its own root path, then down to all others."""
     far = np.full(len(parent), -1.0)
     far[start] = 0.0
     node = start

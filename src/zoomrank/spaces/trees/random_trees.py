@@ -1,10 +1,10 @@
-"""Random trees that stand in for any metric (Fakcharoenphol, Rao and Talwar 2003), as Section 3.2 of the paper needs
+"""Random trees that approximate any metric (Fakcharoenphol, Rao and Talwar 2003), as Section 3.2 of the paper needs
 them.
 
 Draw a random order of the documents and a random scale β in [1, 2). At scale β·2^i every document joins the first
 document in the order that lies within that radius; doing so at ever smaller scales, each cluster within its parent's,
 gives a tree. A cluster's width is its diameter, so tree distances are never below the metric's; two documents at
-distance d are parted at scale 2^i with probability O(d / 2^i), so on average they are at most O(log N) times above.
+distance d are separated at scale 2^i with probability O(d / 2^i), so on average they are at most O(log N) times above.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def random_tree(space: FiniteMetric, seed: Seed = None) -> DocumentTree:
     space : FiniteMetric
         Documents, and their distances, all of them finite.
     seed : int, Generator or None
-        Where chance begins.
+        Seed of the random draws.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def random_tree(space: FiniteMetric, seed: Seed = None) -> DocumentTree:
     """
     matrix = space.distance_matrix()
     if np.isinf(matrix).any():
-        raise MetricError("A tree cannot stand in for infinite distances; split the space into its parts first.")
+        raise MetricError("A tree cannot approximate infinite distances: split the space into its finite parts first.")
     rng = np.random.default_rng(seed)
     beta = float(2 ** rng.random())  # density 1 / (β ln 2) on [1, 2)
     parents, widths, homes = _clusters(matrix, rng.permutation(len(matrix)), beta)
@@ -60,9 +60,11 @@ def random_tree(space: FiniteMetric, seed: Seed = None) -> DocumentTree:
 
 @compiled
 def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, Array]:
-    """Split until every cluster is one document: parent and width of each cluster, the cluster of each document."""
+    """Split until every cluster is one document; return the parent and width of each cluster, and the cluster of each
+    document.
+    """
     documents = len(matrix)
-    parents = np.full(2 * documents - 1, -1)  # there are no more clusters: each split makes at least two of one
+    parents = np.full(2 * documents - 1, -1)  # the most clusters: each split makes at least two of one
     widths = np.zeros(2 * documents - 1)
     home = np.zeros(documents, np.int64)  # the smallest cluster so far of each document
     widths[0] = matrix.max()
@@ -91,7 +93,7 @@ def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, A
 
 @compiled
 def _chiefs(matrix: Array, order: Array, radius: float) -> Array:
-    """Whom each document follows at this scale: the first in the order within the radius."""
+    """Return the leader of each document at this scale: the first in the order within the radius."""
     chief = np.empty(len(matrix), np.int64)
     for document in range(len(matrix)):
         rank = 0
@@ -103,7 +105,9 @@ def _chiefs(matrix: Array, order: Array, radius: float) -> Array:
 
 @compiled
 def _splits(home: Array, chief: Array, clusters: int) -> Array:
-    """Whether a cluster's documents follow different chiefs; one that does not split stays, so there are no chains."""
+    """Return which clusters have documents with different leaders; a cluster that does not split stays, so there are no
+    chains.
+    """
     followed = np.full(clusters, -1)
     splits = np.zeros(clusters, np.bool_)
     for document in range(len(home)):

@@ -1,4 +1,4 @@
-"""`RootedTree`: documents, ancestors and subtrees, without distances. What all trees of documents have in common."""
+"""`RootedTree`: documents, ancestors and subtrees, without distances: the base of all document trees."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -12,25 +12,25 @@ from zoomrank.spaces.trees.shape import Shape, least_common_ancestor
 
 
 class RootedTree:
-    """A tree of documents without distances. It never changes.
+    """A tree of documents without distances. Immutable.
 
-    Nodes are integers, the root is 0; documents go by the caller's ids.
+    Nodes are integers, the root is 0; documents have the caller's ids.
 
     Parameters
     ----------
     shape : Shape
-        Who is below whom.
+        Parents and children of the tree.
     ids : DocumentIds
         The ids of the documents, left to right.
     names : sequence of str, optional
-        A name for each node, for print only.
+        Name of each node, for display only.
 
     Attributes
     ----------
     documents : DocumentIds
         The ids of the documents, left to right.
     given_numbers : ndarray or None
-        If the tree was made from a caller's array of parents: how the caller numbered each node.
+        Caller's number of each node, if the tree was made from an array of parents.
 
     Examples
     --------
@@ -48,10 +48,10 @@ class RootedTree:
         self.shape = shape
         self.documents = ids
         self.names = names
-        self.given_numbers: Array | None = None  # how the caller numbered the nodes, if from an array of parents
+        self.given_numbers: Array | None = None  # the caller's numbers of the nodes
 
     def __len__(self) -> int:
-        """How many documents there are."""
+        """Return the number of documents."""
         return len(self.shape.leaf)
 
     def __repr__(self) -> str:
@@ -59,52 +59,34 @@ class RootedTree:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are, leaves included.
+        """Number of nodes, leaves included.
 
         Returns
         -------
         int
             The number of nodes.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=2, branching=3).nodes
-        13
         """
         return len(self.shape.parent)
 
     @cached_property
     def depth(self) -> int:
-        """How many steps the deepest document is from the root.
+        """Number of steps from the root to the deepest document.
 
         Returns
         -------
         int
             The depth; 0 for a single document.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=2, branching=3).depth
-        2
         """
         return sum(1 for _ in self.ancestors(self.nodes - 1)) - 1  # breadth first: the last node is a deepest one
 
     @cached_property
     def widest(self) -> int:
-        """The largest number of children that any node has.
+        """Largest number of children of any node.
 
         Returns
         -------
         int
             1 at least, also for a single document.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=2, branching=3).widest
-        3
         """
         return max(int(np.diff(self.shape.child_start).max()), 1)
 
@@ -120,12 +102,6 @@ class RootedTree:
         -------
         range
             The children; none for a document.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=2).children(1)
-        range(3, 5)
         """
         self._check_node(node)
         return range(int(self.shape.child_start[node]), int(self.shape.child_start[node + 1]))
@@ -142,12 +118,6 @@ class RootedTree:
         -------
         int
             Its node, which has no children.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=2).leaf(0)
-        3
         """
         return int(self.shape.leaf[self.documents.position(document)])
 
@@ -163,12 +133,6 @@ class RootedTree:
         -------
         list of DocumentId
             The documents, left to right.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> DocumentTree.exponential(depth=2).below(2)
-        [2, 3]
         """
         self._check_node(node)
         first, end = int(self.shape.first_document[node]), int(self.shape.end_document[node])
@@ -180,18 +144,12 @@ class RootedTree:
         Parameters
         ----------
         node : int
-            Where to begin.
+            First node.
 
         Yields
         ------
         int
             The node itself, its parent, and so on up to the root.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> list(DocumentTree.exponential(depth=2).ancestors(6))
-        [6, 2, 0]
         """
         self._check_node(node)
         yield int(node)
@@ -211,18 +169,11 @@ class RootedTree:
         -------
         int
             A node; for a document and itself its leaf.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> tree = DocumentTree.exponential(depth=2)
-        >>> tree.common_ancestor(2, 3), tree.common_ancestor(1, 2)
-        (2, 0)
         """
         return int(least_common_ancestor(self.shape.parent, self.leaf(one), self.leaf(other)))
 
     def name(self, node: int) -> str:
-        """Say what to call a node in print.
+        """Return the display name of a node.
 
         Parameters
         ----------
@@ -233,13 +184,6 @@ class RootedTree:
         -------
         str
             Its path of names where the tree has them, otherwise its number.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> tree = DocumentTree.from_paths(["Animals > Owls", "Animals > Pike", "Plants"])
-        >>> tree.name(tree.leaf("Animals > Owls"))
-        'Animals > Owls'
         """
         if self.names is None:
             return f"node {node}"
@@ -247,14 +191,14 @@ class RootedTree:
 
     def _check_node(self, node: int) -> None:
         if not 0 <= node < self.nodes:
-            raise TreeError(f"There is no node {node}; nodes are numbered 0 to {self.nodes - 1}.")
+            raise TreeError(f"There is no node {node}: nodes are numbered 0 to {self.nodes - 1}.")
 
 
 def ids_of_leaves(shape: Shape, order: Array, ids: Sequence[DocumentId] | None) -> DocumentIds:
-    """Ids of the leaves, left to right, from a caller who lists them in the order of her own node numbers."""
+    """Return the ids of the leaves, left to right, from ids in the order of the caller's node numbers."""
     numbers = order[shape.leaf]
     if ids is None:
         return DocumentIds(len(numbers), numbers)
-    DocumentIds(len(numbers), ids)  # refuses a wrong number of ids before they are shuffled
+    DocumentIds(len(numbers), ids)  # checks the number of ids before they are reordered
     rank = np.argsort(np.argsort(numbers, kind="stable"), kind="stable")
     return DocumentIds(len(numbers), [ids[i] for i in rank])

@@ -18,7 +18,7 @@ from zoomrank.numbers import Array
 
 
 class Shape(NamedTuple):
-    """What kernels see of a tree: 32-bit unsigned integers, with which indexing needs no check for negative numbers.
+    """Arrays of a tree for kernels, in unsigned 32-bit integers, so that indexing needs no check for negative numbers.
 
     Attributes
     ----------
@@ -48,7 +48,9 @@ class Shape(NamedTuple):
 
 @alongside
 def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
-    """Number the nodes breadth first: the caller's number of each, parents, child ranges, how many were reached."""
+    """Number the nodes breadth first; return the caller's number of each, parents, child ranges, and how many were
+    reached.
+    """
     nodes = len(parent)
     place = np.zeros(nodes + 1, np.int32)
     for node in range(nodes):
@@ -57,7 +59,7 @@ def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
     for node in range(nodes):
         place[node + 1] += place[node]
     children = np.empty(max(nodes - 1, 1), np.int32)
-    for node in range(nodes):  # afterwards place[v] is where the children of v end
+    for node in range(nodes):  # afterwards place[v] is the end of the children of v
         if parent[node] >= 0:
             children[place[parent[node]]] = node
             place[parent[node]] += 1
@@ -81,9 +83,9 @@ def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
 
 @alongside
 def _documents_below(parent: Array, child_start: Array) -> tuple[Array, Array, Array]:
-    """The range of documents below each node, and the node of each document."""
+    """Return the range of documents below each node, and the node of each document."""
     nodes = len(parent)
-    end = np.zeros(nodes, np.uint32)  # first the number of documents below, then where the range ends
+    end = np.zeros(nodes, np.uint32)  # first the number of documents below, then the end of the range
     documents = 0
     for node in range(nodes - 1, -1, -1):
         if child_start[node] == child_start[node + 1]:
@@ -106,7 +108,7 @@ def _documents_below(parent: Array, child_start: Array) -> tuple[Array, Array, A
 
 @compiled
 def least_common_ancestor(parent: Array, one: int, other: int) -> int:
-    """Lift the larger number until they meet: never more steps than the two depths together."""
+    """Lift the larger number until both are equal: at most as many steps as both depths together."""
     while one != other:
         if one > other:
             one = parent[one]
@@ -117,7 +119,7 @@ def least_common_ancestor(parent: Array, one: int, other: int) -> int:
 
 @alongside
 def node_depths(parent: Array) -> Array:
-    """How many steps each node is from the root."""
+    """Return the depth of each node."""
     depth = np.zeros(len(parent), np.int32)
     for node in range(1, len(parent)):
         depth[node] = depth[parent[node]] + 1
@@ -125,7 +127,7 @@ def node_depths(parent: Array) -> Array:
 
 
 def breadth_first_shape(parents: Array) -> tuple[Shape, Array]:
-    """Turn a caller's parent array (the root has -1) into a shape, and say which of the caller's nodes is which."""
+    """Convert a caller's parent array (the root has -1) to a shape; return it and the caller's number of each node."""
     given = np.asarray(parents)
     nodes = given.size
     if nodes == 0:
@@ -150,12 +152,12 @@ def breadth_first_shape(parents: Array) -> tuple[Shape, Array]:
 
 
 def shape_from_breadth_first(parent: Array, child_start: Array) -> Shape:
-    """The shape of a tree that is numbered breadth first already."""
+    """Return the shape of a tree that is numbered breadth first already."""
     return Shape(parent, child_start, *_documents_below(parent, child_start))
 
 
 def shape_of_some(shape: Shape, kept: Array) -> tuple[Shape, Array]:
-    """The shape with the documents at these positions alone, and which of the nodes are left."""
+    """Return the shape with only the documents at these positions, and the remaining nodes."""
     mask = np.zeros(len(shape.leaf), bool)
     mask[kept] = True
     before = np.concatenate([[0], np.cumsum(mask)])

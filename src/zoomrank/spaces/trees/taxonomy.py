@@ -1,4 +1,4 @@
-"""From taxonomy paths to a tree: "Animals > Birds > Owls" becomes a chain of nodes, shared where paths agree."""
+"""Build a tree from taxonomy paths: "Animals > Birds > Owls" becomes a chain of nodes, shared where paths agree."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -66,7 +66,7 @@ def _documents_only(
 
 
 def steps_of(path: TaxonomyPath, separator: str = " > ") -> list[str]:
-    """The names along a path, from the top."""
+    """Return the names along a path, from the top."""
     steps = path.split(separator) if isinstance(path, str) else list(path)
     if not all(isinstance(step, str) for step in steps):
         raise TaxonomyError(f"The path {path!r} has a step that is not a string.")

@@ -1,4 +1,6 @@
-"""Widths of subtrees: how far apart documents below a node can be, checked, or made by the ε-exponential rule."""
+"""Widths of subtrees, the largest distance of documents below a node: checked, or computed by the ε-exponential
+rule.
+"""
 
 import numpy as np
 
@@ -8,7 +10,7 @@ from zoomrank.spaces.trees.shape import Shape, node_depths
 
 
 def exponential_widths(shape: Shape, epsilon: float, constant: float) -> Array:
-    """The width c · ε^depth of every node of any tree, 0 for documents."""
+    """Compute the width c · ε^depth of every node of any tree, 0 for documents."""
     depth = node_depths(shape.parent)
     width = level_widths(int(depth[-1]), epsilon, constant)[depth]
     width[shape.leaf] = 0.0
@@ -16,7 +18,7 @@ def exponential_widths(shape: Shape, epsilon: float, constant: float) -> Array:
 
 
 def level_widths(depth: int, epsilon: float, constant: float) -> Array:
-    """The width c · ε^depth of each level, from the root down to this depth."""
+    """Compute the width c · ε^depth of each level, from the root down to this depth."""
     if not 0 < epsilon < 1:
         raise MetricParameterError(f"epsilon must lie strictly between 0 and 1, not {epsilon}.")
     if not 0 < constant < np.inf:
@@ -24,13 +26,13 @@ def level_widths(depth: int, epsilon: float, constant: float) -> Array:
     widths = constant * epsilon ** np.arange(depth + 1.0)
     if widths[-1] == 0.0:
         raise MetricParameterError(
-            f"{epsilon} to the power of {depth} is 0 to a computer: this tree is too deep for it."
+            f"{epsilon} to the power of {depth} underflows to 0: use a larger epsilon or a smaller depth."
         )
     return np.asarray(widths)
 
 
 def checked_widths(shape: Shape, width: Array, called: Array | None = None) -> Array:
-    """Refuse widths that are no widths; `called` has the numbers by which the caller knows the nodes."""
+    """Raise an error if widths are invalid; `called` has the caller's node numbers."""
 
     def name(node: int) -> str:
         return f"node {node if called is None else called[node]}"
