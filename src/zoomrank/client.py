@@ -1,4 +1,4 @@
-"""`Client`: a ranking service, as Python sees it. See docs/service.md; the extra is `zoomrank[client]`."""
+"""`Client`: Python client of the ranking service. See docs/service.md; the extra is `zoomrank[client]`."""
 
 from __future__ import annotations
 
@@ -53,28 +53,22 @@ _LOGS = {
     ".ndjson": "application/x-ndjson",
     ".parquet": "application/vnd.apache.parquet",
 }
-_LONGEST_PAUSE = 5.0  # seconds between two attempts, whatever the service asks for
-_LINES_AT_ONCE = 20_000  # documents or changes of one request
+_LONGEST_PAUSE = 5.0  # most seconds between two attempts
+_LINES_AT_ONCE = 20_000  # most documents or changes per request
 
 
 class ClientError(ZoomrankError):
-    """The service refused, or could not be reached: then the status is 0, and the code "unreachable" or "timeout".
+    """The service returned an error, or could not be reached: then the status is 0, and the code "unreachable" or
+    "timeout".
 
     Parameters
     ----------
     status
         The HTTP status, or 0.
     code
-        A word for programs.
+        Error code for programs.
     message
-        A sentence for people.
-
-    Examples
-    --------
-    >>> raise ClientError(410, "expired", "This impression has expired.")
-    Traceback (most recent call last):
-        ...
-    zoomrank.client.ClientError: This impression has expired. (410 expired)
+        Message for people.
     """
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -87,23 +81,18 @@ class ClientError(ZoomrankError):
 
 @dataclass(frozen=True)
 class ShownRanking:
-    """A ranking to show. Report what became of it with `Client.feedback(shown, clicked)`.
+    """A ranking to show. Report its outcome with `Client.feedback(shown, clicked)`.
 
     Attributes
     ----------
     impression
-        The name by which its feedback comes back; empty if nothing could be shown, and `fewer` was said to do.
+        Name to send the feedback with; empty if no document could be shown, with `fewer`.
     query
-        What the visitor asked for.
+        The visitor's query.
     documents
-        What to show, from the top.
+        Documents to show, from the top.
     propensities
-        How likely each document was in its slot, given those above, if that was asked for; None where it is not known.
-
-    Examples
-    --------
-    >>> ShownRanking("1", "owls", [Document("barn", title="Barn owls"), Document("snow")]).documents[0].title
-    'Barn owls'
+        Probability of each document in its slot, given those above, if requested; None if unknown.
     """
 
     impression: str
@@ -113,48 +102,42 @@ class ShownRanking:
 
     @property
     def ids(self) -> list[Id]:
-        """The documents' ids, from the top.
+        """Ids of the documents, from the top.
 
         Returns
         -------
         list of int or str
-            What `Client.feedback` knows documents by.
-
-        Examples
-        --------
-        >>> ShownRanking("1", "owls", [Document("barn"), Document("snow")]).ids
-        ['barn', 'snow']
+            Ids to pass to `Client.feedback`.
         """
         return [document.id for document in self.documents]
 
 
 class Client:
-    """A service at a URL. Threads may share a client.
+    """Client of a service at a URL. Threads may share a client.
 
     Parameters
     ----------
     url
-        Where the service is, such as `http://127.0.0.1:8000`.
+        Address of the service, such as `http://127.0.0.1:8000`.
     key
-        One that the service knows, with the role that is needed; none if it has no keys.
+        API key with the required role; none if the service has no keys.
     timeout
         Seconds that a request may take.
     retries
-        How often to try again, where that is safe, when the connection fails, the service says 503, or something on the
-        way to it says that it could not be reached.
+        Number of retries, where a retry is safe, after a connection error, a 503, or an error of a proxy in between.
     backoff
-        Seconds before the second attempt, about; twice as many before each further one.
+        Seconds before the second attempt, approximately; doubled before each further one.
     **options
-        Anything else that `httpx.Client` takes.
+        Further arguments of `httpx.Client`.
 
     Raises
     ------
     ParameterError
-        The key cannot be sent: headers carry plain ASCII alone.
+        The key cannot be sent: headers are plain ASCII.
 
     Examples
     --------
-    With a service that runs (see docs/service.md), `Client("http://127.0.0.1:8000")` is enough. Here one is made up.
+    With a running service (see docs/service.md), `Client("http://127.0.0.1:8000")` is enough. This one is a mock.
 
     >>> def respond(request):
     ...     if request.url.path == "/v1/feedback":
@@ -191,12 +174,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of all connections.
-
-        Examples
-        --------
-        >>> client.close()  # doctest: +SKIP
-        """
+        """Close all connections."""
         self._http.close()
 
     # Collections.
@@ -209,23 +187,23 @@ class Client:
         *,
         timeout: float = 600.0,
     ) -> CollectionInfo:
-        """Make a collection. Never repeated by itself: an attempt that seemed to fail may have made the collection.
+        """Create a collection. Not retried: an attempt that seemed to fail may have created it.
 
         Parameters
         ----------
         name
-            64 letters, digits, `.`, `_` and `-` at most.
+            At most 64 letters, digits, `.`, `_` and `-`.
         documents
             A `Collection`, or documents that all have a `path`, all a `vector` or all a `text`.
         settings
-            What differs from the usual, such as `{"slots": 3}`: see docs/service.md.
+            Settings that differ from the defaults, such as `{"slots": 3}`: see docs/service.md.
         timeout
-            Seconds that this may take.
+            Time limit in seconds.
 
         Returns
         -------
         CollectionInfo
-            The collection in few words.
+            Summary of the collection.
 
         Examples
         --------
@@ -255,12 +233,7 @@ class Client:
         Returns
         -------
         list of CollectionInfo
-            Each in few words.
-
-        Examples
-        --------
-        >>> [collection["name"] for collection in client.collections()]  # doctest: +SKIP
-        ['birds']
+            Summary of each collection.
         """
         return cast(list[CollectionInfo], self._get(wire.COLLECTIONS)["collections"])
 
@@ -270,72 +243,57 @@ class Client:
         Parameters
         ----------
         name
-            Its name.
+            Name of the collection.
 
         Returns
         -------
         CollectionInfo
-            The collection in few words.
-
-        Examples
-        --------
-        >>> client.collection("birds")["documents"]  # doctest: +SKIP
-        2
+            Summary of the collection.
         """
         return cast(CollectionInfo, self._get(_path(wire.COLLECTION, name)))
 
     def documents(
         self, collection: str, offset: int = 0, limit: int = 100, *, search: str = ""
     ) -> list[PlacedDocument]:
-        """List documents, in the order of the tree, so that neighbours are alike.
+        """List documents in the order of the tree, so that neighbours are similar.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         offset
-            How many to leave out at the beginning.
+            Number to skip at the beginning.
         limit
-            How many to return at most.
+            Most to return.
         search
-            Letters that they have in their title, id or address, in whatever case.
+            Substring of their title, id or address, case-insensitive.
 
         Returns
         -------
         list of PlacedDocument
-            Each with its categories.
-
-        Examples
-        --------
-        >>> client.documents("birds", limit=10)[0]["path"]  # doctest: +SKIP
-        ['Owls']
+            Documents with their categories.
         """
         asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search}
         return cast(list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), **asked)["documents"])
 
     def document(self, collection: str, document: Id) -> DocumentInfo:
-        """Look a document up: where it lies, and in which queries it stands.
+        """Look a document up: its categories, and the queries that show it.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         document
-            Its id.
+            Id of the document.
 
         Returns
         -------
         DocumentInfo
-            The document with its categories, and queries whose next ranking has it or whose visitors looked at it.
-
-        Examples
-        --------
-        >>> client.document("birds", "barn")["queries"][0]["slot"]  # doctest: +SKIP
-        0
+            The document with its categories, and the queries whose next ranking has it or whose visitors examined it.
         """
         return cast(DocumentInfo, self._get(_path(wire.DOCUMENT, collection, document)))
 
-    # Documents come and go.
+    # Changes of documents.
 
     def add_documents(
         self,
@@ -346,31 +304,26 @@ class Client:
         *,
         timeout: float = 600.0,
     ) -> Changed:
-        """Add documents, however many; learners keep what they know.
+        """Add any number of documents; learners keep their state.
 
         Parameters
         ----------
         collection
-            Its name.
+            Name of the collection.
         documents
-            Each with an `id`, what is known of it (`title`, `url`, `text`), and where it belongs: a `path`, a `vector`,
-            or the id of a document that it is `near` to; otherwise its text decides.
+            Each with an `id`, optional `title`, `url` and `text`, and its place: a `path`, a `vector`, or the id of a
+            document that it is `near` to; otherwise its text decides.
         there
-            "refuse" documents that are there already, or "change" them: then it can be tried again after a failure.
+            "refuse" existing documents, or "change" them: then the call can be retried after a failure.
         progress
-            Told how many are there, now and then.
+            Called now and then with the number added so far.
         timeout
-            Seconds that some thousand of them may take.
+            Time limit in seconds per batch of some thousand.
 
         Returns
         -------
         Changed
-            What the collection has become, and how many documents were added.
-
-        Examples
-        --------
-        >>> client.add_documents("birds", [{"id": "eagle", "text": "eagle owl"}])["added"]  # doctest: +SKIP
-        1
+            State of the collection, and the number of documents added.
         """
         sent = ({"there": there}, (_document(one) for one in documents))
         return self._send_lines(_path(wire.DOCUMENTS, collection), *sent, progress, timeout, again=there == "change")
@@ -384,120 +337,96 @@ class Client:
         *,
         timeout: float = 600.0,
     ) -> Changed:
-        """Make changes of documents and categories, however many; some thousand at a time, each of those all or none.
+        """Apply any number of changes to documents and categories, in atomic batches of some thousand.
 
         Parameters
         ----------
         collection
-            Its name.
+            Name of the collection.
         changes
             Each is `{"add": ID, …}`, `{"put": ID, …}` (add it, or change it if it is there), `{"change": ID, …}`,
-            `{"remove": ID}`, or `{"category": PATH, "to": PATH}`, which renames a category or moves it.
+            `{"remove": ID}`, or `{"category": PATH, "to": PATH}`, which renames or moves a category.
         unknown
-            "refuse" changes of documents that are not there, or "skip" them.
+            "refuse" changes of unknown documents, or "skip" them.
         progress
-            Told how many are made, now and then.
+            Called now and then with the number made so far.
         timeout
-            Seconds that some thousand of them may take.
+            Time limit in seconds per batch of some thousand.
 
         Returns
         -------
         Changed
-            What the collection has become, and how many of which changes were made.
-
-        Examples
-        --------
-        >>> client.change_documents("birds", [{"category": "Birds > Owls", "to": "Owls"}])["edition"]  # doctest: +SKIP
-        2
+            State of the collection, and the number of changes by type.
         """
         sent = ({"unknown": unknown}, (dict(change) for change in changes))
         return self._send_lines(_path(wire.CHANGES, collection), *sent, progress, timeout, again=False)
 
     def change_document(self, collection: str, document: Id, **known: Any) -> Changed:
-        """Change what is known of a document, or where it belongs.
+        """Change the data of a document, or its place.
 
         Parameters
         ----------
         collection
-            The collection's name.
+            Name of the collection.
         document
-            The document's id.
+            Id of the document.
         **known
-            Any of `title`, `url`, `text`, `path`, `vector` and `near`; what is left out stays as it is.
+            Any of `title`, `url`, `text`, `path`, `vector` and `near`; the others stay unchanged.
 
         Returns
         -------
         Changed
-            What the collection has become.
-
-        Examples
-        --------
-        >>> client.change_document("birds", "barn", title="Barn owls")["changed"]  # doctest: +SKIP
-        1
+            State of the collection.
         """
         path = _path(wire.DOCUMENT, collection, document)
         return cast(Changed, self._send("PATCH", path, json=known))
 
     def remove_document(self, collection: str, document: Id) -> Changed:
-        """Remove a document; its category keeps what was learned. Never repeated by itself.
+        """Remove a document; its category keeps its counts. Not retried.
 
         Parameters
         ----------
         collection
-            The collection's name.
+            Name of the collection.
         document
-            The document's id.
+            Id of the document.
 
         Returns
         -------
         Changed
-            What the collection has become.
-
-        Examples
-        --------
-        >>> client.remove_document("birds", "barn")["documents"]  # doctest: +SKIP
-        1
+            State of the collection.
         """
         return cast(Changed, self._send("DELETE", _path(wire.DOCUMENT, collection, document), again=False))
 
     def remake_tree(self, collection: str, seed: int = 0, *, timeout: float = 600.0) -> Changed:
-        """Make the tree of a collection anew; what was learned is carried over document by document.
+        """Rebuild the tree of a collection; learned counts are carried over document by document.
 
         Parameters
         ----------
         collection
-            Its name.
+            Name of the collection.
         seed
-            Where chance begins.
+            Seed of the random draws.
         timeout
-            Seconds that this may take.
+            Time limit in seconds.
 
         Returns
         -------
         Changed
-            What the collection has become.
-
-        Examples
-        --------
-        >>> client.remake_tree("birds")["edition"]  # doctest: +SKIP
-        3
+            State of the collection.
         """
         sent = {"params": {"seed": seed}, "timeout": timeout}
         return cast(Changed, self._send("POST", _path(wire.REMAKE, collection), again=False, **sent))
 
     def remove_collection(self, name: str, *, timeout: float = 600.0) -> None:
-        """Remove a collection with all that was learned in it. Never repeated by itself.
+        """Remove a collection with everything learned in it. Not retried.
 
         Parameters
         ----------
         name
-            Its name.
+            Name of the collection.
         timeout
-            Seconds that this may take.
-
-        Examples
-        --------
-        >>> client.remove_collection("birds")  # doctest: +SKIP
+            Time limit in seconds.
         """
         self._send("DELETE", _path(wire.COLLECTION, name), again=False, timeout=timeout)
 
@@ -510,7 +439,7 @@ class Client:
         timeout: float,
         again: bool,
     ) -> Changed:
-        """Send many small things, some thousand at a time."""
+        """Send many small items, some thousand at a time."""
         told: Changed | None = None
         done, lines = 0, iter(lines)
         while (some := list(islice(lines, _LINES_AT_ONCE))) or told is None:
@@ -542,44 +471,42 @@ class Client:
         visitor: str | None = None,
         propensities: bool = False,
     ) -> ShownRanking:
-        """Ask what to show a visitor.
+        """Request a ranking for a visitor.
 
         Parameters
         ----------
         collection, query
-            What she asked for, and where; each query has a learner of its own.
+            Name of the collection, and the visitor's query; each query has its own learner.
         slots
-            How many documents, if fewer than the collection's settings say.
+            Number of documents, if fewer than in the collection's settings.
         eligible, excluded
-            Ids of the only documents that may be shown to her, and of those that may not.
+            Ids of the only documents that may be shown to this visitor, and of those that may not.
         about
-            Where a query belongs that nobody has asked before: its path ("Animals > Cats", or a list of steps) or its
-            vector, as the collection's setting `similar` says. Later it changes nothing.
+            Place of a new query: its path ("Animals > Cats", or a list of steps) or its vector, depending on the
+            collection's setting `similar`. Ignored for known queries.
         once
-            A key of this request, of up to 255 letters: the service answers whoever sends it again, within ten minutes,
-            with the same ranking. A new one unless told; give your own to ask again after a timeout.
+            Idempotency key of this request, of up to 255 letters: the service returns the same ranking to a request
+            with the same key within ten minutes. A new key by default; pass your own to retry after a timeout.
         unknown
-            What is done with ids that the collection lacks: "refuse", or "skip".
+            Treatment of unknown ids: "refuse", or "skip".
         fewer
-            Whether it will do to get fewer documents than slots, where no more may be shown; else that is refused.
+            Accept fewer documents than slots if no more may be shown; otherwise that is an error.
         order
-            Ids from the best, in an order that you have: what the first visitors of a query are shown, as far as clicks
-            do not overrule it. Later it changes nothing. Ids that the collection lacks are skipped.
+            Prior order of ids, best first: shown to the first visitors of a query, as far as clicks do not overrule it.
+            Ignored later. Unknown ids are skipped.
         visitor
-            A name of hers, such as the value of a cookie: while there is an experiment, she meets the same arm whenever
-            she comes, and counts once. Only a hash of it is kept.
+            Name of the visitor, such as the value of a cookie: in an experiment, the visitor stays in the same arm and
+            counts once. Only a hash of it is kept.
         propensities
-            Whether to say how likely each document was in its slot.
+            Return the probability of each document in its slot.
 
         Returns
         -------
         ShownRanking
-            Documents from the top, and the impression to send back with what became of them.
+            Documents from the top, and the impression to send the feedback with.
 
-        Notes
-        -----
-        Tried again if there was no response. If the first attempt did arrive, the second gets what the first was
-        answered: one visitor, one impression.
+        Notes ----- Retried if there was no response. If the first attempt did arrive, the second gets the same
+        response: one visitor, one impression.
 
         Examples
         --------
@@ -619,32 +546,30 @@ class Client:
         disliked: Iterable[Id] = (),
         looked_at: int | None = None,
     ) -> str:
-        """Report what became of a ranking, all at once or bit by bit.
+        """Report the outcome of a ranking, all at once or step by step.
 
         Parameters
         ----------
         impression
-            What `rank` returned, or its impression alone.
+            Result of `rank`, or its impression alone.
         clicked
-            The id of the document that was clicked, or those of several; None if she has left without a click (or,
-            where purchases count, without a purchase). Leave it out where that is not known yet.
+            Id of the clicked document, or several; None if the visitor left without a click (or, where purchases count,
+            without a purchase). Leave it out while that is unknown.
         purchased
-            The id of what she bought, or several.
+            Id of the purchased document, or several.
         disliked
-            Ids of what she looked at and did not want.
+            Ids of documents that the visitor examined and did not want.
         looked_at
-            How many documents, from the top, were on her screen.
+            Number of documents, from the top, that were on the visitor's screen.
 
         Returns
         -------
         str
-            "learned"; "noted" if it does not say yet what became of the ranking, or teaches nothing more; "repeated" if
-            it was known.
+            "learned"; "noted" if the outcome of the ranking is still open, or nothing more is learned; "repeated" if it
+            was known.
 
-        Notes
-        -----
-        Tried again if there was no response. An impression learns once: if the first attempt did arrive, the service
-        knows the second for the same and says "repeated".
+        Notes ----- Retried if there was no response. Feedback counts once: if the first attempt did arrive, the second
+        returns "repeated".
 
         Examples
         --------
@@ -665,22 +590,17 @@ class Client:
     def feedback_batch(
         self, reports: Iterable[tuple[ShownRanking | str, Id | Iterable[Id] | None]]
     ) -> list[FeedbackResult]:
-        """Report what became of many rankings at once. Each is taken or refused by itself.
+        """Report the outcomes of many rankings at once. Each is accepted or rejected by itself.
 
         Parameters
         ----------
         reports
-            Pairs of what `feedback` takes: an impression, and the id that was clicked, several, or None.
+            Pairs of arguments of `feedback`: an impression, and the clicked id, several, or None.
 
         Returns
         -------
         list of FeedbackResult
-            What became of each report, in the same order: a status, or an error and a message.
-
-        Examples
-        --------
-        >>> client.feedback_batch([(shown, "barn"), (another, None)])[1]["status"]  # doctest: +SKIP
-        'learned'
+            Result of each report, in the same order: a status, or an error and a message.
         """
         sent = [_report(impression, clicked) for impression, clicked in reports]
         results: list[FeedbackResult] = []
@@ -690,26 +610,21 @@ class Client:
         return results
 
     def seen(self, impression: ShownRanking | str) -> str:
-        """Say that a ranking is on the visitor's screen. Needed where `no_feedback` is `unseen`.
+        """Report that a ranking is on the visitor's screen. Needed where `no_feedback` is `unseen`.
 
         Parameters
         ----------
         impression
-            What `rank` returned, or its impression alone.
+            Result of `rank`, or its impression alone.
 
         Returns
         -------
         str
             "noted", or "repeated" if it was known.
-
-        Examples
-        --------
-        >>> client.seen(shown)  # doctest: +SKIP
-        'noted'
         """
         return str(self._send("POST", wire.SEEN, json={"impression": _name(impression)})["status"])
 
-    # What another ranker has learned.
+    # Imports of click logs.
 
     def import_clicks(
         self,
@@ -725,33 +640,29 @@ class Client:
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         log
             A JSONL or Parquet file, in one of the two forms of `zoomrank.documents.read_impressions`.
         unknown
-            What to do with documents that the collection lacks: "refuse" or "skip".
+            Treatment of unknown documents: "refuse" or "skip".
         once
-            A key of this log. It is learned once; without a key the same file is, however often it is sent.
+            Idempotency key of this log, which is learned once; by default the content of the file identifies it.
         timeout
-            Seconds that this may take.
+            Time limit in seconds.
 
         Returns
         -------
         ImportResponse
-            How much was learned, and what that was worth, by the last visits of the log.
+            Counts of the import, and its value measured on the last visits of the log.
 
         Notes
         -----
-        Tried again if there was no response: what was learned is not learned twice, and what was interrupted goes on.
-
-        Examples
-        --------
-        >>> client.import_clicks("birds", "clicks.jsonl")["words"]  # doctest: +SKIP
+        Retried if there was no response: nothing is learned twice, and an interrupted import continues.
         """
         file = Path(log)
         kind = _LOGS.get(file.suffix.lower())
         if kind is None:
-            raise ParameterError(f"{file} is not a click log that can be sent: give a {' or '.join(_LOGS)} file.")
+            raise ParameterError(f"{file} is not a click log that can be sent: pass a {' or '.join(_LOGS)} file.")
         headers = {"Content-Type": kind} | ({} if once is None else {"Idempotency-Key": once})
         return cast(
             ImportResponse,
@@ -766,26 +677,21 @@ class Client:
         )
 
     def import_progress(self, collection: str) -> ImportProgress:
-        """Say how far the import of a click log has come.
+        """Return the progress of the import of a click log.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
 
         Returns
         -------
         ImportProgress
-            So many impressions of how many; 0 of 0 if none is going on.
-
-        Examples
-        --------
-        >>> client.import_progress("birds")["of"]  # doctest: +SKIP
-        0
+            Number of impressions learned, and in all; 0 of 0 if no import is running.
         """
         return cast(ImportProgress, self._get(_path(wire.CLICKS, collection)))
 
-    # What is taken back.
+    # Void and removal.
 
     def void(
         self,
@@ -797,51 +703,42 @@ class Client:
         key: str | None = None,
         dry_run: bool = False,
     ) -> Voided:
-        """Take impressions back: what they taught is untaught, as if they had never been.
+        """Void impressions: learners are rebuilt as if those had never been.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         query
-            Those of this query alone.
+            Only impressions of this query.
         since, until
-            Those shown from this time on, and before that one: seconds since 1970.
+            Only impressions shown from `since` on, and before `until`: seconds since 1970.
         key
-            Those that were asked for with this key.
+            Only impressions requested with this key.
         dry_run
-            Whether to count them only.
+            Only count them.
 
         Returns
         -------
         Voided
-            How many impressions, and of how many queries.
-
-        Examples
-        --------
-        >>> client.void("birds", since=time.time() - 3600, dry_run=True)["impressions"]  # doctest: +SKIP
-        12
+            Number of impressions, and of their queries.
         """
         span = {"query": query, "since": since, "until": until, "key": key, "dry_run": dry_run}
         return cast(Voided, self._send("POST", _path(wire.VOID, collection), json=span, timeout=600.0))
 
     def remove_query(self, collection: str, query: str) -> None:
-        """Remove a query with all that it has learned.
+        """Remove a query with everything it has learned.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         query
-            What visitors ask for.
-
-        Examples
-        --------
-        >>> client.remove_query("birds", "owls")  # doctest: +SKIP
+            The query.
         """
         self._send("DELETE", _path(wire.QUERY, collection), again=False, params={"query": query})
 
-    # What is taken out.
+    # Export.
 
     def export(
         self,
@@ -853,30 +750,25 @@ class Client:
         form: str = "jsonl",
         learned: bool = False,
     ) -> int:
-        """Write impressions and what became of them to a file, which appears whole or not at all.
+        """Export impressions and their outcomes to a file, written atomically.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         path
-            The file.
+            Path of the file.
         since, until
-            Those shown from this time on, and before that one: seconds since 1970.
+            Only impressions shown from `since` on, and before `until`: seconds since 1970.
         form
             "jsonl" or "parquet".
         learned
-            Whether to take those alone that something was learned from: what `read_clicks` should read.
+            Only impressions that were learned from, as `read_clicks` needs them.
 
         Returns
         -------
         int
-            How many bytes the file has.
-
-        Examples
-        --------
-        >>> client.export("birds", "impressions.jsonl")  # doctest: +SKIP
-        18204
+            Size of the file in bytes.
         """
         wish = {"since": since, "until": until, "format": form, "learned": learned or None}
         parameters = {name: value for name, value in wish.items() if value is not None}
@@ -890,9 +782,9 @@ class Client:
                         file.write(piece)
                     return file.tell()
         except httpx.HTTPError as error:
-            raise ClientError(0, "unreachable", f"{self.url} did not send all of it: {error}.") from error
+            raise ClientError(0, "unreachable", f"{self.url} did not send all of it: {error}. Try again.") from error
 
-    # What was learned.
+    # Queries and learners.
 
     def queries(
         self, collection: str, offset: int = 0, limit: int = 50, *, search: str = "", sort: str = "asked"
@@ -902,182 +794,140 @@ class Client:
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         offset
-            How many to leave out at the beginning.
+            Number to skip at the beginning.
         limit
-            How many to return at most.
+            Most to return.
         search
-            Letters that they have in them.
+            Substring of the query.
         sort
             Another order: "worst" (least satisfied first), "newest", or "trend" (falling most first).
 
         Returns
         -------
         list of ListedQuery
-            Each with its counts.
-
-        Examples
-        --------
-        >>> client.queries("birds")[0]["query"]  # doctest: +SKIP
-        'owls'
+            Queries with their counts.
         """
         asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search, "sort": sort}
         return cast(list[ListedQuery], self._get(_path(wire.QUERIES, collection), **asked)["queries"])
 
     def query(self, collection: str, query: str) -> QueryInfo:
-        """Look a query up: what became of its impressions, what the next visitor will see, and why. Changes nothing.
+        """Look a query up: its outcomes, and the next ranking with explanations. Changes nothing.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         query
-            What visitors ask for.
+            The query.
 
         Returns
         -------
         QueryInfo
-            Counts, and a ranking with the reasons for it.
-
-        Examples
-        --------
-        >>> client.query("birds", "owls")["ranking"][0]["why"]  # doctest: +SKIP
+            Counts, and a ranking with the reason for each place.
         """
         return cast(QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
 
     def curve(self, collection: str, query: str) -> Curve:
-        """Look at how a query has learned: of its impressions one after the other, how many were satisfied.
+        """Return the learning curve of a query: the satisfied share along its impressions.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         query
-            What visitors ask for.
+            The query.
 
         Returns
         -------
         Curve
-            Counts by impressions, beside those of the first hundred and of the first twenty.
-
-        Examples
-        --------
-        >>> client.curve("birds", "owls")["points"][0]["answered"]  # doctest: +SKIP
-        50
+            Counts along impressions, and those of the first hundred and the first twenty.
         """
         return cast(Curve, self._get(_path(wire.CURVE, collection), query=query))
 
     def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
-        """Look at the tree as a query's learner sees it.
+        """Return the tree with the estimates of a query's learner.
 
         Parameters
         ----------
         collection
-            The name of the collection.
+            Name of the collection.
         query
-            What visitors ask for.
+            The query.
         limit
-            How many parts to return at most, the most visited first.
+            Most parts to return, the most visited first.
 
         Returns
         -------
         list of Node
-            Parents before children.
-
-        Examples
-        --------
-        >>> client.tree("birds", "owls")[0]["parent"] is None  # doctest: +SKIP
-        True
+            Parts, parents before children.
         """
         return cast(list[Node], self._get(_path(wire.TREE, collection), query=query, limit=limit)["nodes"])
 
     def activity(self, collection: str | None = None, seconds: int = 3600, points: int = 120) -> Activity:
-        """Say what became of impressions over time, in one collection or in all.
+        """Return the outcomes of impressions over time, in one collection or in all.
 
         Parameters
         ----------
         collection
-            The name of the collection; all of them, if left out.
+            Name of the collection; all collections by default.
         seconds
-            How far to look back.
+            Length of the period, up to now.
         points
-            Into how many steps the time is divided.
+            Number of steps of the period.
 
         Returns
         -------
         Activity
             Counts for each step.
-
-        Examples
-        --------
-        >>> sum(client.activity("birds", seconds=60)["impressions"])  # doctest: +SKIP
-        2
         """
         path = wire.ACTIVITY if collection is None else _path(wire.COLLECTION_ACTIVITY, collection)
         return cast(Activity, self._get(path, seconds=seconds, points=points))
 
     def health(self) -> str:
-        """Ask whether the service is there.
+        """Check that the service responds.
 
         Returns
         -------
         str
             "ok" if it responds.
-
-        Examples
-        --------
-        >>> client.health()  # doctest: +SKIP
-        'ok'
         """
         return str(self._get(wire.HEALTH)["status"])
 
     def replicas(self) -> ReplicasResponse:
-        """Say who serves: one service, or several that share a store, and how much each has to do.
+        """List the replicas that share the store, and the load of each.
 
         Returns
         -------
         ReplicasResponse
-            The replicas, and how many partitions there are, and nobody has.
-
-        Examples
-        --------
-        >>> [replica["partitions"] for replica in client.replicas()["replicas"]]  # doctest: +SKIP
-        [128, 128]
+            The replicas, and the number of partitions in all and without an owner.
         """
         return cast(ReplicasResponse, self._get(wire.REPLICAS))
-
-    # How it is sent.
 
     # Experiments.
 
     def create_experiment(
         self, collection: str, name: str, arms: Iterable[Mapping[str, Any]], *, timeout: float = 600.0
     ) -> ExperimentInfo:
-        """Begin an experiment: visitors are shared out among arms, each with learners of its own.
+        """Start an experiment: visitors are split among arms, each with its own learners.
 
         Parameters
         ----------
         collection
-            The collection's name.
+            Name of the collection.
         name
-            A name for the experiment, of letters, digits, `-`, `_` and `.`.
+            Name of the experiment, of letters, digits, `-`, `_` and `.`.
         arms
             Each with a `name`, its `share` of the visitors, and the `settings` in which it differs from the collection;
-            without settings it is the collection as it is. The others are compared with the first.
+            without settings it is the collection unchanged. The others are compared with the first.
         timeout
-            Seconds that this may take: an algorithm that nobody has used on this machine is compiled first.
+            Time limit in seconds; an algorithm used for the first time on a machine is compiled first.
 
         Returns
         -------
         ExperimentInfo
-            The experiment, of which nothing is known yet.
-
-        Examples
-        --------
-        >>> arms = [{"name": "now", "share": 0.5}, {"name": "new", "share": 0.5, "settings": {"algorithm": "RankUCB1"}}]
-        >>> client.create_experiment("birds", "ucb1", arms)["says"]  # doctest: +SKIP
-        ['Nothing is known of new beside now yet.']
+            The new experiment.
         """
         body = {"name": name, "arms": [dict(arm) for arm in arms]}
         sent = {"json": body, "timeout": timeout}
@@ -1089,100 +939,77 @@ class Client:
         Parameters
         ----------
         collection
-            Its name.
+            Name of the collection.
 
         Returns
         -------
         list of ExperimentSummary
-            The newest first.
-
-        Examples
-        --------
-        >>> [one["name"] for one in client.experiments("birds")]  # doctest: +SKIP
-        ['ucb1']
+            Experiments, the newest first.
         """
         return cast(list[ExperimentSummary], self._get(_path(wire.EXPERIMENTS, collection))["experiments"])
 
     def experiment(self, collection: str, name: str) -> ExperimentInfo:
-        """Look at what an experiment says so far, whenever you like: its intervals hold at all times at once.
+        """Return the results of an experiment so far; its intervals are valid at any time.
 
         Parameters
         ----------
         collection, name
-            Which one.
+            Names of the collection and the experiment.
 
         Returns
         -------
         ExperimentInfo
-            Who came to each arm, how many were satisfied, by how much arms differ from the first, and how that came
-            about.
-
-        Examples
-        --------
-        >>> client.experiment("birds", "ucb1")["arms"][1]["difference"]  # doctest: +SKIP
-        {'estimate': -0.08, 'low': -0.12, 'high': -0.04}
+            Visitors of each arm, those satisfied, the differences from the first arm, and their history.
         """
         return cast(ExperimentInfo, self._get(_experiment(wire.EXPERIMENT, collection, name)))
 
     def stop_experiment(self, collection: str, name: str, arm: str | None = None) -> ExperimentInfo:
-        """Stop an arm, or the whole experiment: its visitors then meet the collection as it is.
+        """Stop an arm, or the whole experiment: its visitors then get the collection unchanged.
 
         Parameters
         ----------
         collection, name
-            Which one.
+            Names of the collection and the experiment.
         arm
-            The arm; None: all of it.
+            Name of the arm; None: the whole experiment.
 
         Returns
         -------
         ExperimentInfo
-            What it says.
-
-        Examples
-        --------
-        >>> client.stop_experiment("birds", "ucb1")["ended"]  # doctest: +SKIP
-        1763400000.0
+            The experiment and its results.
         """
         body = {} if arm is None else {"arm": arm}
         return cast(ExperimentInfo, self._send("POST", _experiment(wire.STOP, collection, name), json=body))
 
     def promote_arm(self, collection: str, name: str, arm: str) -> ExperimentInfo:
-        """End an experiment, and have an arm serve the collection from now on, with all that it has learned.
+        """End an experiment; an arm serves the collection from now on, with everything it has learned.
 
         Parameters
         ----------
         collection, name
-            Which experiment.
+            Names of the collection and the experiment.
         arm
-            The arm.
+            Name of the arm.
 
         Returns
         -------
         ExperimentInfo
-            What the experiment says.
-
-        Examples
-        --------
-        >>> client.promote_arm("birds", "ucb1", "now")["promoted"]  # doctest: +SKIP
-        'now'
+            The experiment and its results.
         """
         path = _experiment(wire.PROMOTE, collection, name)
         return cast(ExperimentInfo, self._send("POST", path, json={"arm": arm}))
 
     def remove_experiment(self, collection: str, name: str) -> None:
-        """Let go of an experiment that has ended, with the learners of its arms that serve nobody.
+        """Remove an ended experiment, with the learners of the arms that no longer serve.
 
         Parameters
         ----------
         collection, name
-            Which one.
-
-        Examples
-        --------
-        >>> client.remove_experiment("birds", "ucb1")  # doctest: +SKIP
+            Names of the collection and the experiment.
         """
         self._send("DELETE", _experiment(wire.EXPERIMENT, collection, name), again=False)
+
+    # Requests.
 
     def _get(self, path: str, **parameters: int | str) -> Any:
         return self._send("GET", path, params=parameters)
@@ -1193,8 +1020,8 @@ class Client:
             asked = 0.0
             try:
                 response = self._http.request(method, path, **options)
-            except httpx.TimeoutException as error:  # the caller's patience is over: that is not for us to prolong
-                raise ClientError(0, "timeout", f"{self.url} took too long to respond.") from error
+            except httpx.TimeoutException as error:  # the caller's time limit is over: no retry
+                raise ClientError(0, "timeout", f"{self.url} took too long: pass a longer timeout.") from error
             except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
                 if last:
                     raise ClientError(0, "unreachable", f"{self.url} cannot be reached: {error}.") from error
@@ -1220,7 +1047,7 @@ def _experiment(path: str, collection: str, name: str) -> str:
 
 
 def _added_up(one: Changed, other: Changed) -> Changed:
-    """What two answers say together: the later one knows what the collection has become."""
+    """Add up two results; the later one has the current state of the collection."""
     return {
         **other,
         "added": one["added"] + other["added"],
@@ -1255,31 +1082,31 @@ def _one_or_more(named: Id | Iterable[Id] | None) -> Id | list[Id] | None:
 def _name(impression: ShownRanking | str) -> str:
     name = impression.impression if isinstance(impression, ShownRanking) else impression
     if not name:
-        raise ParameterError("Nothing was shown, so there is nothing to say of it.")
+        raise ParameterError("Nothing was shown, so there is no feedback to send.")
     return name
 
 
 def _said(one: str | float) -> str | float:
-    """A step of a path, or a number of a vector, which may be one of NumPy's."""
+    """Convert a step of a path, or a number of a vector, which may be one of NumPy's."""
     return one if isinstance(one, str) else float(one)
 
 
 def _seconds(text: str) -> float:
     try:
         return float(text)
-    except ValueError:  # none, or a date
+    except ValueError:  # missing, or a date
         return 0.0
 
 
 def _may_come_again(response: httpx.Response) -> bool:
-    """Whether the service could not do it just now, or what stands before it, a proxy say, lost it on the way."""
-    if response.status_code == 500:  # which the service itself says in JSON
+    """Return whether the service is temporarily unavailable, or a proxy lost the request."""
+    if response.status_code == 500:  # the service itself sends JSON with it
         return not response.headers.get("Content-Type", "").startswith("application/json")
     return response.status_code in (502, 503, 504)
 
 
 def _checked(response: httpx.Response) -> Any:
-    """What the service said; an error becomes an exception."""
+    """Return the response's content; raise an exception for an error."""
     try:
         content = response.json()
     except ValueError:
@@ -1289,11 +1116,11 @@ def _checked(response: httpx.Response) -> Any:
     if isinstance(content, Mapping) and "error" in content:
         raise ClientError(response.status_code, str(content["error"]), str(content.get("message", "")))
     text = response.text.strip()[:200] or response.reason_phrase
-    raise ClientError(response.status_code, "http", f"This is not what a ranking service says: {text}")
+    raise ClientError(response.status_code, "http", f"This is not a ranking service's response: {text}")
 
 
 def _sendable(key: str) -> str:
-    """A key that a header can carry; the others are not repeated, since they may be secret for the most part."""
+    """Return a key that a header can carry; an invalid key is not printed, since most of it may be secret."""
     wrong = [letter for letter in key if not (letter.isascii() and letter.isprintable())]
     if wrong:
         raise ParameterError(
