@@ -65,7 +65,7 @@ def evidence_with_loan(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar,
 
 @inlined
 def _weigh(state: Any, entry: Scalar) -> Scalar:
-    """Compute the weight of an entry: its score and a share of those around it."""
+    """Compute the weight of an entry: a mean of its own score and the weight of its parent."""
     at = np.uint64(entry)
     own = np.float64(state.score[at])
     if at == 0:

@@ -167,8 +167,8 @@ def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
 
 @compiled
 def _remember(old: Any, new: Any, moved: Movement) -> None:
-    """Choose the remembered document of each entry among those of its old entries: the subtree's own old entry first,
-    then the first with a click, then the first. A removed document is forgotten.
+    """Choose the remembered document of each entry among those of its old entries: one with a click if any has one, the
+    subtree's own old entry before others, then the first. A removed document is forgotten.
     """
     documents = len(new.leaf)
     rank = np.zeros(new.filled[0], np.int64)
@@ -191,8 +191,8 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
 
 @compiled
 def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
-    """Return a mask of the entries to recompute: visits or parents changed, or the entry is new below a changed one. An
-    entry added below an unchanged parent keeps its infinite bound.
+    """Return a mask of the entries to recompute: their visits or their parent changed, or they are new and have visits
+    or a parent to recompute. Other new entries keep their infinite bound.
     """
     anew = np.zeros(len(origin), np.bool_)
     for entry in range(new.filled[0]):
