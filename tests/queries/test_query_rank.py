@@ -162,7 +162,7 @@ def test_groups_remember_those_who_know_most() -> None:
 def test_refusals_say_why() -> None:
     with pytest.raises(SlotsError):
         QueryRank(TREE, slots=1000)
-    with pytest.raises(ParameterError, match="at hand"):
+    with pytest.raises(ParameterError, match="live must be 1 or more"):
         QueryRank(TREE, live=0)
     one, other = make(), make()
     with pytest.raises(ParameterError, match="its own tree's grown"):

@@ -38,10 +38,10 @@ def test_what_is_not_known_is_refused_in_words() -> None:
     queries = QueryTree.like(DocumentTree.exponential(depth=2))
     with pytest.raises(UnknownDocumentError, match="The query 'x' is unknown"):
         queries.number("x")
-    with pytest.raises(ParameterError, match="beside which one"):
+    with pytest.raises(ParameterError, match="with beside="):
         queries.add("x", "Animals")
     assert queries.add("x", beside=3) == 4
     assert queries.steps_up("x", 3) == 0
     assert queries.steps_up("x", 0) == 1
-    with pytest.raises(ParameterError, match="a text or a number"):
+    with pytest.raises(ParameterError, match="a string or a number"):
         queries.add(1.5)  # type: ignore[arg-type]

@@ -148,5 +148,5 @@ def test_removed_documents_are_not_tried() -> None:
 def test_others_refuse() -> None:
     with pytest.raises(ParameterError, match="ZoomRank can"):
         zr.RankCorrZoom(TREE, slots=2).forecast()
-    with pytest.raises(ParameterError, match="1 visit or more"):
+    with pytest.raises(ParameterError, match="visits must be 1 or more"):
         zr.ZoomRank(TREE, slots=2).forecast(visits=0)

@@ -126,7 +126,7 @@ def test_contextual_dimensions() -> None:
         contextual_zooming_dimension(tree, contexts, means[:2])
     with pytest.raises(MeanError, match=r"\[0, 1\]"):
         zooming_dimension(tree, np.array([0.0, 10.0, -5.0, 3.0]))
-    with pytest.raises(ParameterError, match="no contexts"):
+    with pytest.raises(ParameterError, match="contexts is empty"):
         contextual_covering_dimension(tree, [])
 
 

@@ -68,9 +68,9 @@ def test_other_parameters_of_trees() -> None:
         zr.DocumentTree.exponential(branching=0)
     with pytest.raises(errors.MetricParameterError, match="too many"):
         zr.DocumentTree.exponential(depth=40)
-    with pytest.raises(errors.TreeError, match="no node 7; nodes are numbered 0 to 6"):
+    with pytest.raises(errors.TreeError, match="no node 7: nodes are numbered 0 to 6"):
         TREE.children(7)
-    with pytest.raises(errors.MetricParameterError, match="too deep"):
+    with pytest.raises(errors.MetricParameterError, match="underflows to 0"):
         zr.DocumentTree.from_parents([-1, *range(6000)])
     with pytest.raises(errors.ParameterError, match="depth must be a whole number"):
         zr.DocumentTree.exponential(depth=2.5)  # type: ignore[arg-type]
