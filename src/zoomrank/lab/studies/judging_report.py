@@ -23,7 +23,8 @@ _REASONS = {  # how refusals begin, and what they are called here
     "The log never shows": "never shown",
     "The effective sample": "effective sample",
     "Support is missing": "support",
-    "Of ": "heaviest impression",
+    "The total weight": "heaviest impression",
+    "Of ": "heaviest impression",  # as worded by earlier versions, whose rows can still be read
 }
 
 
