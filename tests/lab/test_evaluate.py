@@ -116,7 +116,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
         with pytest.raises(error, match=says):
             evaluate(topics, tmp_path / "out", **options)
     tuples = DocumentTree.from_parents([-1, 0, 0], ids=[(1, 2), (3, 4)])
-    with pytest.raises(ParameterError, match=r"\(1, 2\) cannot be kept"):
+    with pytest.raises(ParameterError, match=r"\(1, 2\) cannot be stored"):
         evaluate([Topic("t", tuples, RelevanceTable(tuples, [[(1, 2)]]))], tmp_path / "out", slots=1)
     assert not (tmp_path / "out").exists()  # nothing of this left a trace
 

@@ -231,11 +231,11 @@ def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytes
         (["1", "--instances", "0"], "ask for at least one"),
         (["1", "--visits", "-1"], "ask for at least one"),
         (["1", "--workers", "0"], "ask for at least one"),
-        (["1", "--engine", "cloud"], "there are local and ray"),
+        (["1", "--engine", "cloud"], "choose local or ray"),
         (["1", "--engine", "ray", "--workers", "0"], "ask for at least one"),
         (["1", "--address", "127.0.0.1:1"], "for --engine ray"),
         (["1", "--engine", "ray", "--address", "127.0.0.1:1"], "No Ray cluster answers at '127.0.0.1:1'"),
-        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "for this machine; a cluster has its own"),
+        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "--workers is only for this machine"),
     ],
 )
 def test_nonsense_is_refused(

@@ -51,7 +51,7 @@ def self_normalised(seen: Weighed) -> Estimate:
 
 
 def doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
-    """Estimate by cascade doubly robust (Kiyohara et al., WSDM 2022); visitors who stopped gain nothing further down."""
+    """Estimate by cascade doubly robust (Kiyohara et al., WSDM 2022); visitors who stopped gain nothing below."""
     return _mean(model.before[:, 0] + (seen.weight * _beyond(seen, model)).sum(axis=1))
 
 

@@ -93,7 +93,7 @@ class TargetRanker(Target):
         return self._rankers[query] if isinstance(self._rankers, Mapping) else self._rankers
 
     def _placed(self, ranker: KnowsPropensities) -> Array:
-        """Return the positions of the log's documents in the ranker's tree; -1 for those that it lacks and for NOTHING."""
+        """Return the positions of the log's documents in the ranker's tree; -1 for missing ones and for NOTHING."""
         if id(ranker.tree) not in self._places:
             positions = positions_of(ranker.tree.documents)
             found = [positions.get(name, -1) for name in self._documents]

@@ -90,7 +90,7 @@ class TargetMix(Target):
         self._targets, self._shares = list(targets), np.array(shares)
 
     def propensities(self, query: str, shown: Array) -> Array:
-        """Return the mixture's propensities by Bayes' rule: a target that could not have shown those above has no say."""
+        """Return the mixture's propensities by Bayes' rule: targets that cannot show those above weigh 0."""
         likely = self._likely(query, shown)
         before = np.concatenate([np.ones((1, len(shown), 1)) * self._shares[:, None, None], likely[:, :, :-1]], axis=2)
         return _divided(likely.sum(axis=0), before.sum(axis=0))

@@ -22,7 +22,7 @@ _EXPLORE = "Let the log explore (the setting `explore` of a collection, such as 
 
 
 def comparable(log: ImpressionLog, target: Target, slots: int, unknown: str) -> tuple[ImpressionLog, int]:
-    """Return the part of a log that the first slots of a target rank, and the number of impressions of other queries."""
+    """Return the part of a log that a target ranks, cut to `slots`, and the number of impressions of other queries."""
     if slots > log.slots:
         raise CannotTellError(
             f"The target shows {slots} documents, but the log at most {log.slots}. Judge "
@@ -100,8 +100,8 @@ def _too_few(impressions: int, sample: float) -> str:
     more = impressions * (LEAST_SAMPLE / sample - 1.0)
     return (
         f"The effective sample is {sample:.0f}: {impressions:,} impressions are as informative about the target as "
-        f"that many visits to it; at least {LEAST_SAMPLE} are needed. Wait for about {_round(more):,} more impressions, "
-        "let the log explore more, or judge a target that is closer to the log."
+        f"that many visits to it; at least {LEAST_SAMPLE} are needed. Wait for about {_round(more):,} more "
+        "impressions, let the log explore more, or judge a target that is closer to the log."
     )
 
 

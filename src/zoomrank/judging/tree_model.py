@@ -121,7 +121,7 @@ class _Continued:
         self._found, self._weight = np.zeros((2, slots))
 
     def below(self, first: float) -> Array:
-        """Return the probability of satisfaction from each slot on; slots without data are taken to be like the first."""
+        """Return the probability of satisfaction from each slot on; slots without data are like the first."""
         slots = len(self._found)
         earns = np.divide(self._found, self._weight, out=np.full(slots, first), where=self._weight > 0)
         missed = np.cumprod((1.0 - earns)[::-1])[::-1]

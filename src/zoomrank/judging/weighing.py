@@ -63,7 +63,7 @@ def effective_sample(seen: Weighed) -> float:
 
 
 def as_heavy(seen: Weighed) -> float:
-    """Return the total weight in units of the heaviest impression, Σ w / max w: the minimum over the slots that matter."""
+    """Return the total weight over that of the heaviest impression, Σ w / max w: the minimum over slots that matter."""
     heaviest = seen.weight.max(axis=0)
     return _least(seen, np.divide(seen.weight.sum(axis=0), heaviest, out=np.zeros(len(heaviest)), where=heaviest > 0))
 
