@@ -252,7 +252,7 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind:
     assert len(tree) == (20 if kind == "ratings" else 10)
     assert users.greedy(3).satisfaction == pytest.approx(0.75)
     assert (shares(results, names, "ZoomRank", 300) > shares(results, names, "RankRandom", 300) - 0.1).all()
-    assert f"100% of a topic's candidates are relevant to somebody. On {topics} of {topics} topics" in text
+    assert f"100% of a topic's candidates are relevant to some visitor. On {topics} of {topics} topics" in text
     for name in names:
         assert f"\n| {name} | {len(tree)} | 4 | 0.750 | " in text
     written_then = (out / "report.md").read_text()

@@ -227,7 +227,7 @@ def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["6"], "There is no figure '6'; there are 1, 2, 3, 4, 5, three"),
+        (["6"], "Unknown figure '6'; choose from 1, 2, 3, 4, 5, three"),
         (["1", "--instances", "0"], "ask for at least one"),
         (["1", "--visits", "-1"], "ask for at least one"),
         (["1", "--workers", "0"], "ask for at least one"),
