@@ -47,7 +47,7 @@ def test_a_short_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "everything agrees" in shown
     assert "moved from SQLite to SQLite" in shown
     assert _count(shown, r"taken back: ([\d,]+)") == 4 * 96  # all that was shown on bad days, and nothing else
-    assert _count(shown, r"in ([\d,]+) editions") == 19 + 4 + 2  # days, seasons, categories
+    assert _count(shown, r"in ([\d,]+) versions") == 19 + 4 + 2  # days, seasons, categories
     visits = _count(shown, r"visits: ([\d,]+)")
     assert 0.9 * 20 * 96 < visits < 20 * 96  # nobody is served in an outage
     assert _count(shown, r"learned, ([\d,]+) too late") > 0

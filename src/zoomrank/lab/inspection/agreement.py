@@ -110,10 +110,10 @@ def verdict_of_labels(
 def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float], seed: int = 0) -> float:
     """Suggest the factor on all widths that labels require: the largest that any of several samples requires.
 
-    Usually close pairs require the most. But where only distant documents differ in popularity, their factor would make
-    the whole collection too narrow, so all pairs are used as well. And each slot learns from visitors who skipped the
-    documents above, and to these documents of equal popularity may differ a lot. So the samples are repeated without the
-    visitors who like the most popular document, and so on down to half of all visitors.
+    Usually close pairs require the most. But where only distant documents differ in popularity, the factor of
+    close pairs would make the whole collection too narrow, so all pairs are used as well. And each slot learns from
+    visitors who skipped the documents above; among these, documents of equal popularity may differ a lot. So the
+    samples are repeated without the visitors who like the most popular document, and so on down to half of them.
     """
     left = [(frozenset(row), weight) for row, weight in zip(rows, weights, strict=True)]
     enough = sum(weights) / 2

@@ -1,4 +1,4 @@
-"""The report on judging: whether intervals cover what is true, how wide they are, and what was refused."""
+"""Report on judging: coverage and width of intervals, and what was rejected."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from zoomrank.lab.studies.judged_logs import Kind, Row
 from zoomrank.lab.studies.judged_runs import found, kinds_of
 from zoomrank.numbers import Array
 
-_FEW = 20  # judgments: fewer have no share worth telling
-_CLOSE = 1e-9  # an error of rounding
-_REASONS = {  # how refusals begin, and what they are called here
+_FEW = 20  # judgments: with fewer, shares are not reported
+_CLOSE = 1e-9  # rounding error
+_REASONS = {  # beginnings of error messages, and their names in the report
     "The log is deterministic": "deterministic",
     "The log never shows": "never shown",
     "The effective sample": "effective sample",
@@ -29,7 +29,7 @@ _REASONS = {  # how refusals begin, and what they are called here
 
 
 def judging_sections(folder: ResultsFolder, command: str) -> Iterator[str]:
-    """The page, section by section."""
+    """Return the page, section by section."""
     results = {kind: rows for kind, rows in zip(kinds_of(folder.manifest), found(folder).values(), strict=True) if rows}
     if not results:
         raise ResultsError(f"{folder.path} has no logs that were judged: nothing to report yet.")
