@@ -92,7 +92,7 @@ def test_the_year_goes_on_in_postgresql(on_postgres: Place, tmp_path: Path, caps
     [
         (["--days", "3"], "3 days are too few"),
         (["--without", "rain"], "'rain' cannot be left out"),
-        (["--products", "10"], "--products 10 is too few"),
+        (["--products", "10"], "--products is 10; it must be at least"),
     ],
 )
 def test_refusals(options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -390,6 +390,6 @@ def test_the_command_replays(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main([*asked, "--replay", "RankUCB1", "--set", "exploration=0.1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"] > 300
     assert main([*asked, "--replay", "Nobody"]) == 2
-    assert "There is no ranker 'Nobody'" in capsys.readouterr().err
+    assert "Unknown ranker 'Nobody'" in capsys.readouterr().err
     assert main(["judge", log, "--replay", "ZoomRank"]) == 2
     assert "--tree" in capsys.readouterr().err

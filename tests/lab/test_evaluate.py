@@ -316,7 +316,7 @@ def test_documents_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixt
     assert said in text
     assert "were left out: 3." in text
     assert main(["evaluate", *options, "--topics", "3", "--unknown", "skip", "--out", str(tmp_path / "no")]) == 2
-    assert "are these its ids?" in capsys.readouterr().err
+    assert "check that both files use the same ids" in capsys.readouterr().err
 
 
 def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -332,7 +332,7 @@ def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert says in capsys.readouterr().err
     (tmp_path / "bare.csv").write_text("id,url\nd1,x\n")
     bare = str(tmp_path / "bare.csv")
-    for file, says in (("nowhere.csv", "no file nowhere.csv"), (bare, "neither a title, a text nor a path")):
+    for file, says in (("nowhere.csv", "no file nowhere.csv"), (bare, "it needs a title, a text or a path")):
         assert main([options[0], file, *options[2:]]) == 2
         assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -16,7 +16,7 @@ HAPPENINGS = {  # each can be left out, to measure its cost
     "candidates": "searches that pass a list of candidates",
     "silence": "clicks that are reported late, or never",
     "outages": "the process is killed, and starts again hours later",
-    "deploys": "pages that report nonsense, until it is noticed and taken back",
+    "deploys": "pages that report nonsense, until it is noticed and voided",
     "categories": "one is moved, one is renamed",
     "restore": "a backup, restored on another store",
 }
