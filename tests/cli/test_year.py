@@ -46,7 +46,7 @@ def test_a_short_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert year > 0.75 * undisturbed  # learners of a short year have not learned all yet; what they learned is there
     assert "everything agrees" in shown
     assert "moved from SQLite to SQLite" in shown
-    assert _count(shown, r"taken back: ([\d,]+)") == 4 * 96  # all that was shown on bad days, and nothing else
+    assert _count(shown, r"voided: ([\d,]+)") == 4 * 96  # all that was shown on bad days, and nothing else
     assert _count(shown, r"in ([\d,]+) versions") == 19 + 4 + 2  # days, seasons, categories
     visits = _count(shown, r"visits: ([\d,]+)")
     assert 0.9 * 20 * 96 < visits < 20 * 96  # nobody is served in an outage
@@ -74,7 +74,7 @@ def test_the_same_seed_is_the_same_year_and_what_is_left_out_is(
     assert [line for line in told[0].splitlines() if "%" in line] == [
         line for line in told[1].splitlines() if "%" in line
     ]
-    assert "taken back" not in told[0]
+    assert "voided" not in told[0]
     assert "changes" not in told[0]
     assert "moved" not in told[0]
 

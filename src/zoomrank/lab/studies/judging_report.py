@@ -73,7 +73,7 @@ def _in_short(results: Mapping[Kind, Sequence[Row]]) -> str:
 
 
 def _others(rows: Iterable[Row]) -> list[Row]:
-    """Of the rows of deterministic logs, those about something else: what was told of must be the log itself."""
+    """Return the rows of deterministic logs about another target; judgments by such a log must be of itself."""
     once = [row for row in rows if row.get("estimator", DEFAULT) == DEFAULT]
     return [row for row in once if "refused" in row or abs(row["apart"]) > _CLOSE]
 

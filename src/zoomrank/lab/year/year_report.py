@@ -57,7 +57,7 @@ def _went_through(outcome: Outcome, plan: Plan) -> list[str]:
     queries = len(outcome.lived.end)
     lines = [
         f"visits: {counts['visits']:,} of {queries} queries, {counts['with candidates']:,} with candidates",
-        f"answers: {counts['learned']:,} learned, {counts['expired']:,} too late, "
+        f"feedback: {counts['learned']:,} learned, {counts['expired']:,} too late, "
         f"{counts['answers during an outage']:,} during an outage",
     ]
     if timings.changes:
@@ -67,7 +67,7 @@ def _went_through(outcome: Outcome, plan: Plan) -> list[str]:
             f"then a learner is remapped in {each:.1f} ms"
         )
     if timings.voids:
-        lines.append(f"taken back: {outcome.lived.voided:,} impressions, in {sum(timings.voids):.1f} s")
+        lines.append(f"voided: {outcome.lived.voided:,} impressions, in {sum(timings.voids):.1f} s")
     if timings.restore:
         lines.append(f"moved from {' to '.join(outcome.stores)} in {timings.restore:.1f} s")
     checked = ", ".join(f"{what}: {count:,}" for what, count in outcome.verdict.checked.items())
