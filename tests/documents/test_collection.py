@@ -311,7 +311,7 @@ def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_table(file)
     with pytest.raises(errors.SourceError, match="no column 'sku'; its columns are 'id'"):
         read_table(file, columns={"id": "sku"})
-    with pytest.raises(errors.SourceError, match="not for 'colour'"):
+    with pytest.raises(errors.SourceError, match="not 'colour'"):
         read_table(file, columns={"colour": "id"})
     file.write_bytes(b"id\n\xff\n")
     with pytest.raises(errors.SourceError, match="cannot be read"):

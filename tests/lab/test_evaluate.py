@@ -108,7 +108,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
     for topics, options, error, says in (
         ([], {}, ParameterError, "no topic"),
         ([one], {"slots": 21}, SlotsError, "'1' has 20 candidate documents, too few for 21 slots"),
-        ([one], {"rankers": ["Rank"]}, CatalogueError, "no ranker 'Rank'; there are .*ZoomRank"),
+        ([one], {"rankers": ["Rank"]}, CatalogueError, "Unknown ranker 'Rank'; choose one of .*ZoomRank"),
         ([one], {"instances": 0}, ParameterError, "at least one"),
         ([one], {"visits": 0}, ParameterError, "at least one"),
         ([one], {"workers": 0}, ParameterError, "at least one"),
@@ -326,7 +326,7 @@ def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--threshold", "3"], "for --kind ratings"),
         (["--slots", "11"], "too few for 11 slots"),
         (["--relevance", "nowhere.txt"], "nowhere.txt cannot be read"),
-        (["--rankers", "Rank"], "no ranker 'Rank'"),
+        (["--rankers", "Rank"], "Unknown ranker 'Rank'"),
     ):
         assert main([*options, *extra]) == 2
         assert says in capsys.readouterr().err

@@ -71,7 +71,7 @@ def test_quoted_ratings(tmp_path: Path) -> None:
         (read_qrels, "1 1 a 1\n\n1 1 a 0\n", "line 3 contradicts an earlier one about '1' and the document 'a'"),
         (read_qrels, b"1 1 a 1\n1 1 \xff 1\n", "line 2 is not text in UTF-8"),
         (read_qrels, "\n", "is empty"),
-        (read_subtopics, "", "is empty|line 1 should name"),
+        (read_subtopics, "", "is empty|line 1 must name"),
         (read_subtopics, "3.7\ta\n", "line 1 must name the columns subTopicID and docID"),
         (read_subtopics, "subTopicID\tdocID\n3.7\n", "line 2 has 1 fields, too few"),
         (read_subtopics, "subTopicID\tdocID\n37\ta\n", "line 2 has the subtopic '37', which does not name its topic"),
