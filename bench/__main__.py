@@ -45,7 +45,7 @@ SECTIONS = {
     "others": others.others,
     "service": service.service,
 }
-PARTS = {"experiment": service.experiment}  # of others
+PARTS = {"experiment": service.experiment}  # parts of other sections
 
 ON_REQUEST = {  # take too long to be run with the rest
     "steady": service.steady,
@@ -67,7 +67,7 @@ def main() -> None:
     chosen = parser.parse_args().sections or list(SECTIONS)
     unknown = set(chosen) - set(known)
     if unknown:
-        parser.error(f"there is no section {unknown.pop()!r}; there are {', '.join(known)}")
+        parser.error(f"unknown section {unknown.pop()!r}; choose from {', '.join(known)}")
     today = datetime.now(timezone.utc).date()
     print(f"zoomrank {zoomrank.__version__}, {today}, Python {platform.python_version()}, "
           f"Numba {numba.__version__}, NumPy {np.__version__}, {machine()['processor']}\n")  # fmt: skip

@@ -1,9 +1,9 @@
-"""What answers are worth that say more than a click: visitors who click several times, see short screens, dislike what
-they clicked, or click one thing and buy another; read as docs/service.md derives it, and misread.
+"""Value of feedback beyond a single click: visitors who click several times, see short screens, dislike what they
+clicked, or click one thing and buy another; interpreted as docs/service.md derives it, and misinterpreted.
 
-Everybody meets the same visitors in the same order. `plain` is told the truth by each: the first document that she
-wants, if all of the ranking was looked at. What is counted is the share of the last visitors who were shown something
-that they want.
+All learners meet the same visitors in the same order. `plain` is told the truth by each visitor: the first document
+that the visitor wants, with the whole ranking looked at. The measure is the share of the last visitors who were shown a
+document that they want.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,31 +23,31 @@ VISITS, LAST, SEEDS = 8_000, 1_000, 24
 
 
 class Visitor(NamedTuple):
-    """What is true of a visitor and a ranking, by slots, and how many of them her screen shows."""
+    """The truth about a visitor and a ranking, by slots, and the number of slots on the visitor's screen."""
 
     wanted: Array
-    bait: Array  # what she clicks though she does not want it
+    bait: Array  # clicked, but not wanted
     screen: int
 
 
 def several(her: Visitor) -> Acts:
-    """She clicks everything that she wants."""
+    """Click everything wanted."""
     return Acts(_slots(her.wanted))
 
 
 def short(her: Visitor) -> Acts:
-    """She sees the upper part, and clicks what she wants first."""
+    """See the upper part only, and click the first wanted document."""
     return Acts(frozenset(sorted(_slots(her.wanted[: her.screen]))[:1]), looked_at=her.screen)
 
 
 def disliking(her: Visitor) -> Acts:
-    """She clicks what looks good, and says so if it was not, until she has what she wants."""
+    """Click what looks good, and dislike what is not wanted, until a wanted document is found."""
     clicked = _until_wanted(her)
     return Acts(clicked, disliked=clicked - _slots(her.wanted))
 
 
 def buying(her: Visitor) -> Acts:
-    """She clicks what looks good until she buys what she wants."""
+    """Click what looks good until a wanted document is bought."""
     clicked = _until_wanted(her)
     return Acts(clicked, purchased=clicked & _slots(her.wanted))
 
@@ -62,29 +62,29 @@ def _until_wanted(her: Visitor) -> frozenset[int]:
 
 
 def as_derived(acts: Acts) -> list[Lesson]:
-    """What docs/service.md concludes."""
+    """Interpret the actions as docs/service.md derives it."""
     return [lesson_of(acts, SLOTS, satisfied_in(acts))]
 
 
 def by_purchase(acts: Acts) -> list[Lesson]:
-    """The same, where purchases count."""
+    """Interpret the actions where purchases count."""
     return [lesson_of(acts, SLOTS, satisfied_in(acts, "purchase"))]
 
 
 def every_click_earns(acts: Acts) -> list[Lesson]:
-    """A success for each clicked slot, as if it stood alone."""
+    """Count a success for each clicked slot separately."""
     others = tuple(slot for slot in range(SLOTS) if slot not in acts.clicked)
     return [*(Lesson(slot, ()) for slot in sorted(acts.clicked)), Lesson(None, others)]
 
 
 def first_click_earns(acts: Acts) -> list[Lesson]:
-    """Neither dislikes nor purchases nor screens are heard of."""
+    """Ignore dislikes, purchases and screens."""
     alone = Acts(acts.clicked)
     return [lesson_of(alone, SLOTS, satisfied_in(alone))]
 
 
 class Behaviour(NamedTuple):
-    """How visitors behave, how that is read, and how it is misread."""
+    """A behaviour of visitors, its correct and its wrong interpretation."""
 
     title: str
     acts: Callable[[Visitor], Acts]
@@ -102,8 +102,9 @@ BEHAVIOURS = (
 
 
 class World:
-    """A tree, what each of some visitors wants, what looks good to her, and how many documents are on her screen: one
-    or two, until the page is made anew in the middle.
+    """A tree, what each visitor wants, what looks good to each, and the number of documents on the screen.
+
+    The screen shows one or two documents, until the page is redesigned in the middle.
     """
 
     def __init__(self, seed: int, visits: int) -> None:
@@ -115,14 +116,14 @@ class World:
         self.screen = np.where(np.arange(visits) < visits // 2, rng.integers(1, 3, visits), SLOTS)
 
     def visitor(self, number: int, shown: Array) -> Visitor:
-        """One of them, before a ranking."""
+        """Return a visitor in front of a ranking."""
         return Visitor(self.wanted[number, shown], self.bait[number, shown], int(self.screen[number]))
 
 
 def satisfaction(
     world: World, acts: Callable[[Visitor], Acts] | None, read: Callable[[Acts], list[Lesson]], last: int = LAST
 ) -> float:
-    """Let visitors come one by one; the share of the last ones who were shown something that they want."""
+    """Simulate visitors one by one; return the share of the last ones who were shown a document that they want."""
     ranker = zr.ZoomRank(world.tree, slots=SLOTS, seed=0)
     pleased = np.zeros(len(world.wanted), bool)
     for number in range(len(pleased)):
@@ -136,12 +137,14 @@ def satisfaction(
 
 @lru_cache
 def told_the_truth(seed: int, visits: int) -> float:
-    """The satisfaction of one that is told by everybody which document she wants first."""
+    """Return the satisfaction of a learner that is told which document each visitor wants first."""
     return satisfaction(World(seed, visits), None, as_derived)
 
 
 def compared(behaviour: Behaviour, seed: int, visits: int = VISITS) -> tuple[float, float, float]:
-    """The satisfaction of one that is told the truth, of one that reads answers, and of one that misreads them."""
+    """Return the satisfaction of a learner told the truth, of one that interprets feedback, and of one that
+    misinterprets it.
+    """
     world = World(seed, visits)
     return (
         told_the_truth(seed, visits),

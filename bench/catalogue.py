@@ -1,7 +1,7 @@
-"""A catalogue that changes under load: a million documents come, change and go while visitors are served from it.
+"""A catalogue that changes under load: a million documents are added, changed and removed while rankings are served.
 
-Those who change it are a process of their own: beside them, in one, visitors would wait for their client, not for the
-service. ZOOMRANK_CATALOGUE says how many documents, if it is not to be a million.
+The changes come from a separate process: in the same one, visitors would wait for that client, not for the service.
+ZOOMRANK_CATALOGUE sets another number of documents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _document(number: int) -> dict[str, Any]:
 
 
 class _Visitors(threading.Thread):
-    """Ask at a steady rate until told to stop, and note how long each ranking took, and how much memory there is."""
+    """Request rankings at a steady rate until stopped, and record latencies and memory."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(daemon=True)
@@ -74,7 +74,7 @@ def _said(visitors: _Visitors, seconds: float) -> str:
 
 
 def catalogue() -> Iterator[Row]:
-    """Documents streamed in, changed and removed; rankings of the same collection meanwhile."""
+    """Stream documents in, change and remove them; request rankings of the same collection meanwhile."""
 
     async def warm(port: int) -> None:
         connections = [await Connection.open(port) for _ in range(8)]
@@ -84,7 +84,7 @@ def catalogue() -> Iterator[Row]:
     shop = Collection.from_taxonomy({one["id"]: one["path"] for one in first})
     with served(shop) as server, ProcessPoolExecutor(1, get_context("spawn")) as owner:
         uvloop.run(warm(server.port))
-        owner.submit(_document, 0).result()  # so that it is there
+        owner.submit(_document, 0).result()  # so that the collection exists
         with _visited(server) as visitors:
             time.sleep(6)
         yield Row(f"10,000 documents, {RATE} pairs a second", _said(visitors, 6))

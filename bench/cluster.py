@@ -1,9 +1,9 @@
 """`python -m bench cluster`: one process, and one, two and four replicas on Ray, in one PostgreSQL server.
 
-Replicas are asked through Ray Serve's proxy, and at their own door, as a load balancer does.
+Replicas are asked through Ray Serve's proxy, and at their own port, as a load balancer does.
 
-Everything is on this machine, the visitors too, so what grows with replicas is what machines would add only as long as
-there are cores. So it is also told who uses them: of all processor time, how much a pair takes in which process.
+Everything runs on this machine, including the visitors, so throughput grows with replicas only while there are idle
+cores. So the processor time per pair is reported by kind of process, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from zoomrank.documents import Collection
 SECONDS, ROUNDS = 5.0, 3
 REPLICAS = (1, 2, 4)
 DOCUMENTS = 10_000
-KINDS = {  # of processes, by what stands in their command lines
+KINDS = {  # kinds of processes, by a part of their command lines
     "replicas": ("ServeReplica:zoomrank", "from zoomrank.cli import main"),
     "Ray's proxy": ("ProxyActor",),
     "PostgreSQL": ("postgres",),
@@ -46,7 +46,7 @@ def _kind(process: psutil.Process) -> str | None:
 
 
 def _used() -> Counter[str]:
-    """Seconds of processor time of each kind of process so far."""
+    """Return the processor time of each kind of process so far, in seconds."""
     used: Counter[str] = Counter()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -58,18 +58,18 @@ def _used() -> Counter[str]:
 
 
 class Measured:
-    """What a service carries, and what that takes."""
+    """Throughput of a service, and its cost."""
 
     def __init__(self, port: int, commits: Callable[[], int]) -> None:
         self.rates: list[float] = []
-        self.times = (0.0, 0.0)  # ms: the median and 99 of 100 at half the load
+        self.times = (0.0, 0.0)  # ms: the median and the 99th percentile at half the load
         self.costs: dict[str, float] = {}  # ms of processor time that a pair takes, by kind of process
-        self.commits = 0.0  # that a pair takes
+        self.commits = 0.0  # per pair
         asyncio.run(self._measure(port, commits))
 
     async def _measure(self, port: int, commits: Callable[[], int]) -> None:
         async with connected(port, CONNECTIONS) as connections:
-            await full_speed(connections, pair, 2 * SECONDS)  # learners are made, kernels read
+            await full_speed(connections, pair, 2 * SECONDS)  # warm-up: learners are created, kernels loaded
             used, before, began = _used(), commits(), time.perf_counter()
             for _ in range(ROUNDS):
                 self.rates.append(await full_speed(connections, pair, SECONDS))
@@ -124,7 +124,7 @@ def _upload(port: int, file: bytes) -> None:
 
 
 def cluster() -> Iterator[Row]:
-    """One process on either store, then replicas."""
+    """Measure one process on either store, then replicas."""
     import psycopg
 
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # for replicas, too
@@ -168,8 +168,8 @@ def _replicas(
     port, door = _free_port(), _free_port()
     options = Options(store, str(folder / f"of-{count}"), 2**29, 2**28, door=door)
     with Deployed(options, count, port=port):
-        time.sleep(5)  # each has its share
+        time.sleep(5)  # until each owns its share
         _upload(port, file)
         measured = Measured(door if direct else port, commits)
-    name = f"{count} replica{'s' if count > 1 else ''}, {'at their own door' if direct else 'through the proxy'}"
+    name = f"{count} replica{'s' if count > 1 else ''}, {'at their own port' if direct else 'through the proxy'}"
     yield from measured.rows(name, alone)

@@ -1,7 +1,7 @@
-"""What exchange is worth in clicks: `python -m bench.exchanging`.
+"""Value of exchange in clicks: `python -m bench.exchanging`.
 
 The share of the first visitors who click, with exchange and without, on the same instances of two smooth worlds. With
-`--rows` it prints every instance, so that two versions can be compared in pairs: other instances differ far more.
+`--rows` it prints every instance, so that two versions can be compared in pairs, since instances differ far more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RANKERS = {"exchange": recipe("ZoomRank"), "none": recipe("ZoomRank", exchange=F
 
 
 def shares(world: str, ranker: str, instances: int) -> Array:
-    """A row per instance: the share of the first visitors who clicked."""
+    """Return a row per instance: the share of the first visitors who clicked."""
     family = next(each for each in FAMILIES if each.name == world)
     experiment = Experiment(
         world,

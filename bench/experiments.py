@@ -1,7 +1,7 @@
-"""Experiments that are simulated: how often the intervals of two arms are wrong, and how many visitors it takes.
+"""Simulated experiments: how often the intervals of two arms are wrong, and how many visitors a lift takes to detect.
 
-Everything goes through `zoomrank.judging.difference`, as in the service, and is looked at after every hundred visitors.
-Beside it stands what an ordinary 95 % interval would have said, which holds when one looks once.
+All go through `zoomrank.judging.difference`, as in the service, and are checked after every hundred visitors. For
+comparison: an ordinary 95 % interval, which is valid for a single look only.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from zoomrank.lab.simulator import simulate
 from zoomrank.numbers import Array
 
 EXPERIMENTS, VISITORS, A_LOOK = 2_000, 10_000, 100
-LEARNED = 500  # experiments whose arms learn: they take longer
-FOUND = 400  # experiments in which a lift is looked for
+LEARNED = 500  # experiments whose arms learn, which take longer
+FOUND = 400  # experiments per lift to detect
 SHARES = (0.5, 0.1)
 RATES = (0.02, 0.1, 0.5, 0.9)
-LIFTS = {0.01: 600_000, 0.02: 200_000, 0.05: 50_000, 0.1: 20_000}  # and after how many visitors one gives up
-LOOKS = 300  # at most, where lifts are looked for
+LIFTS = {0.01: 600_000, 0.02: 200_000, 0.05: 50_000, 0.1: 20_000}  # and the maximum number of visitors
+LOOKS = 300  # maximum number of looks when detecting lifts
 Interval = Callable[[Array, Array, float], Differences]
 
 
 class Came(NamedTuple):
-    """Who came to both arms, batch by batch, with those who were satisfied; and the truth, visitor by visitor."""
+    """Visitors of both arms, batch by batch, with those satisfied; and the truth, visitor by visitor."""
 
     first: Array
     second: Array
-    truth: Array | None = None  # the difference, as a mean over all up to each batch; 0 throughout if None
+    truth: Array | None = None  # the mean difference up to each batch; 0 throughout if None
 
 
 def fixed(rng: np.random.Generator, share: float, rates: tuple[Array | float, Array | float], visitors: int) -> Came:
-    """Arms that satisfy visitors with chances that may move from batch to batch."""
+    """Simulate arms whose satisfaction may change from batch to batch."""
     batches = visitors // A_LOOK
     first = rng.binomial(A_LOOK, share, batches)
     second = A_LOOK - first
@@ -46,13 +46,13 @@ def fixed(rng: np.random.Generator, share: float, rates: tuple[Array | float, Ar
 
 
 def moving(visitors: int) -> Array:
-    """A satisfied share that goes up and down, as it does from day to night."""
+    """Return a satisfied share that oscillates, as from day to night."""
     return 0.5 + 0.3 * np.sin(np.arange(visitors // A_LOOK) * A_LOOK * 2 * np.pi / 3_000)
 
 
 def learning(rng: np.random.Generator, tree: zr.DocumentTree, users: zr.users.UserDistribution, visitors: int) -> Came:
-    """Two ZoomRanks that learn, each from its own visitors; what they are worth meanwhile is known exactly."""
-    met = rng.random(visitors) < 0.5  # who meets the first
+    """Simulate two ZoomRanks that learn, each from its own visitors; their satisfaction is known exactly."""
+    met = rng.random(visitors) < 0.5  # visitors of the first arm
     satisfaction = functools.cache(users.satisfaction)
     satisfied, worth = np.empty(visitors), []
     for mine in (met, ~met):
@@ -61,14 +61,16 @@ def learning(rng: np.random.Generator, tree: zr.DocumentTree, users: zr.users.Us
         trace = simulate(ranker, users, count, seed=int(rng.integers(2**31)), windows=count)
         satisfied[mine] = trace.satisfied
         exact = np.array([satisfaction(tuple(ranking)) for ranking in trace.shown])
-        worth.append(exact[np.minimum(np.cumsum(mine) - mine, count - 1)])  # of what she would have been shown
+        worth.append(
+            exact[np.minimum(np.cumsum(mine) - mine, count - 1)]
+        )  # of the ranking that this arm would have shown
     truth = np.cumsum(worth[0] - worth[1])[A_LOOK - 1 :: A_LOOK] / np.arange(A_LOOK, visitors + 1, A_LOOK)
     counts = [np.stack([which, which * satisfied], axis=1).reshape(-1, A_LOOK, 2).sum(axis=1) for which in (met, ~met)]
     return Came(counts[0], counts[1], truth)
 
 
 def ordinary(first: Array, second: Array, share: float) -> Differences:
-    """What one would have calculated who looks once: 1.96 standard errors to both sides."""
+    """Return ordinary intervals for a single look: 1.96 standard errors to both sides."""
     del share
     one, other = np.cumsum(first, axis=0), np.cumsum(second, axis=0)
     (rate, noise), (other_rate, other_noise) = (_rate_and_noise(arm) for arm in (one, other))
@@ -83,14 +85,14 @@ def _rate_and_noise(counts: Array) -> tuple[Array, Array]:
 
 
 def missed(came: Came, share: float, interval: Interval = difference) -> bool:
-    """Whether an interval has ever missed the truth."""
+    """Return whether an interval has ever missed the truth."""
     told = interval(came.first, came.second, share)
     truth = 0.0 if came.truth is None else came.truth
     return bool(np.any((told.low > truth) | (told.high < truth)))
 
 
 def found_after(came: Came, share: float) -> float:
-    """How many visitors had come when it was known that the first arm is better; infinitely many if it never was."""
+    """Return the number of visitors until the first arm was known to be better; infinite if it never was."""
     batches = len(came.first)
     at = np.unique(np.geomspace(1, batches, min(batches, LOOKS)).round().astype(int)) - 1
     told = difference(came.first, came.second, share, at=at)
@@ -99,7 +101,7 @@ def found_after(came: Came, share: float) -> float:
 
 
 def experiments() -> Iterator[Row]:
-    """False alarms, then power."""
+    """Measure false alarms, then power."""
     rng = np.random.default_rng(1)
     for share in SHARES:
         for rate in RATES:

@@ -1,4 +1,4 @@
-"""The ground: trees at scale, the floor that learners are measured against, and exact answers."""
+"""Foundations: trees at scale, the floor that learners are measured against, and exact probabilities."""
 
 import tempfile
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def spaces() -> Iterator[Row]:
 
 
 def floor() -> Iterator[Row]:
-    """A fixed ranking of 5 out of 32,768, drawn lazily; the learners' bars are fractions of the random one."""
+    """Measure fixed rankings of 5 out of 32,768, drawn lazily; learners' targets are fractions of the random one."""
     tree = zr.DocumentTree.exponential()
     rng = np.random.default_rng(1)
     rate = {}
@@ -145,7 +145,7 @@ print(seconds, all_before, all_after, own_after - own_before)
 
 
 def documents() -> Iterator[Row]:
-    """A tree over a million vectors, 2,000 clusters of noise; and a collection as large, loaded by memory map."""
+    """Build a tree over a million vectors, 2,000 noisy clusters; and load a collection as large by memory map."""
     taken, memory, depth = in_fresh_process(MILLION)
     yield Row("tree of 1,000,000 vectors of 256 dimensions", f"{taken / 60:.1f} min", "10 min")
     yield Row("its memory, vectors included", f"{memory:.1f} GB", "6 GB")

@@ -1,4 +1,4 @@
-"""The learners against the floor: visits per second, growth, memory, calls from Python, and compile time."""
+"""Learners against the floor: visits per second, growth, memory, calls from Python, and compile time."""
 
 import os
 import subprocess
@@ -37,13 +37,13 @@ RANKERS: dict[str, tuple[Callable[[zr.DocumentTree], zr.Ranked], float]] = {
 }
 
 
-GROWING = tuple(name for name, (_, bar) in RANKERS.items() if bar)  # those of which something is promised
+GROWING = tuple(name for name, (_, bar) in RANKERS.items() if bar)  # those with a target
 
 
 def one_rate(
     make: Callable[[zr.DocumentTree], zr.Ranked], users: Any, tree: zr.DocumentTree, visits: int = VISITS
 ) -> float:
-    """Visits per second of a fresh ranker."""
+    """Return the visits per second of a new ranker."""
     ranker = make(tree)
     start = time.perf_counter()
     zr.simulate(ranker, users, visits, seed=1)
@@ -51,14 +51,12 @@ def one_rate(
 
 
 def rate(make: Callable[[zr.DocumentTree], zr.Ranked], users: Any, tree: zr.DocumentTree, visits: int) -> float:
-    """The median of three such rates."""
+    """Return the median of three such rates."""
     return float(np.median([one_rate(make, users, tree, visits) for _ in range(3)]))
 
 
 def floor_rates(users: Any, tree: zr.DocumentTree) -> tuple[float, float]:
-    """The floors of `bench floor`, the same visitors before fixed rankings: random ones, and the greedy one, which is
-    what a learner shows that has learned.
-    """
+    """Return the floors of `bench floor`, for random rankings and for the greedy one, which a trained learner shows."""
     rng = np.random.default_rng(1)
     random = [rng.choice(len(tree), size=SLOTS, replace=False) for _ in range(5)]
     greedy = [tree.documents.positions(users.greedy(SLOTS).documents)] * 5
@@ -75,7 +73,7 @@ def floor_rates(users: Any, tree: zr.DocumentTree) -> tuple[float, float]:
 def learners() -> Iterator[Row]:
     """Two peaks, 5 slots, 300,000 visits, at 32,768 and at 1,048,576 documents.
 
-    The floor is measured again next to every run, since the machine's own speed comes and goes.
+    The floor is measured again next to every run, since the machine's own speed varies.
     """
     small, large = zr.DocumentTree.exponential(), zr.DocumentTree.exponential(depth=20)
     few, many = zr.users.two_peaks(small, seed=7), zr.users.two_peaks(large, seed=7)
@@ -95,7 +93,7 @@ def learners() -> Iterator[Row]:
 
 
 def growth() -> Iterator[Row]:
-    """Whether a visit takes longer as the learner knows more."""
+    """Measure whether a visit takes longer as the learner learns."""
     tree = zr.DocumentTree.exponential()
     users = zr.users.two_peaks(tree, seed=7)
     for name in GROWING:
@@ -106,7 +104,7 @@ def growth() -> Iterator[Row]:
 
 
 def footprint() -> Iterator[Row]:
-    """Memory and files after 50,000 impressions over a million documents, and calls from Python."""
+    """Measure memory and files after 50,000 impressions over a million documents, and calls from Python."""
     tree = zr.DocumentTree.exponential(depth=20)
     users = zr.users.two_peaks(tree, seed=7)
     for ranker in (zr.RankCorrZoom(tree, SLOTS, seed=1), zr.ZoomRank(tree, SLOTS, seed=1)):
@@ -130,7 +128,7 @@ def footprint() -> Iterator[Row]:
 
 
 def eligible() -> Iterator[Row]:
-    """What it costs to rank some documents only."""
+    """Measure the cost of ranking some documents only."""
     tree = zr.DocumentTree.exponential()
     users = zr.users.two_peaks(tree, seed=7)
     ranker = zr.ZoomRank(tree, SLOTS, seed=1)
@@ -172,7 +170,7 @@ print(time.perf_counter() - start)
 
 
 def compilation() -> Iterator[Row]:
-    """From empty caches, and from a warm one."""
+    """Measure with empty caches, and with a warm one."""
     with tempfile.TemporaryDirectory() as plain, tempfile.TemporaryDirectory() as full:
         for script, folder, what, aim in (
             (FIRST, plain, "import, first ranking and first answer on an empty cache", "6 s"),

@@ -16,7 +16,7 @@ class Row(NamedTuple):
 
 
 def seconds(work: Callable[[], object], runs: int = 5) -> float:
-    """The median time of one call; the first call, which may compile, is not counted."""
+    """Return the median time of one call; the first call, which may compile, is not counted."""
     work()
     times = []
     for _ in range(runs):
@@ -27,15 +27,15 @@ def seconds(work: Callable[[], object], runs: int = 5) -> float:
 
 
 def in_fresh_process(script: str) -> list[float]:
-    """Run a script that prints numbers, so that memory can be measured from nothing."""
+    """Run a script that prints numbers in a new process, so that memory is measured from a clean start."""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     return [float(number) for number in done.stdout.split()]
 
 
 def peak_memory() -> float:
-    """The most that this process ever had in memory, in MB.
+    """Return the peak memory of this process, in MB.
 
-    `resource.getrusage` would count what the process had that started this one.
+    `resource.getrusage` would include the memory of the parent process.
     """
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024

@@ -1,8 +1,8 @@
-"""What people would use instead, on the same visitors: `pip install -e '.[compare]'`, then `python -m bench others`.
+"""Alternatives on the same visitors: `pip install -e '.[compare]'`, then `python -m bench others`.
 
 Each runs for a few seconds and is counted in visits per second, ranking 5 of 32,768 documents of the two-peak model.
-They are used as their documentation shows, one copy a slot; visitors click through the compiled model, which costs
-them nothing.
+They are used as their documentation shows, one copy per slot; visitors click through the compiled model, whose cost is
+negligible.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ class Other(Protocol):
 
 
 class ListScan:
-    """Zooming as everybody writes it: a list of active subtrees that is scanned in every round."""
+    """Textbook zooming: a list of active subtrees that is scanned in every round."""
 
     def __init__(self, tree: zr.DocumentTree) -> None:
         self.tree = tree
@@ -142,7 +142,7 @@ OTHERS: dict[str, tuple[str | None, Callable[[zr.DocumentTree], Other]]] = {
 
 
 def others() -> Iterator[Row]:
-    """Visits per second, and how many times more RankCorrZoom does in the same run."""
+    """Measure visits per second, and how many times more RankCorrZoom does in the same run."""
     tree = zr.DocumentTree.exponential()
     users = zr.users.two_peaks(tree, seed=7)
     make = RANKERS["RankCorrZoom"][0]

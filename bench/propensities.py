@@ -1,9 +1,9 @@
-"""Whether rankings come as often as they say: `python -m bench propensities`.
+"""Check that rankings occur as often as their propensities say: `python -m bench propensities`.
 
-A ranker that has learned for a while makes many rankings and learns no more. Those that begin alike are a group: what
-stands below is compared with the propensities of all documents there, by χ². Some rankers explore, some may show some
-documents only, or show one twice. And what `explore` costs, against what a slot earns, by exact satisfaction; and how
-long it takes to weigh a ranking.
+A ranker that has learned for a while draws many rankings without learning. Those with the same beginning are a group:
+the next documents are compared with the propensities of all documents there, by χ². Some rankers explore, some may show
+only some documents, or one twice. Also measured: the cost of `explore` in exact satisfaction, against what a slot
+earns; and the time to compute propensities.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zoomrank.spaces import DocumentId
 
 STATES, REDRAWS, SLOTS = 20, 100_000, 3
 KNOWN = list(WITHOUT_HORIZON)
-_ENOUGH, _FEWEST = 50, 5.0  # rankings of a group; expected in a cell
+_ENOUGH, _FEWEST = 50, 5.0  # minimum rankings of a group; minimum expected count of a cell
 _TREES = (
     zr.DocumentTree.exponential(depth=3),
     zr.DocumentTree.exponential(depth=2, branching=4, epsilon=0.6),
@@ -33,7 +33,7 @@ _TREES = (
 
 @dataclass(frozen=True)
 class State:
-    """A ranker that has learned for a while, and how it is asked for rankings."""
+    """A trained ranker, and how it is asked for rankings."""
 
     ranker: zr.Ranked
     explore: float
@@ -41,7 +41,7 @@ class State:
 
 
 def state_of(name: str, number: int) -> State:
-    """One of many states of a ranker."""
+    """Return one of many states of a ranker."""
     rng = np.random.default_rng([number, 5])
     tree = _TREES[number % len(_TREES)]
     kind: Any = RANKERS[name]
@@ -56,7 +56,7 @@ def state_of(name: str, number: int) -> State:
 
 
 def disagreement(state: State, redraws: int) -> float:
-    """The chance of rankings that agree as badly, or worse, with what they say of themselves."""
+    """Return the p-value of the drawn rankings given their propensities."""
     made = state.ranker.rank_many(redraws, state.eligible, state.explore).arrays
     if state.ranker.bandit.weighs:
         again = state.ranker.propensities(made.shown[:1000], state.eligible, state.explore)
@@ -73,7 +73,7 @@ def disagreement(state: State, redraws: int) -> float:
 
 
 def _chi_squared(state: State, prefix: Array, shown: Array) -> tuple[float, int]:
-    """Of documents below some: small cells are one, with the next larger cell if that is small still."""
+    """Compare the documents below a prefix; small cells are merged, with the next larger cell if still small."""
     documents = len(state.ranker.tree)
     rows = np.column_stack([np.tile(prefix, (documents, 1)), np.arange(documents)])
     rows = np.column_stack([rows, np.zeros((documents, SLOTS - rows.shape[1]), np.int64)])
@@ -81,7 +81,7 @@ def _chi_squared(state: State, prefix: Array, shown: Array) -> tuple[float, int]
     np.testing.assert_allclose(chances.sum(), 1.0, rtol=1e-9)
     expected, seen = chances * len(shown), np.bincount(shown, minlength=documents)
     if seen[expected == 0.0].any():
-        return float("inf"), len(seen)  # what cannot be was shown
+        return float("inf"), len(seen)  # a document with propensity 0 was shown
     order = np.argsort(expected)
     expected, seen = expected[order], seen[order]
     few = int((expected < _FEWEST).sum())
@@ -93,7 +93,7 @@ def _chi_squared(state: State, prefix: Array, shown: Array) -> tuple[float, int]
 
 
 def propensities() -> Iterator[Row]:
-    """For every ranker that the service offers."""
+    """Check every ranker that the service offers."""
     found = []
     for name in KNOWN:
         worst = [disagreement(state_of(name, number), REDRAWS) for number in range(STATES)]
@@ -120,7 +120,7 @@ WORLDS: dict[str, Any] = {"two peaks": zr.users.two_peaks, "Chinese Restaurant":
 
 
 def costs(visits: int = 20_000, redraws: int = 2000) -> Iterator[tuple[str, float, float]]:
-    """What it costs, in satisfaction, to replace a slot of every ranking; and what a slot earns on average."""
+    """Measure the satisfaction lost by replacing a slot of every ranking, and what a slot earns on average."""
     tree = zr.DocumentTree.exponential(depth=10)
     for name, make in WORLDS.items():
         users = make(tree, seed=1)
@@ -131,7 +131,7 @@ def costs(visits: int = 20_000, redraws: int = 2000) -> Iterator[tuple[str, floa
 
 
 def weighing(kind: type[zr.ZoomRank | zr.RankThompson], slots: int, rows: int = 2000) -> float:
-    """Seconds that propensities of a ranking take, once a ranker has learned for a while."""
+    """Return the seconds for computing the propensities of a ranking, with a trained ranker."""
     tree = zr.DocumentTree.exponential()
     ranker = kind(tree, slots, seed=1)
     zr.simulate(ranker, zr.users.two_peaks(tree, seed=1), 20_000, seed=1)
@@ -140,7 +140,7 @@ def weighing(kind: type[zr.ZoomRank | zr.RankThompson], slots: int, rows: int = 
 
 
 def _satisfaction(ranker: zr.Ranked, users: zr.users.UserDistribution, explore: float, redraws: int) -> float:
-    """The exact satisfaction of rankings, on average."""
+    """Return the mean exact satisfaction of rankings."""
     made = ranker.rank_many(redraws, explore=explore)
     shown, times = np.unique(made.arrays.shown, axis=0, return_counts=True)
     worth = [users.satisfaction(ranker.tree.documents.at(row)) for row in shown]

@@ -1,4 +1,4 @@
-"""Many queries that lend each other: what that costs beside queries that learn alone, and how much memory it takes."""
+"""Queries that borrow from each other: their cost compared with queries that learn alone, and their memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(before, peak_memory(), len(ranker.queries))
 
 
 def each_twice(ranker: QueryRank, queries: int) -> None:
-    """Let every query be asked twice, in groups of twenty that want the same."""
+    """Ask every query twice, in groups of twenty that want the same."""
     rng = np.random.default_rng(1)
     wanted = [_visitors(ranker.tree, rng) for _ in range(GROUPS)]
     for query in range(queries):
@@ -39,7 +39,7 @@ def each_twice(ranker: QueryRank, queries: int) -> None:
 
 
 def traffic(ranker: Any, queries: int, visits: int, seed: int) -> Iterator[float]:
-    """Let visitors ask as Zipf's law has it; yields the seconds that each ranking took together with its feedback."""
+    """Simulate visitors by Zipf's law; yield the seconds of each ranking together with its feedback."""
     rng = np.random.default_rng(seed)
     share = 1 / (1 + rng.permutation(queries))
     wanted = [_visitors(ranker.tree, rng) for _ in range(GROUPS)]
@@ -59,7 +59,9 @@ def _visitors(tree: DocumentTree, rng: np.random.Generator) -> users.UserDistrib
 
 
 def _taken() -> list[float]:
-    """The seconds that a visit takes alone, lent, and by the paper's contextual zooming; in turns, the best of each."""
+    """Return the seconds of a visit alone, with borrowing, and by the paper's contextual zooming; in turns, the best of
+    each.
+    """
     tree = DocumentTree.exponential(depth=12)
     kinds: list[Callable[[], Any]] = [
         lambda: QueryRank(tree, QueryTree.by_paths(), 5, lend=False, live=10_000, seed=1),
@@ -75,7 +77,7 @@ def _taken() -> list[float]:
 
 
 def queries() -> Iterator[Row]:
-    """Time and memory of `QueryRank`."""
+    """Measure time and memory of `QueryRank`."""
     alone, lent, zooming = _taken()
     what = f"rank() + learn(), {QUERIES:,} queries, {VISITS:,} visits, best of {TIMES}"
     yield Row(f"{what}: every query alone", f"{1e6 * alone:.0f} µs", "")

@@ -1,8 +1,8 @@
-"""What it costs in clicks when a tree is made anew: `python -m bench.remaking`.
+"""Cost in clicks of rebuilding a tree: `python -m bench.remaking`.
 
-Half of the documents of a collection of vectors were added after its tree was made. A learner has had 20,000 visitors.
-Then it goes on for 2,000 more: in the tree that it has, moved to one that is made anew, and as one that begins afresh
-there. Visitors are the same for all three: each has a taste, and likes documents that are near it.
+Half of the documents of a collection of vectors were added after its tree was built. A learner has had 20,000 visitors.
+Then it continues for 2,000 more: in the old tree, remapped to the rebuilt one, and as a new learner there. Visitors are
+the same for all three: each has a taste, and likes documents that are near it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DOCUMENTS, DIMENSIONS, TOPICS, VISITORS = 600, 16, 30, 400
 
 
 def world(seed: int) -> tuple[Edition, Array]:
-    """An edition whose second half was added to the tree of the first, and who likes which document, by number."""
+    """Return a version whose second half was added to the tree of the first, and the tastes of visitors, by number."""
     rng = np.random.default_rng(seed)
     topics = rng.normal(size=(TOPICS, DIMENSIONS))
     vectors = topics[rng.integers(TOPICS, size=DOCUMENTS)] + 0.5 * rng.normal(size=(DOCUMENTS, DIMENSIONS))
@@ -34,12 +34,12 @@ def world(seed: int) -> tuple[Edition, Array]:
 
 
 def users(edition: Edition, liked: Array) -> zr.users.RelevanceTable:
-    """The same visitors, for the tree of this edition."""
+    """Return the same visitors, for the tree of this version."""
     return zr.users.RelevanceTable(edition.collection.tree, [np.flatnonzero(row).tolist() for row in liked])
 
 
 def clicks(ranker: zr.Ranked, visitors: zr.users.RelevanceTable, visits: int, seed: int) -> int:
-    """How many of the next visitors click."""
+    """Return the number of clicks of the next visitors."""
     return int(zr.simulate(ranker, visitors, visits, seed=seed, windows=1).satisfied.sum())
 
 
@@ -64,11 +64,13 @@ def main() -> None:
         pairs = ((stayed, old), (ranker, new), (fresh, new))
         rows.append([clicks(each, meets, asked.after, seed + 1000) for each, meets in pairs])
     found = np.array(rows, float)
-    for name, column in zip(("not moved", "moved to the tree made anew", "begins afresh there"), found.T, strict=True):
+    for name, column in zip(
+        ("not remapped", "remapped to the rebuilt tree", "new learner there"), found.T, strict=True
+    ):
         error = column.std(ddof=1) / np.sqrt(len(column))
         print(f"{name:28} {column.mean():7.1f} clicks of {asked.after} visits, ± {error:.1f}")
     ratio = found[:, 1] / found[:, 0] - 1
-    print(f"moved against not moved: {ratio.mean():+.2%} ± {ratio.std(ddof=1) / np.sqrt(len(ratio)):.2%}")
+    print(f"remapped against not remapped: {ratio.mean():+.2%} ± {ratio.std(ddof=1) / np.sqrt(len(ratio)):.2%}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A year of a service in minutes: how large its store becomes with all of its log, and with that of 30 days."""
+"""A year of a service in minutes: the size of its store with the whole event log, and with that of 30 days."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _START = 1_700_000_000.0
 
 
 class _Clock:
-    """Time that passes when it is told to."""
+    """Simulated clock."""
 
     time = _START
 
@@ -37,7 +37,7 @@ class _Clock:
 
 
 def retention() -> Iterator[Row]:
-    """Two years, side by side."""
+    """Measure two years, side by side."""
     for kept in (None, KEPT):
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
@@ -52,7 +52,7 @@ def retention() -> Iterator[Row]:
 
 
 async def _year(folder: Path, kept: int | None) -> tuple[list[int], int]:
-    """Bytes of the store after each quarter, and how many events it has at the end."""
+    """Return the bytes of the store after each quarter, and the number of events at the end."""
     clock, chance = _Clock(), np.random.default_rng(1)
     store = SQLiteStore(folder)
     engine = Engine(store, folder, now=clock)
@@ -77,7 +77,7 @@ async def _year(folder: Path, kept: int | None) -> tuple[list[int], int]:
 
 
 async def _visit(engine: Engine, shop: ServedCollection, chance: np.random.Generator) -> None:
-    """Most ask what most ask; half of them click."""
+    """Simulate a visit: few queries are frequent; half of the visitors click."""
     query = f"query {int(chance.zipf(1.3)) % QUERIES}"
     name, documents = await engine.rank(shop, query)
     if chance.random() < 0.9:

@@ -1,7 +1,7 @@
-"""`python -m bench ring`: what Ray Serve's own consistent hashing, strict, does with 256 partitions on three replicas.
+"""`python -m bench ring`: Ray Serve's own strict consistent hashing, with 256 partitions on three replicas.
 
-Each partition is a session. Whom each reaches is looked at again and again, all of them at once: while nothing happens,
-after a replica was killed, after one was stopped (SIGSTOP), and when there is one more.
+Each partition is a session. The replica that each reaches is checked again and again, for all at once: undisturbed,
+after a replica was killed, after one was stopped (SIGSTOP), and after one was added.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 from bench.measure import Row
 from zoomrank.service.storage.partitions import PARTITIONS
 
-_PATIENCE = 2.0  # seconds for an answer
-_LONGEST = 60.0  # seconds that are watched
+_PATIENCE = 2.0  # seconds for a response
+_LONGEST = 60.0  # seconds of observation
 
-Reached = dict[int, tuple[str, int]]  # the name of a replica and its process, of each partition that somebody answered
+Reached = dict[int, tuple[str, int]]  # the name of a replica and its process, of each partition with a response
 
 
 def _deployment(replicas: int) -> Any:
@@ -56,7 +56,7 @@ async def _reached(handle: Any, patience: float = _PATIENCE) -> Reached:
             return partition, await asyncio.wait_for(
                 handle.options(session_id=f"partition {partition}").who.remote(), patience
             )
-        except Exception:  # noqa: BLE001  (late, or gone: nobody has answered)
+        except Exception:  # noqa: BLE001  (late, or gone: no response)
             return partition, None
 
     found = await asyncio.gather(*(ask(partition) for partition in range(PARTITIONS)))
@@ -64,7 +64,7 @@ async def _reached(handle: Any, patience: float = _PATIENCE) -> Reached:
 
 
 async def _watched(handle: Any, strike: Callable[[int], None]) -> Iterator[Row]:
-    """What becomes of all partitions after something has happened to the process of one replica."""
+    """Observe all partitions after something has happened to the process of one replica."""
     before = await _reached(handle, 10.0)
     name, process = before[0]
     its = {partition for partition, who in before.items() if who[0] == name}
@@ -83,16 +83,16 @@ async def _watched(handle: Any, strike: Callable[[int], None]) -> Iterator[Row]:
     moved = sum(found[partition][0] != before[partition][0] for partition in found if partition not in its)
     return iter(
         [
-            Row("partitions that it had", str(len(its))),
-            Row("partitions of which nobody answered, at the worst", str(worst)),
-            Row("seconds until all were answered", f"{silent:.0f}"),
-            Row("partitions of others that moved, when another had taken its place", str(moved)),
+            Row("partitions that it owned", str(len(its))),
+            Row("partitions without a response, at worst", str(worst)),
+            Row("seconds until all responded", f"{silent:.0f}"),
+            Row("partitions of other replicas that moved, after a replacement joined", str(moved)),
         ]
     )
 
 
 def ring() -> Iterator[Row]:
-    """How they are shared out, and what happens."""
+    """Measure how partitions are distributed, and what happens to them."""
     import ray
     from ray import serve
 

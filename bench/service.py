@@ -25,13 +25,13 @@ CONNECTIONS = 64
 QUERIES = 200
 SECONDS = 3.0
 ROUNDS = 7
-TURNS, TURN = 50, 0.8  # of an experiment; seconds: the shorter, the more alike is what two neighbours meet
-RATE = 200  # pairs a second, of those who go on while a large collection is made
+TURNS, TURN = 50, 0.8  # of an experiment; seconds: the shorter, the more similar is the noise of two neighbours
+RATE = 200  # pairs a second, while a large collection is built
 LARGE = 400_000  # documents
 
 
 class Connection:
-    """One kept-alive connection: just enough of HTTP to ask one thing after another."""
+    """One kept-alive connection: just enough of HTTP to send one request after another."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -55,12 +55,12 @@ class Connection:
         self._writer.close()
 
 
-Times = tuple[float, float]  # the median and 99 of 100, in ms
+Times = tuple[float, float]  # the median and the 99th percentile, in ms
 Visit = Callable[[Connection, int, list[float] | None], Awaitable[None]]
 
 
 class Server:
-    """A service in a process of its own, on a folder that goes away with it."""
+    """A service in a process of its own, on a folder that is deleted with it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         start = "import sys; from zoomrank.cli import main; sys.exit(main())"
@@ -71,13 +71,13 @@ class Server:
 
     @property
     def memory(self) -> float:
-        """Resident, in MB."""
+        """Resident memory, in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
     @property
     def worked(self) -> float:
-        """Seconds of a processor, of all threads."""
+        """Processor time of all threads, in seconds."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -88,7 +88,7 @@ class Server:
 
 @contextlib.contextmanager
 def served(documents: int | Collection) -> Iterator[Server]:
-    """A service with one collection: one that is given, or so many documents with vectors."""
+    """Start a service with one collection: the given one, or this many documents with vectors."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "data")
         try:
@@ -121,7 +121,7 @@ async def pair(
     collection: str = "bench",
     visitor: str | None = None,
 ) -> None:
-    """One visitor: asks, looks, clicks or leaves."""
+    """Simulate one visitor, who asks, looks, and clicks or leaves."""
     began = time.perf_counter()
     named = {} if visitor is None else {"visitor": visitor}
     asked = json.dumps({"query": f"query {number % queries}"} | named).encode()
@@ -136,7 +136,7 @@ async def pair(
 
 
 async def constant(connection: Connection, number: int, times: list[float] | None = None) -> None:  # noqa: ARG001
-    """The least that the server can be asked."""
+    """Send the cheapest request of the server."""
     began = time.perf_counter()
     await connection.ask("GET", "/v1/health")
     if times is not None:
@@ -144,7 +144,7 @@ async def constant(connection: Connection, number: int, times: list[float] | Non
 
 
 async def two_constants(connection: Connection, number: int, times: list[float] | None = None) -> None:
-    """As many requests as a pair."""
+    """Send as many cheap requests as a pair has."""
     await constant(connection, number, times)
     await constant(connection, number, times)
 
@@ -160,7 +160,7 @@ async def connected(port: int, count: int = CONNECTIONS) -> AsyncIterator[list[C
 
 
 async def full_speed(connections: list[Connection], work: Visit, seconds: float) -> float:
-    """How much is done per second when every connection asks again as soon as it hears back."""
+    """Return the throughput when every connection asks again as soon as it has a response."""
     done = 0
     end = time.perf_counter() + seconds
 
@@ -176,7 +176,7 @@ async def full_speed(connections: list[Connection], work: Visit, seconds: float)
 
 
 async def paced(connections: list[Connection], work: Visit, rate: float, seconds: float) -> list[float]:
-    """The times of all requests when visits begin at an even rate, whether or not earlier ones are done."""
+    """Return the times of all requests when visits begin at an even rate, whether or not earlier ones are done."""
     times: list[float] = []
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for connection in connections:
@@ -199,9 +199,9 @@ async def paced(connections: list[Connection], work: Visit, rate: float, seconds
 
 @dataclass
 class Load:
-    """What was measured, round by round: pairs and the constant in turns, so that both meet the same noise."""
+    """Measurements, round by round: pairs and the constant in turns, so that both meet the same noise."""
 
-    constants: list[float] = field(default_factory=list)  # a second
+    constants: list[float] = field(default_factory=list)  # per second
     pairs: list[float] = field(default_factory=list)
     constant_times: list[Times] = field(default_factory=list)  # at half the load
     pair_times: list[Times] = field(default_factory=list)
@@ -223,7 +223,7 @@ class Load:
 
 
 def load() -> Iterator[Row]:
-    """Pairs of a ranking and its feedback, durable, against an endpoint that returns a constant."""
+    """Measure pairs of a ranking and its feedback, durable, against an endpoint that returns a constant."""
     with served(10_000) as server:
         found = uvloop.run(Load.measured(server.port))
     rate, ratios = np.median(found.pairs), np.array(found.pairs) / found.constants
@@ -244,7 +244,7 @@ def load() -> Iterator[Row]:
 
 
 async def visited(port: int, count: int, queries: int) -> None:
-    """So many visitors, as fast as they are served."""
+    """Simulate this many visitors, as fast as they are served."""
     async with connected(port) as connections:
         numbers = iter(range(count))
 
@@ -256,7 +256,7 @@ async def visited(port: int, count: int, queries: int) -> None:
 
 
 def steady(pairs: int = 1_000_000) -> Iterator[Row]:
-    """Memory over many pairs."""
+    """Measure memory over many pairs."""
 
     async def learned(port: int) -> float:
         async with connected(port, 1) as (connection,):
@@ -273,7 +273,7 @@ def steady(pairs: int = 1_000_000) -> Iterator[Row]:
 
 
 def learners() -> Iterator[Row]:
-    """Memory of many queries."""
+    """Measure the memory of many queries."""
     with served(100_000) as server:
         before = server.memory
         uvloop.run(visited(server.port, 30_000, 10_000))
@@ -282,9 +282,7 @@ def learners() -> Iterator[Row]:
 
 
 async def ranked_meanwhile(port: int, body: bytes) -> tuple[list[float], list[float], float]:
-    """How long rankings take at a steady rate: before a large collection is made, and while it is; and how long that
-    takes.
-    """
+    """Measure rankings at a steady rate before and while a large collection is built; return also the build time."""
     async with connected(port) as connections, connected(port, 1) as (admin,):
         await full_speed(connections, pair, 2.0)
         before = await paced(connections, pair, RATE, 2 * SECONDS)
@@ -298,7 +296,7 @@ async def ranked_meanwhile(port: int, body: bytes) -> tuple[list[float], list[fl
 
 
 def making() -> Iterator[Row]:
-    """Whether those who ask notice that a large collection is being made."""
+    """Measure whether rankings get slower while a large collection is built."""
     documents = [
         {"id": f"d{number}", "title": f"Document {number}", "path": [f"B{number % 40}", f"T{number % 4000}"]}
         for number in range(LARGE)
@@ -316,8 +314,10 @@ def making() -> Iterator[Row]:
 
 
 async def _in_turns(server: Server, file: bytes) -> tuple[list[float], list[float]]:
-    """What a pair takes with an experiment, of what it takes without, in turns on two collections that are alike: in
-    time, and in work of the server's.
+    """Return the cost of a pair with an experiment relative to one without: in time, and in processor time of the
+    server.
+
+    Both run in turns, on two similar collections.
     """
     serial = iter(range(10**9))
     async with connected(server.port) as connections:
@@ -336,33 +336,33 @@ async def _in_turns(server: Server, file: bytes) -> tuple[list[float], list[floa
 
         times, works = [], []
         for turn in range(TURNS + 4):
-            both = [("bench", QUERIES), ("tried", QUERIES // 2)]  # two arms: as many learners as the other has
+            both = [("bench", QUERIES), ("tried", QUERIES // 2)]  # two arms: as many learners as without an experiment
             found = {name: await cost(name, queries) for name, queries in both[:: 1 if turn % 2 else -1]}
-            if turn >= 4:  # the first ones make learners
+            if turn >= 4:  # the first turns create learners
                 times.append(found["tried"][0] / found["bench"][0])
                 works.append(found["tried"][1] / found["bench"][1])
         return times, works
 
 
 def experiment() -> Iterator[Row]:
-    """What an experiment costs those who ask: each is new, has a name, and is remembered."""
+    """Measure what an experiment costs: each visitor is new, has a name, and is remembered."""
     with tempfile.TemporaryDirectory() as folder, served(10_000) as server:
         path = Path(folder) / "collection"
         _by_vectors(10_000).save(path)
         times, works = uvloop.run(_in_turns(server, path.read_bytes()))
     yield Row("a pair with an experiment, of what it takes without", _median(times), "1.1")
-    yield Row("the same in work of the server, whoever else is busy here", _median(works), "1.1")
+    yield Row("the same in processor time of the server", _median(works), "1.1")
 
 
 def _median(turns: list[float]) -> str:
-    """The median of many turns, and between which of them it is in 95 of 100 cases."""
+    """Format the median of many turns, with its 95 % interval."""
     outside = int(stats.binom.ppf(0.025, len(turns), 0.5))
     inside = sorted(turns)[outside - 1 : len(turns) - outside + 1]
     return f"{np.median(turns):.3f} (95 %: {inside[0]:.3f} to {inside[-1]:.3f}, {len(turns)} turns)"
 
 
 def service() -> Iterator[Row]:
-    """Everything but the million pairs, which take a quarter of an hour: `python -m bench steady`."""
+    """Measure everything but the million pairs, which take a quarter of an hour: `python -m bench steady`."""
     yield from load()
     yield from making()
     yield from learners()

@@ -1,8 +1,8 @@
-"""What a year of a shop costs its learners, without a service: `python -m bench.year --visits 50`.
+"""Cost of a shop's year for its learners, without a service: `python -m bench.year --visits 50`.
 
-The shop, the tastes and the changes are those of `zoomrank year`, and learners move along with every edition. Each
-query is asked equally often. The control has the catalogue and the wishes of the last day from the first day on. A year
-of 24 queries with 50 visits a day takes some minutes, so that what is left out can be compared query by query.
+The shop, the tastes and the changes are those of `zoomrank year`, and learners are remapped to every version. Each
+query is asked equally often. The control has the catalogue and the tastes of the last day from the first day on. A year
+of 24 queries with 50 visits a day takes some minutes, so that the cost of each event can be compared query by query.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from zoomrank.numbers import Array
 from zoomrank.spaces import Eligible
 
 SLOTS, PRODUCTS, NEXT_VISITORS = 5, 12_000, 100
-UNKNOWN = 100  # products that a search engine knows before they are there
+UNKNOWN = 100  # products that a search engine knows before the catalogue does
 
 
 class World:
-    """A shop on one day, and who comes."""
+    """A shop on one day, and its visitors."""
 
     def __init__(self, plan: Plan, queries: int, seed: int) -> None:
         rng = np.random.default_rng([seed, 1])
@@ -41,7 +41,7 @@ class World:
         self._look()
 
     def next_day(self) -> None:
-        """Let a night pass."""
+        """Go on to the next day."""
         shop, rng = self.shop, self._rng
         self.day += 1
         changes = []
@@ -61,13 +61,13 @@ class World:
         self._search = SearchEngine(self.shop, self.tastes, self._rng)
 
     def candidates(self, query: int) -> Eligible:
-        """Those of a search engine that are there."""
+        """Return the candidates of a search engine that exist."""
         chosen = np.zeros(len(self.products) + 1, bool)
         chosen[self._place[self._search.found(query)]] = True
         return Eligible(self.tree.documents, chosen[:-1])
 
     def visit(self, ranker: zr.Ranked, query: int, lists: bool, rng: np.random.Generator) -> Array:
-        """Somebody comes, maybe with a list of candidates, and the ranker learns; returns what was shown."""
+        """Simulate a visit, possibly with a list of candidates, and let the ranker learn; return the ranking."""
         season = self.plan.season(self.day)
         among = self.candidates(query) if lists and rng.random() < LISTS else None
         slots = SLOTS if among is None else min(SLOTS, len(among))
@@ -81,25 +81,25 @@ class World:
         return products
 
     def next_visitors(self, ranker: zr.Ranked, query: int, rng: np.random.Generator) -> float:
-        """The satisfaction of some more visitors, who teach a copy."""
+        """Return the satisfaction of some more visitors, who teach a copy."""
         copy, season = ranker.copied(), self.plan.season(self.day)
         shown = [self.visit(copy, query, lists=False, rng=rng) for _ in range(NEXT_VISITORS)]
         return float(np.mean([self.tastes.satisfaction(query, season, self.shop, products) for products in shown]))
 
 
 def ends(world: World, rankers: list[zr.Ranked], seed: int) -> Array:
-    """How good the learner of each query is."""
+    """Return the satisfaction of each query's learner."""
     rngs = (np.random.default_rng([seed, 3, query]) for query in range(len(rankers)))
     return np.array([world.next_visitors(*each) for each in zip(rankers, range(len(rankers)), rngs, strict=True)])
 
 
 def fresh(world: World, queries: int, seed: int) -> list[zr.Ranked]:
-    """Learners that know nothing yet."""
+    """Return new learners."""
     return [zr.ZoomRank(world.tree, SLOTS, seed=seed + query) for query in range(queries)]
 
 
 def main() -> None:
-    """Print what a year comes to."""
+    """Print the result of a year."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=24)
     parser.add_argument("--visits", type=int, default=50, help="of each query a day")
@@ -119,7 +119,7 @@ def main() -> None:
             movement = before.movement_to(world.edition)
             for ranker in lived:
                 ranker.move(world.tree, movement)
-                ranker.moves = []  # all answers have come
+                ranker.moves = []  # all feedback has arrived
         for query, ranker in enumerate(lived):
             for _ in range(asked.visits):
                 world.visit(ranker, query, lists, rngs[query])

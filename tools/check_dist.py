@@ -1,7 +1,7 @@
-"""`make dist`: whether what was built can be published.
+"""`make dist`: check that the built distributions can be published.
 
-Looks into the source archive and the wheel, installs the wheel where there is nothing else, and runs it there as
-somebody would who has just typed `pip install zoomrank`.
+Inspects the source archive and the wheel, installs the wheel into an empty environment, and runs it there as after
+`pip install zoomrank`.
 """
 
 import argparse
@@ -20,16 +20,14 @@ PACKAGE = ROOT / "src" / "zoomrank"
 
 
 def main() -> None:
-    """Check what a folder holds, and say so."""
+    """Check the distributions in a folder, and print the result."""
     parser = argparse.ArgumentParser(prog="check_dist", description=__doc__, allow_abbrev=False)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="where a wheel and a source archive are")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder with a wheel and a source archive")
     folder = parser.parse_args().folder
     wheel, archive = built(folder)
     check_wheel(wheel)
     check_archive(archive)
-    print(
-        f"{wheel.name}: {len(files_of_package())} files, as they should be; installing it where there is nothing else"
-    )
+    print(f"{wheel.name}: {len(files_of_package())} files, as expected; installing it into an empty environment")
     with tempfile.TemporaryDirectory() as place:
         python = environment(Path(place), pip=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--quiet", "--disable-pip-version-check"]
@@ -39,19 +37,19 @@ def main() -> None:
 
 
 def built(folder: Path) -> tuple[Path, Path]:
-    """The wheel and the source archive in a folder, where there is one of each."""
+    """Return the wheel and the source archive in a folder, which must have one of each."""
     (wheel,), (archive,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, archive
 
 
 def files_of_package() -> set[str]:
-    """What the package consists of, sources and pages, by their places in it."""
+    """Return the files of the package, sources and pages, by their paths in it."""
     files = (file for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     return {f"zoomrank/{file.relative_to(PACKAGE).as_posix()}" for file in files}
 
 
 def check_wheel(wheel: Path) -> None:
-    """The package as it is, all of it and nothing else; a licence; and metadata by which it can be found."""
+    """Check that the wheel has the whole package and nothing else, a licence, and metadata."""
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
         about = next(name for name in names if name.endswith(".dist-info/METADATA"))
@@ -63,7 +61,7 @@ def check_wheel(wheel: Path) -> None:
 
 
 def check_metadata(metadata: email.message.Message) -> None:
-    """Who reads it knows what this is, for which Python, under which licence, and that it has types."""
+    """Check that the metadata names the package, its Python versions, its licence, and that it has types."""
     expect(metadata["Name"] == "zoomrank", "its name")
     expect(f'__version__ = "{metadata["Version"]}"' in (PACKAGE / "__init__.py").read_text(), "one version")
     expect(metadata["License-Expression"] == "Apache-2.0", "a licence by its name")
@@ -73,7 +71,7 @@ def check_metadata(metadata: email.message.Message) -> None:
 
 
 def check_archive(archive: Path) -> None:
-    """The sources, the client for pages and what stands beside them, but no tests, no pictures, no results."""
+    """Check that the archive has the sources and the JavaScript client, but no tests, pictures or results."""
     with tarfile.open(archive) as content:
         names = {name.partition("/")[2] for name in content.getnames()}
     beside = {"CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
@@ -83,13 +81,13 @@ def check_archive(archive: Path) -> None:
 
 
 def environment(folder: Path, *, pip: bool) -> Path:
-    """The Python of a new virtual environment, which has nothing in it but perhaps pip."""
+    """Return the Python of a new virtual environment, empty except for pip if asked for."""
     venv.create(folder, symlinks=os.name != "nt", with_pip=pip)
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def check_installed(python: Path) -> None:
-    """A plain install: the demo runs, and a command that needs an extra says which."""
+    """Check a plain install: the demo runs, and a command that needs an extra names it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     zoomrank = [str(python.with_name("zoomrank"))]
     demo = [*zoomrank, "demo", "--depth", "6", "--visits", "200"]
@@ -100,9 +98,9 @@ def check_installed(python: Path) -> None:
 
 
 def expect(holds: bool, what: str) -> None:
-    """Stop where something is not as it should be."""
+    """Exit with a message unless a condition holds."""
     if not holds:
-        raise SystemExit(f"check_dist: this is not in order: {what}")
+        raise SystemExit(f"check_dist: failed: {what}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the help of every command, as the command itself prints it."""
+"""MkDocs hook: the help of every command, as the command itself prints it."""
 
 import argparse
 import os
@@ -24,15 +24,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def page() -> str:
-    """The page: first what all commands are, then each of them."""
-    with mock.patch.dict(os.environ, {"COLUMNS": "90", "NO_COLOR": "1"}):  # a terminal of 90 letters without colours
+    """Return the page: first the overview, then each command."""
+    with mock.patch.dict(os.environ, {"COLUMNS": "90", "NO_COLOR": "1"}):  # a terminal of 90 columns without colours
         parser = make_parser()
         sections = [f"## zoomrank {name}\n\n{_help(one)}" for name, one in commands(parser).items()]
         return _BEGINNING + _help(parser) + "".join(sections)
 
 
 def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """All commands, in the order of the help."""
+    """Return all commands, in the order of the help."""
     subparsers = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return dict(subparsers[0].choices)
 

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: CONTRIBUTING.md, which stands beside the docs and not among them, as one of their pages."""
+"""MkDocs hook: CONTRIBUTING.md, which is outside the docs folder, as a page of the docs."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ PAGE = "contributing.md"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page; its links lead from where it is now."""
+    """Add the page, with its links adjusted to its new place."""
     files.append(File.generated(config, PAGE, content=SOURCE.read_text().replace("](docs/", "](")))
     return files
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Lead to it from pages whose links are for those who read the sources."""
+    """Redirect links to CONTRIBUTING.md from pages that link to the sources."""
     return markdown.replace("](../CONTRIBUTING.md)", f"]({PAGE})")

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the HTTP API, made of the OpenAPI document that the service itself gives out."""
+"""MkDocs hook: the HTTP API, generated from the service's own OpenAPI document."""
 
 import asyncio
 import json
@@ -16,8 +16,8 @@ from zoomrank.service.server import make_server
 PAGE = "reference/http.md"
 _BEGINNING = """# The HTTP API
 
-Made of the OpenAPI document that a running service has at `/v1/openapi.json`; [Behind HTTP](../service.md) shows how to
-use it. With keys, send `Authorization: Bearer KEY`. Any request may be refused by {statuses}; then the response is
+Generated from the OpenAPI document that a running service has at `/v1/openapi.json`; [Behind HTTP](../service.md) shows
+how to use it. With keys, send `Authorization: Bearer KEY`. Any request may fail with {statuses}; then the response is
 {error}: a word for programs and a sentence for people.
 
 """
@@ -40,7 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of a service, as it would give it out."""
+    """Return the OpenAPI document of a service, as it would serve it."""
 
     async def ask() -> Any:
         app: Any = server.config.app
@@ -57,7 +57,7 @@ def document() -> dict[str, Any]:
 
 
 def page(api: Mapping[str, Any]) -> str:
-    """All paths, then all models."""
+    """Return the page: all paths, then all models."""
     everywhere = _refused_everywhere(api)
     error = api["paths"]["/v1/feedback"]["post"]["responses"]["404"]["content"]["application/json"]["schema"]
     paths = (_way(path, method, way, everywhere) for path, method, way in _ways(api))
@@ -93,7 +93,7 @@ def _way(path: str, method: str, way: Mapping[str, Any], everywhere: set[str]) -
     responses = way["responses"]
     good = [f"{status} {_content(response)}" for status, response in responses.items() if status < "4"]
     refusals = sorted(status for status in responses if status >= "4" and status not in everywhere)
-    ending = f" May also be refused by {' and '.join(refusals)}." if refusals else ""
+    ending = f"  May also fail with {' and '.join(refusals)}." if refusals else ""
     return "\n".join([*lines, f"Responds with {', '.join(good)}.{ending}", "", ""])
 
 
@@ -112,16 +112,16 @@ def _model(name: str, schema: Schema) -> str:
 
 
 def _about(schema: Schema) -> str:
-    """A value: its type, what bounds it, and what it is unless given."""
+    """Describe a value: its type, its bounds, and its default."""
     words = [_shape(schema)]
     default = schema.get("default")
     if default is not None and not isinstance(default, dict):
-        words.append(f"{json.dumps(default)} unless given")
+        words.append(f"{json.dumps(default)} by default")
     return ", ".join(words).replace("|", r"\|")
 
 
 def _shape(schema: Schema) -> str:
-    """The type of a value and what bounds it, in words."""
+    """Describe the type of a value and its bounds, in words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name})"
@@ -140,7 +140,7 @@ def _shape(schema: Schema) -> str:
 
 def _range(schema: Schema, least: str, most: str, before: str, after: str = "") -> str:
     low, high = schema.get(least), schema.get(most)
-    if high is None or abs(high) >= 2**40:  # that is no bound that anybody meets
+    if high is None or abs(high) >= 2**40:  # not a bound that matters in practice
         return f"{before}{low:,.0f} or more{after}" if low and abs(low) < 2**40 else ""
     return (
         f"{before}{low or 0:,.0f} to {high:,.0f}{after}" if low is not None else f"{before}at most {high:,.0f}{after}"

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: every name of the package `zoomrank` in one table, with the place where it is described."""
+"""MkDocs hook: every name of the package `zoomrank` in one table, with a link to its description."""
 
 import inspect
 from types import ModuleType
@@ -14,12 +14,12 @@ HOMES = (
     zoomrank.queries,
     zoomrank.spaces,
     zoomrank.lab,
-)  # where names are described, whoever repeats them
+)  # packages whose pages describe the names
 _BEGINNING = """# The Python API
 
-`import zoomrank as zr` has the names below. Each package has a page of its own; what is on no page is not for others to
-rely on. [`zoomrank.documents`](documents.md), [`zoomrank.judging`](judging.md) and [`zoomrank.client`](client.md) are
-imported by their own names; the first and the last need [extras](../install.md), the first for some of what it does.
+`import zoomrank as zr` has the names below. Each package has a page of its own; a name that is on no page is private.
+[`zoomrank.documents`](documents.md), [`zoomrank.judging`](judging.md) and [`zoomrank.client`](client.md) are imported
+by their own names; the first and the last need [extras](../install.md), the first for some of what it does.
 
 | name | what it is |
 |---|---|

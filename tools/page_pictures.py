@@ -1,6 +1,6 @@
-"""Take the pictures of the service's page: `python tools/page_pictures.py` writes them to docs/figures.
+"""Take screenshots of the service's page: `python tools/page_pictures.py` writes them to docs/figures.
 
-`zoomrank demo-service` and `zoomrank demo-experiment` run for about a minute each, and Chromium looks at them.
+`zoomrank demo-service` and `zoomrank demo-experiment` run for about a minute each, and Chromium takes the screenshots.
 """
 
 import shutil
@@ -21,7 +21,7 @@ WIDTH = 1200  # pixels
 
 @contextmanager
 def demo(*arguments: str) -> Iterator[str]:
-    """The first address that a command says."""
+    """Run a command; yield the first address that it prints."""
     command = [sys.executable, "-c", "from zoomrank.cli import main; main()", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:  # noqa: S603
         assert service.stdout is not None  # noqa: S101
@@ -32,7 +32,7 @@ def demo(*arguments: str) -> Iterator[str]:
 
 
 def take_query(page: Page, address: str) -> None:
-    """A query that has learned for a while."""
+    """Take a query that has learned for a while."""
     page.goto(f"{address}/#/c/library/q/java")
     page.get_by_test_id("query-impressions").wait_for(timeout=0)
     wait_for(page, "query-impressions", IMPRESSIONS)
@@ -40,7 +40,7 @@ def take_query(page: Page, address: str) -> None:
 
 
 def take_playground(page: Page, address: str) -> None:
-    """Visitors who were sent."""
+    """Take the playground after some simulated visits."""
     page.goto(f"{address}/#/c/library/play")
     page.get_by_test_id("play-speed-10").click()
     page.get_by_test_id("play-start").click()
@@ -50,7 +50,7 @@ def take_playground(page: Page, address: str) -> None:
 
 
 def take_experiment(page: Page) -> None:
-    """An experiment that has ended."""
+    """Take an experiment that has ended."""
     page.locator("path.js-line").first.wait_for(state="attached", timeout=0)
     keep(page, "service-experiment", height=1380)
 
@@ -62,9 +62,9 @@ def wait_for(page: Page, name: str, least: int) -> None:
 
 
 def keep(page: Page, name: str, height: int) -> None:
-    """Keep what is on the screen, in 256 colours: that is enough, and a third of the size."""
+    """Save the screen in 256 colours: that is enough, and a third of the size."""
     page.set_viewport_size({"width": WIDTH, "height": height})
-    page.wait_for_timeout(3_000)  # charts are drawn again
+    page.wait_for_timeout(3_000)  # until the charts are redrawn
     picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
     picture.quantize(256, dither=Image.Dither.NONE).save(FOLDER / f"{name}.png", optimize=True)
 

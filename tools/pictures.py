@@ -19,7 +19,7 @@ VISITS = (300, 3_000, 30_000)
 
 
 def draw_front() -> None:
-    """Every document that the first visitors of the tutorial looked at, and what they clicked on."""
+    """Draw every document that the first visitors of the tutorial looked at, and their clicks."""
     known = _tutorial()
     tree, collection = known["collection"].tree, known["collection"]
     looked: list[tuple[int, int]] = []
@@ -48,7 +48,7 @@ def draw_front() -> None:
 
 
 def _tutorial() -> dict[str, Any]:
-    """What the code of the tutorial makes, up to its visitors."""
+    """Run the code of the tutorial, up to its visitors; return its variables."""
     blocks = re.findall(r"```python title=\"learn.py\"\n(.*?)```", (DOCS / "tutorial.md").read_text(), flags=re.DOTALL)
     known: dict[str, Any] = {}
     exec("".join(blocks[:4]), known)  # noqa: S102
@@ -56,7 +56,7 @@ def _tutorial() -> dict[str, Any]:
 
 
 def _draw_tree(axes: Any, tree: zr.DocumentTree) -> None:
-    """Categories, and lines to what is in them."""
+    """Draw categories, and lines to their children."""
     shape = tree.shape
     middle = (shape.first_document + shape.end_document - 1) / 2
     depth = np.zeros(tree.nodes)
@@ -73,7 +73,7 @@ def _draw_tree(axes: Any, tree: zr.DocumentTree) -> None:
 
 
 def draw_bounds() -> None:
-    """How fast a subtree on which nobody clicks is given up."""
+    """Draw how fast a subtree without clicks is given up."""
     visits = np.arange(1, 1_001)
     with mpl.rc_context(STYLE):
         drawing = Figure(figsize=(4.6, 2.6), layout="constrained")
@@ -88,7 +88,7 @@ def draw_bounds() -> None:
 
 
 def draw_zoom() -> None:
-    """Which subtrees ZoomRank has told apart, and how often documents of theirs were clicked on."""
+    """Draw the subtrees that ZoomRank has told apart, and their click rates."""
     tree = zr.DocumentTree.exponential(depth=15)
     users = zr.users.two_peaks(tree, seed=1)
     ranker = zr.ZoomRank(tree, slots=5, seed=1)

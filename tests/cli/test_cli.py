@@ -46,7 +46,7 @@ def test_errors_say_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
 def test_seeds_are_not_negative(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["demo", "--seed", "-1"])
-    assert "a seed is 0 or more" in capsys.readouterr().err
+    assert "a seed must be 0 or more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--vers"], ["demo", "--visit", "10"], ["demo", "--dep=3"], ["report", "--h"]])

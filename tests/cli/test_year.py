@@ -46,8 +46,8 @@ def test_a_short_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert year > 0.75 * undisturbed  # learners of a short year have not learned all yet; what they learned is there
     assert "everything agrees" in shown
     assert "moved from SQLite to SQLite" in shown
-    assert _count(shown, r"taken back: ([\d,]+)") == 4 * 96  # all that was shown on bad days, and nothing else
-    assert _count(shown, r"in ([\d,]+) editions") == 19 + 4 + 2  # days, seasons, categories
+    assert _count(shown, r"voided: ([\d,]+)") == 4 * 96  # all that was shown on bad days, and nothing else
+    assert _count(shown, r"in ([\d,]+) versions") == 19 + 4 + 2  # days, seasons, categories
     visits = _count(shown, r"visits: ([\d,]+)")
     assert 0.9 * 20 * 96 < visits < 20 * 96  # nobody is served in an outage
     assert _count(shown, r"learned, ([\d,]+) too late") > 0
@@ -74,7 +74,7 @@ def test_the_same_seed_is_the_same_year_and_what_is_left_out_is(
     assert [line for line in told[0].splitlines() if "%" in line] == [
         line for line in told[1].splitlines() if "%" in line
     ]
-    assert "taken back" not in told[0]
+    assert "voided" not in told[0]
     assert "changes" not in told[0]
     assert "moved" not in told[0]
 
@@ -92,7 +92,7 @@ def test_the_year_goes_on_in_postgresql(on_postgres: Place, tmp_path: Path, caps
     [
         (["--days", "3"], "3 days are too few"),
         (["--without", "rain"], "'rain' cannot be left out"),
-        (["--products", "10"], "--products 10 is too few"),
+        (["--products", "10"], "--products is 10; it must be at least"),
     ],
 )
 def test_refusals(options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

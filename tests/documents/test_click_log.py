@@ -202,11 +202,11 @@ def test_unusual_columns_no_query_and_several_clicks(tmp_path: Path) -> None:
         ('{"shown": [], "clicked": null}', "Impression 1 shows nothing"),
         ('{"shown": "a", "clicked": "a"}', "shows 'a', which is not a list"),
         ('{"shown": null, "clicked": "a"}', "shows None, which is not a list"),
-        ('{"shown": ["a"], "clicked": ["a"]}', "should be an id, or null"),
+        ('{"shown": ["a"], "clicked": ["a"]}', "must be an id, or null"),
         ('{"shown": ["a"], "clicked": null}', "not a single click in 1 impressions"),
         (
             '{"shown": ["a"], "clicked": null, "looked_at": 0}',
-            "Impression 1 has 0 for looked_at; it should be",
+            "Impression 1 has 0 for looked_at; it must be",
         ),
         ('{"shown": ["a"], "clicked": null, "looked_at": 1.5}', "Impression 1 has 1.5 for looked_at"),
         ('{"shown": ["a"], "clicked": null, "looked_at": true}', "Impression 1 has True for looked_at"),
@@ -216,11 +216,11 @@ def test_unusual_columns_no_query_and_several_clicks(tmp_path: Path) -> None:
         ('{"impression": 1, "position": "x", "document": "a", "clicked": 1}', "Row 1 has the position 'x'"),
         ('{"impression": 1, "position": NaN, "document": "a", "clicked": 1}', "Row 1 has the position nan"),
         ('{"impression": 1, "position": 1, "document": "a", "clicked": 2}', "Row 1 has 2 for clicked"),
-        ('{"impression": null, "position": 1, "document": "a", "clicked": 1}', "Row 1 does not say which impression"),
+        ('{"impression": null, "position": 1, "document": "a", "clicked": 1}', "Row 1 does not name its impression"),
         (
             '{"impression": 1, "position": 1, "document": "a", "clicked": 1}\n'
             '{"impression": 1, "position": 1, "document": "b", "clicked": 0}',
-            "Row 2 is about a position of the impression 1 that is taken",
+            "Row 2 has a position of the impression 1 that another row has",
         ),
     ],
 )
@@ -248,9 +248,9 @@ def test_documents_that_are_not_there() -> None:
     assert log.counted(ABC, "skip").looks.tolist() == [1, 1]
     with pytest.raises(errors.ParameterError, match="'refuse' or 'skip', not 'drop'"):
         log.counted(ABC, "drop")
-    with pytest.raises(errors.EmptyCollectionError, match="are these its ids"):
+    with pytest.raises(errors.EmptyCollectionError, match="check that both use the same ids"):
         log.counted(DocumentIds(2, ["c", "d"]), "skip")
-    with pytest.raises(errors.ParameterError, match="same id once it is written down"):
+    with pytest.raises(errors.ParameterError, match="same id as text"):
         log.counted(DocumentIds(2, [1, "1"]))
 
 
@@ -259,7 +259,7 @@ def test_logs_that_calibrate_nothing() -> None:
     short = ClickLog([("", ["A > a", "A > b"], "A > b")] * 5)
     with pytest.raises(errors.ParameterError, match="too short to tell"):
         scale_from_clicks(tree, short)
-    with pytest.raises(errors.ParameterError, match="neighbours were looked at enough"):
+    with pytest.raises(errors.ParameterError, match="neighbours have enough looks"):
         predictive_power_from_clicks(tree, ClickLog([("", ["A > a"], "A > a")]))
     enough = ClickLog([("", ["A > a", "A > b"], "A > b")] * 50)
     assert scale_from_clicks(tree, ClickLog([("", ["A > a"], "A > a"), ("", ["A > b"], "A > b")] * 50)) == 0
@@ -267,8 +267,8 @@ def test_logs_that_calibrate_nothing() -> None:
         ({"close": 0.1}, "raise `close`"),
         ({"close": 0.0}, "must lie in"),
         ({"share": 1.5}, "must lie in"),
-        ({"pairs": 0}, "1 is the least"),
-        ({"least_looks": 0}, "1 is the least"),
+        ({"pairs": 0}, "at least 1"),
+        ({"least_looks": 0}, "at least 1"),
     ):
         with pytest.raises(errors.ParameterError, match=says):
             scale_from_clicks(tree, enough, **wrong)

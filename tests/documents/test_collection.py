@@ -311,7 +311,7 @@ def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_table(file)
     with pytest.raises(errors.SourceError, match="no column 'sku'; its columns are 'id'"):
         read_table(file, columns={"id": "sku"})
-    with pytest.raises(errors.SourceError, match="not for 'colour'"):
+    with pytest.raises(errors.SourceError, match="not 'colour'"):
         read_table(file, columns={"colour": "id"})
     file.write_bytes(b"id\n\xff\n")
     with pytest.raises(errors.SourceError, match="cannot be read"):
@@ -420,11 +420,11 @@ def test_counts_and_ids_that_do_not_fit() -> None:
 @pytest.mark.parametrize(
     ("matrix", "says"),
     [
-        ([[0, 1], [2, 0]], "row 0, column 1 is 1.0; that in the other direction is another"),
+        ([[0, 1], [2, 0]], "row 0, column 1 is 1.0; that in the other direction differs"),
         ([[0, -1], [-1, 0]], "negative"),
         ([[0, np.nan], [np.nan, 0]], "finite"),
-        ([[1, 1], [1, 0]], "row 0, column 0 is 1.0; a document is at distance 0 from itself"),
-        ([[0, 1, 2], [1, 0, 1]], r"square; this one has shape \(2, 3\)"),
+        ([[1, 1], [1, 0]], "row 0, column 0 is 1.0; a document must be at distance 0 from itself"),
+        ([[0, 1, 2], [1, 0, 1]], r"has shape \(2, 3\); it must be square"),
     ],
 )
 def test_not_distances(matrix: list[list[float]], says: str) -> None:
@@ -475,7 +475,7 @@ def test_relevance_that_calibrates_nothing() -> None:
         scale_from_labels(tree, [{1}], pairs=0)
     with pytest.raises(errors.ParameterError, match="No visitor finds two"):
         predictive_power_from_labels(tree, [{1}])
-    with pytest.raises(errors.ParameterError, match="nothing to tell apart"):
+    with pytest.raises(errors.ParameterError, match="nothing to predict"):
         predictive_power_from_labels(tree, [{1, 2}])
 
 

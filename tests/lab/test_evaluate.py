@@ -108,7 +108,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
     for topics, options, error, says in (
         ([], {}, ParameterError, "no topic"),
         ([one], {"slots": 21}, SlotsError, "'1' has 20 candidate documents, too few for 21 slots"),
-        ([one], {"rankers": ["Rank"]}, CatalogueError, "no ranker 'Rank'; there are .*ZoomRank"),
+        ([one], {"rankers": ["Rank"]}, CatalogueError, "Unknown ranker 'Rank'; choose one of .*ZoomRank"),
         ([one], {"instances": 0}, ParameterError, "at least one"),
         ([one], {"visits": 0}, ParameterError, "at least one"),
         ([one], {"workers": 0}, ParameterError, "at least one"),
@@ -116,7 +116,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
         with pytest.raises(error, match=says):
             evaluate(topics, tmp_path / "out", **options)
     tuples = DocumentTree.from_parents([-1, 0, 0], ids=[(1, 2), (3, 4)])
-    with pytest.raises(ParameterError, match=r"\(1, 2\) cannot be kept"):
+    with pytest.raises(ParameterError, match=r"\(1, 2\) cannot be stored"):
         evaluate([Topic("t", tuples, RelevanceTable(tuples, [[(1, 2)]]))], tmp_path / "out", slots=1)
     assert not (tmp_path / "out").exists()  # nothing of this left a trace
 
@@ -252,7 +252,7 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind:
     assert len(tree) == (20 if kind == "ratings" else 10)
     assert users.greedy(3).satisfaction == pytest.approx(0.75)
     assert (shares(results, names, "ZoomRank", 300) > shares(results, names, "RankRandom", 300) - 0.1).all()
-    assert f"100% of a topic's candidates are relevant to somebody. On {topics} of {topics} topics" in text
+    assert f"100% of a topic's candidates are relevant to some visitor. On {topics} of {topics} topics" in text
     for name in names:
         assert f"\n| {name} | {len(tree)} | 4 | 0.750 | " in text
     written_then = (out / "report.md").read_text()
@@ -316,7 +316,7 @@ def test_documents_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixt
     assert said in text
     assert "were left out: 3." in text
     assert main(["evaluate", *options, "--topics", "3", "--unknown", "skip", "--out", str(tmp_path / "no")]) == 2
-    assert "are these its ids?" in capsys.readouterr().err
+    assert "check that both files use the same ids" in capsys.readouterr().err
 
 
 def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -326,13 +326,13 @@ def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--threshold", "3"], "for --kind ratings"),
         (["--slots", "11"], "too few for 11 slots"),
         (["--relevance", "nowhere.txt"], "nowhere.txt cannot be read"),
-        (["--rankers", "Rank"], "no ranker 'Rank'"),
+        (["--rankers", "Rank"], "Unknown ranker 'Rank'"),
     ):
         assert main([*options, *extra]) == 2
         assert says in capsys.readouterr().err
     (tmp_path / "bare.csv").write_text("id,url\nd1,x\n")
     bare = str(tmp_path / "bare.csv")
-    for file, says in (("nowhere.csv", "no file nowhere.csv"), (bare, "neither a title, a text nor a path")):
+    for file, says in (("nowhere.csv", "no file nowhere.csv"), (bare, "it needs a title, a text or a path")):
         assert main([options[0], file, *options[2:]]) == 2
         assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

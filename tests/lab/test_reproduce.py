@@ -227,15 +227,15 @@ def test_a_folder_of_another_version_is_left_alone(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["6"], "There is no figure '6'; there are 1, 2, 3, 4, 5, three"),
+        (["6"], "Unknown figure '6'; choose from 1, 2, 3, 4, 5, three"),
         (["1", "--instances", "0"], "ask for at least one"),
         (["1", "--visits", "-1"], "ask for at least one"),
         (["1", "--workers", "0"], "ask for at least one"),
-        (["1", "--engine", "cloud"], "there are local and ray"),
+        (["1", "--engine", "cloud"], "choose local or ray"),
         (["1", "--engine", "ray", "--workers", "0"], "ask for at least one"),
         (["1", "--address", "127.0.0.1:1"], "for --engine ray"),
         (["1", "--engine", "ray", "--address", "127.0.0.1:1"], "No Ray cluster answers at '127.0.0.1:1'"),
-        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "for this machine; a cluster has its own"),
+        (["1", "--engine", "ray", "--address", "auto", "--workers", "2"], "--workers is only for this machine"),
     ],
 )
 def test_nonsense_is_refused(
@@ -305,7 +305,7 @@ def test_simulate_keeps_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert len(kept) == 4
     assert {rows.setting.ranker.given.get("scale") for rows in kept} == {0.5, None}
     assert main(["report", str(tmp_path / "out")]) == 2
-    assert "holds rows of a simulation; there are no reports of those" in capsys.readouterr().err
+    assert "has rows of the kind simulation, for which there is no report" in capsys.readouterr().err
     assert main(["simulate", "RankNothing", "two-peaks", "--visits", "10"]) == 2
     assert "RankCorrZoom" in capsys.readouterr().err
     assert main(["simulate", "Greedy", "three-documents", "--slots", "2", "--visits", "60"]) == 0

@@ -22,7 +22,7 @@ from zoomrank.lab.runners import Local
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: figures_named(["6"]), "no figure '6'"),
+        (lambda: figures_named(["6"]), "Unknown figure '6'"),
         (lambda: SMALL.settings(instances=0), "at least one"),
         (lambda: SMALL.settings(instances=1, visits=0), "at least one"),
         (lambda: SMALL.settings(["nobody"], instances=1), "no curve 'nobody'"),

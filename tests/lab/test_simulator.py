@@ -65,5 +65,5 @@ def test_rankings_of_changing_length_are_refused() -> None:
             self.shown = self.shown[:-1]
             return self.shown
 
-    with pytest.raises(SlotsError, match="1 documents came after rankings of 2"):
+    with pytest.raises(SlotsError, match="has 1 documents, those before it 2"):
         zr.simulate(Shrinking([1, 2, 3]), zr.users.two_peaks(tree, seed=1), 10)

@@ -279,7 +279,7 @@ def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[st
         mine, greedy = (rows.expected[-1] for rows in map(run, runs))
         assert 0 < mine <= greedy + 1e-9
     assert main(["study", "convergence", "--taxonomy", str(file), "--out", str(tmp_path / "no")]) == 2
-    assert "efficiency, tuning and queries only" in capsys.readouterr().err
+    assert "only for the studies efficiency, tuning and queries" in capsys.readouterr().err
     assert main(["study", "tuning", "--taxonomy", str(tmp_path / "none"), "--out", str(tmp_path / "no")]) == 2
     assert "none cannot be read" in capsys.readouterr().err
     assert main(["study", "tuning", "--judged", str(file), "--out", str(tmp_path / "no")]) == 2

@@ -100,7 +100,7 @@ def test_a_backup_never_replaces_a_file_in_silence(
     backup = tmp_path / "backup.sqlite"
     backup.write_text("mine")
     assert main(["backup", str(backup), *place.options()]) == 2
-    assert "say --force" in capsys.readouterr().err
+    assert "overwrite it with --force" in capsys.readouterr().err
     assert backup.read_text() == "mine"
     assert main(["backup", str(backup), *place.options(), "--force"]) == 0
     assert main(["verify", "--backup", str(backup)]) == 0

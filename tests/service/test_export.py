@@ -191,7 +191,7 @@ def test_the_command_writes_what_the_service_sends(place: Place, tmp_path: Path,
     said = capsys.readouterr()
     assert "has impressions: 9" in said.out
     assert "has impressions: 3" in said.out
-    assert "There is no collection called 'nowhere'; those that there are: shop, other." in said.err
+    assert "There is no collection 'nowhere'; there are: shop, other." in said.err
     assert not (tmp_path / "no").exists()
     assert rows_of(all_of_it.read_text())[:8] == rows
     log = read_clicks(file)

@@ -53,8 +53,8 @@ def test_an_export_is_judged(sqlite: Place, tmp_path: Path) -> None:
 
 def test_what_a_service_does_not_know_is_refused(sqlite: Place, tmp_path: Path) -> None:
     log = exported_log(sqlite, tmp_path / "log.jsonl", explore=0.5)
-    with pytest.raises(CannotTellError, match="never shows what the target does"):
+    with pytest.raises(CannotTellError, match="never shows the target's rankings"):
         judge(log, ["nothing of the kind"])
     unknown = ImpressionLog(**{**vars(log), "propensity": np.full(log.propensity.shape, np.nan)})
-    with pytest.raises(CannotTellError, match="do not say how likely"):
+    with pytest.raises(CannotTellError, match="have no propensities"):
         judge(unknown, [log.documents[0]])

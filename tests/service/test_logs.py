@@ -217,7 +217,7 @@ def test_lines_of_the_command_and_keys_that_change(sqlite: Place) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         rest = [json.loads(line) for line in process.stderr.read().splitlines()]
-        assert rest[-1]["message"] == "Stopped; everything is written down."
+        assert rest[-1]["message"] == "Stopped; all data is saved."
 
 
 @pytest.mark.parametrize("command", ["serve", "demo-service"])

@@ -151,7 +151,7 @@ def test_a_stop_ends_though_clients_hang(sqlite: Place) -> None:
             connection.close()
         assert process.stderr is not None
         said = process.stderr.read()
-        assert "everything is written down" in said
+        assert "all data is saved" in said
         assert "Traceback" not in said
     assert _learners_written(sqlite)
 

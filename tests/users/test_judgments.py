@@ -65,21 +65,21 @@ def test_quoted_ratings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "text", "says"),
     [
-        (read_qrels, "1 1 a 1\n1 1 b\n", "line 2 has 3 fields; it should have four"),
-        (read_qrels, "1 1 a yes\n", "line 1 has the judgment 'yes', which is no number"),
+        (read_qrels, "1 1 a 1\n1 1 b\n", "line 2 has 3 fields; it must have four"),
+        (read_qrels, "1 1 a yes\n", "line 1 has the judgment 'yes', which is not a number"),
         (read_qrels, "1 1 a nan\n", "line 1 has the judgment 'nan'"),
         (read_qrels, "1 1 a 1\n\n1 1 a 0\n", "line 3 contradicts an earlier one about '1' and the document 'a'"),
         (read_qrels, b"1 1 a 1\n1 1 \xff 1\n", "line 2 is not text in UTF-8"),
         (read_qrels, "\n", "is empty"),
-        (read_subtopics, "", "is empty|line 1 should name"),
-        (read_subtopics, "3.7\ta\n", "line 1 should name the columns subTopicID and docID"),
+        (read_subtopics, "", "is empty|line 1 must name"),
+        (read_subtopics, "3.7\ta\n", "line 1 must name the columns subTopicID and docID"),
         (read_subtopics, "subTopicID\tdocID\n3.7\n", "line 2 has 1 fields, too few"),
         (read_subtopics, "subTopicID\tdocID\n37\ta\n", "line 2 has the subtopic '37', which does not name its topic"),
         (read_subtopics, "subTopicID\tdocID\n3.7\t \n", "line 2 has an empty field"),
-        (read_ratings, "u,a\n", "line 1 has 2 fields; it should have at least three"),
+        (read_ratings, "u,a\n", "line 1 has 2 fields; it must have at least three"),
         (read_ratings, "u,a,5\nu,b,five\n", "line 2 has the rating 'five'"),
         (read_ratings, "u,a,5\nu,a,1\n", "line 2 contradicts"),
-        (read_ratings, 'u,"a,5\n', "line 1 cannot be taken apart"),
+        (read_ratings, 'u,"a,5\n', "line 1 cannot be parsed"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, read: Callable[[Path], Judgments], text: str | bytes, says: str) -> None:
@@ -96,7 +96,7 @@ def test_files_that_are_not_there(tmp_path: Path, read: Callable[[Path], Judgmen
 
 
 def test_judgments_that_help_nobody(tmp_path: Path) -> None:
-    with pytest.raises(EmptyCollectionError, match=r"judgments.txt: No document is relevant to anybody"):
+    with pytest.raises(EmptyCollectionError, match=r"judgments.txt: No document is relevant to any visitor"):
         read_ratings(written(tmp_path, "u,a,1\n"))
     with pytest.raises(ParameterError, match="threshold"):
         read_ratings(written(tmp_path, "u,a,1\n"), threshold=float("nan"))
@@ -122,7 +122,7 @@ def test_unknown_documents() -> None:
         judgments.table("2", TREE, unknown="skip")
     with pytest.raises(ParameterError, match="'refuse' or 'skip', not 'guess'"):
         judgments.table("1", TREE, unknown="guess")
-    with pytest.raises(CatalogueError, match="no judgments for the topic '3'; there are some for 1, 2"):
+    with pytest.raises(CatalogueError, match="no judgments for the topic '3'; choose one of 1, 2"):
         judgments.table("3", TREE)
 
 

@@ -73,7 +73,7 @@ def test_refusals() -> None:
         zr.users.intents(TREE, sizes=(3, 3))
     with pytest.raises(ParameterError, match="count is 0"):
         zr.users.intents(TREE, count=0)
-    with pytest.raises(ParameterError, match=r"liked is 0\.9, 0\.2; chances"):
+    with pytest.raises(ParameterError, match=r"liked is 0\.9, 0\.2; these must"):
         zr.users.intents(TREE, liked=(0.9, 0.2))
     with pytest.raises(ParameterError, match=r"stray_chance is 1\.5"):
         zr.users.intents(TREE, stray_chance=1.5)

@@ -1,4 +1,4 @@
-"""The `zoomrank` command: one module per sub-command, each with its help, its examples and what it does."""
+"""The `zoomrank` command: one module per sub-command, each with its help, its examples and its action."""
 
 import argparse
 import sys
@@ -29,16 +29,16 @@ from zoomrank.cli.extras import require
 from zoomrank.errors import ZoomrankError
 
 _COMMANDS = {
-    "to begin with": (demo, demo_service, demo_experiment),
+    "getting started": (demo, demo_service, demo_experiment),
     "your own documents": (inspect, evaluate, serve, import_clicks),
-    "what a service keeps": (backup, restore, verify, export),
-    "what is better": (judge,),
+    "data of a service": (backup, restore, verify, export),
+    "comparisons": (judge,),
     "experiments": (simulate, reproduce, study, report, year),
 }
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Everything that can be said on the command line."""
+    """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="zoomrank",
         epilog="examples:\n"
@@ -61,9 +61,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     options, unknown = make_parser().parse_known_args(arguments)
-    if unknown:  # said by the command itself, which shows what it knows
+    if unknown:  # the sub-command reports it, with its own usage
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         require(options.command, options.extras)

@@ -1,4 +1,4 @@
-"""What commands have in common: how they describe themselves, and options that mean the same wherever they stand."""
+"""Parts that commands share: their descriptions, and options that mean the same everywhere."""
 
 import argparse
 import textwrap
@@ -9,11 +9,11 @@ from typing import Any
 from zoomrank.cli.extras import installing
 from zoomrank.errors import ParameterError
 
-Commands = Any  # what argparse calls _SubParsersAction
+Commands = Any  # argparse's _SubParsersAction, which is private
 
 
 class Layout(argparse.RawDescriptionHelpFormatter):
-    """Help whose texts stay as they were written, with room for long options."""
+    """Help formatter that keeps texts as written, with room for long options."""
 
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **{"max_help_position": 28, **options})
@@ -22,7 +22,7 @@ class Layout(argparse.RawDescriptionHelpFormatter):
 def add_command(
     commands: Commands, name: str, summary: str, about: str, *examples: str, extras: tuple[str, ...] = ()
 ) -> argparse.ArgumentParser:
-    """Start a sub-command whose help ends with examples, and with what has to be installed for it."""
+    """Add a sub-command whose help ends with examples, and with the extras it needs."""
     needs = f"\n\nneeds:\n  {installing(extras)}" if extras else ""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -36,7 +36,7 @@ def add_command(
 
 
 def listed(what: str, names: Iterable[str]) -> str:
-    """Names that an argument can have, as a paragraph of help.
+    """Format the names that an argument can have, as a paragraph of help.
 
     >>> print(listed("colours:", ["red", "green"]))
     colours:     red, green
@@ -48,24 +48,24 @@ def listed(what: str, names: Iterable[str]) -> str:
 
 
 def add_seed(parser: argparse.ArgumentParser, default: int | None) -> None:
-    """`--seed N`."""
+    """Add `--seed N`."""
     own = "each study's own" if default is None else str(default)
     parser.add_argument(
         "--seed",
         type=_seed,
         default=default,
         metavar="N",
-        help=f"start of the random numbers: the same seed, the same run (default: {own})",
+        help=f"seed of the random numbers: the same seed, the same run (default: {own})",
     )
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
-    """`FILE`, the documents that a command is about."""
+    """Add `FILE`, the documents of a command."""
     parser.add_argument("documents", type=Path, metavar="FILE", help="the documents, in any of the forms above")
 
 
 def add_depth(parser: argparse.ArgumentParser) -> None:
-    """`--depth N`."""
+    """Add `--depth N`."""
     parser.add_argument(
         "--depth",
         type=int,
@@ -76,56 +76,56 @@ def add_depth(parser: argparse.ArgumentParser) -> None:
 
 
 def add_slots(parser: argparse.ArgumentParser) -> None:
-    """`--slots N`."""
+    """Add `--slots N`."""
     parser.add_argument("--slots", type=int, default=5, metavar="N", help="documents in a ranking (default: 5)")
 
 
 def add_visits(parser: argparse.ArgumentParser, default: int | None) -> None:
-    """`--visits N`."""
+    """Add `--visits N`."""
     own = "each experiment's own" if default is None else f"{default:,}"
     parser.add_argument("--visits", type=int, default=default, metavar="N", help=f"visits in each run (default: {own})")
 
 
 def add_instances(parser: argparse.ArgumentParser, default: int | None, what: str) -> None:
-    """`--instances N`."""
+    """Add `--instances N`."""
     own = "each study's own" if default is None else str(default)
     parser.add_argument(
         "--instances",
         type=int,
         default=default,
         metavar="N",
-        help=f"how many times {what} is run, each time with other random numbers (default: {own})",
+        help=f"number of times {what} is run, each with other random numbers (default: {own})",
     )
 
 
 def add_out(parser: argparse.ArgumentParser, what: str, default: Path | str) -> None:
-    """`--out DIR`; a default that is no path is only said, and decided later."""
+    """Add `--out DIR`; a default that is not a path is only shown in the help, and decided later."""
     path = default if isinstance(default, Path) else None
     parser.add_argument("--out", type=Path, default=path, metavar="DIR", help=f"folder for {what} (default: {default})")
 
 
 def add_sweep(parser: argparse.ArgumentParser) -> None:
-    """How runs are carried out, and whether they go on where they were interrupted."""
-    parser.add_argument("--resume", action="store_true", help="go on in a folder that has results already")
+    """Add the options that say how runs are carried out, and whether they resume an interrupted sweep."""
+    parser.add_argument("--resume", action="store_true", help="continue in a folder that has results already")
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes that share the work (default: one for each core)"
     )
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """`--engine` and `--address`: runs on other machines."""
+    """Add `--engine` and `--address`: runs on other machines."""
     parser.add_argument(
         "--engine",
         default="local",
         metavar="ENGINE",
-        help="where runs take place: local, in processes of this machine; or ray, on the cluster at --address or, "
-        f"without one, on Ray that is started here for the while; needs {installing(['ray'])} (default: local)",
+        help="where to run: local, in processes of this machine; or ray, on the cluster at --address or, "
+        f"without one, on a Ray that is started for this command; needs {installing(['ray'])} (default: local)",
     )
     parser.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster, or auto to look for one")
 
 
 def parameter(text: str) -> tuple[str, Any]:
-    """`name=value`, where a value that looks like a number, true or false is one."""
+    """Parse `name=value`, where a value that looks like a number, true or false becomes one."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not name=value")
@@ -142,16 +142,16 @@ def parameter(text: str) -> tuple[str, Any]:
 def _seed(text: str) -> int:
     number = int(text)
     if number < 0:
-        raise argparse.ArgumentTypeError("a seed is 0 or more")
+        raise argparse.ArgumentTypeError("a seed must be 0 or more")
     return number
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """`--force`, of a command that writes a file."""
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    """Add `--force`, for a command that writes a file."""
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def check_new(path: Path, force: bool) -> None:
-    """Refuse to write over a file, unless that is wanted."""
+    """Raise an error if the file exists, unless `force`."""
     if path.exists() and not force:
-        raise ParameterError(f"{path} is there already: take another name, or say --force to write over it.")
+        raise ParameterError(f"{path} exists already; choose another name, or overwrite it with --force.")

@@ -1,4 +1,4 @@
-"""Pictures for a terminal, in plain characters."""
+"""Charts for a terminal, in plain characters."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ _MARKS = "●○▲△■□"
 
 
 def sparkline(values: Array, columns: int = 64, full: float = 0.5) -> str:
-    """The largest value of each of a few groups of neighbours, as blocks."""
+    """Draw the largest value of each of a few groups of neighbours, as blocks."""
     groups = np.array_split(values, min(columns, len(values)))
     heights = [max(group.max(), 0.0) / full * (len(_BLOCKS) - 1) for group in groups]
     return "".join(_BLOCKS[min(round(height), len(_BLOCKS) - 1)] for height in heights)
@@ -25,7 +25,7 @@ def chart(
     rows: int = 12,
     columns: int = 60,
 ) -> str:
-    """Curves over equal windows of so many visits, each with its own mark; `top` draws a line there."""
+    """Draw curves over equal windows of visits, each with its own mark; `top` adds a line."""
     height = max(top or 0.0, *(max(values) for values in curves.values()), 1e-9)
     canvas = np.full((rows, columns + 1), " ")
     if top is not None:

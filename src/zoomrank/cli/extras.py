@@ -1,6 +1,6 @@
-"""What a plain `pip install zoomrank` does without: which modules come with which extra, and how to ask for them.
+"""Optional dependencies: which modules come with which extra, and how to install them.
 
-Commands name their extras when they describe themselves; one that lacks any is refused in a sentence before it begins.
+Commands name their extras when they are defined; a command that lacks any ends with an error before it begins.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from zoomrank.errors import MissingExtraError
 
-# Modules that zoomrank imports, by the extra that brings them. What an extra includes is written out, as pip does not.
+# Modules that zoomrank imports, by the extra that brings them. Extras that an extra includes are listed in full.
 _CLIENT = ("httpx", "typing_extensions")
 _DOCUMENTS = ("pyarrow", "sklearn", "threadpoolctl")
 _LAB = ("PIL", "markdown_it", "matplotlib", "pyarrow", "rich")
@@ -36,7 +36,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 
 
 def installing(extras: Iterable[str]) -> str:
-    """What to type to get these extras.
+    """Return the command that installs these extras.
 
     >>> installing(["documents", "lab"])
     "pip install 'zoomrank[documents,lab]'"
@@ -45,12 +45,12 @@ def installing(extras: Iterable[str]) -> str:
 
 
 def require(command: str, extras: Iterable[str]) -> None:
-    """Refuse a command unless all modules of its extras are installed.
+    """Raise an error unless all modules of the command's extras are installed.
 
     Raises
     ------
     MissingExtraError
-        Says what is missing and how to install it.
+        Names what is missing and how to install it.
     """
     wanted = dict.fromkeys(module for extra in extras for module in MODULES[extra])
     missing = [module for module in wanted if find_spec(module) is None]

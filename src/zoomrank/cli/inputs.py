@@ -1,4 +1,4 @@
-"""Documents and judgments that commands read: which files they may be, and how they are put together."""
+"""Documents and judgments that commands read: their formats, and how they are combined."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -33,56 +33,58 @@ relevance:   qrels      topic subtopic document judgment, as at TREC; a judgment
                         of visitor"""
 CLICKS = """clicks:      a table as above with columns query, impression, position, document
              and clicked (1 or 0), or in JSONL and Parquet query, shown (a list
-             of ids) and clicked (an id, or null); if there is but one query, it
+             of ids) and clicked (an id, or null); with a single query, it
              need not be named"""
 DEFAULT, CALIBRATED = "default", "calibrated"
 
 
 def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """`--relevance FILE` and how to read it."""
+    """Add `--relevance FILE` and its format."""
     parser.add_argument(
-        "--relevance", type=Path, required=required, metavar="FILE", help="which documents are relevant to whom"
+        "--relevance",
+        type=Path,
+        required=required,
+        metavar="FILE",
+        help="judgments: which documents are relevant to which visitors",
     )
-    parser.add_argument(
-        "--kind", choices=list(READERS), default="qrels", help="what kind of file that is (default: qrels)"
-    )
+    parser.add_argument("--kind", choices=list(READERS), default="qrels", help="format of that file (default: qrels)")
     parser.add_argument(
         "--threshold",
         type=float,
         metavar="X",
-        help=f"with --kind ratings: a rating as high as this means relevant (default: {THRESHOLD:g})",
+        help=f"with --kind ratings: lowest rating that means relevant (default: {THRESHOLD:g})",
     )
     parser.add_argument("--topics", nargs="+", metavar="TOPIC", help="only these topics (default: all)")
     parser.add_argument(
         "--unknown",
         choices=[REFUSE, SKIP],
         default=REFUSE,
-        help=f"what to do with a file that names documents which are not there (default: {REFUSE})",
+        help=f"what to do with documents that the collection lacks (default: {REFUSE})",
     )
 
 
 def relevance_words(options: argparse.Namespace) -> list[str]:
-    """What `add_relevance` was told, to be said again; folders are left out, being one's own."""
+    """Return the options of `add_relevance` as words of a command, without the user's folders."""
     words = ["--relevance", options.relevance.name, "--kind", options.kind, "--unknown", options.unknown]
     words += [] if options.threshold is None else ["--threshold", f"{options.threshold:g}"]
     return words + (["--topics", *options.topics] if options.topics else [])
 
 
 def read_judgments(options: argparse.Namespace) -> tuple[Judgments, list[str]]:
-    """The judgments, and the topics that are wanted."""
+    """Return the judgments, and the topics asked for."""
     if options.kind == "ratings":
         judgments = read_ratings(options.relevance, THRESHOLD if options.threshold is None else options.threshold)
     elif options.threshold is not None:
-        raise ParameterError("A threshold is for --kind ratings.")
+        raise ParameterError("--threshold is only for --kind ratings; leave it out.")
     else:
         judgments = READERS[options.kind](options.relevance)
     for name in options.topics or ():
-        judgments.rows(name)  # refuses topics that are not there
+        judgments.rows(name)  # raises an error for unknown topics
     return judgments, list(dict.fromkeys(options.topics or judgments.topics))
 
 
 def read_collection(path: Path) -> "Collection":
-    """A saved collection, or one that is made of a table or a taxonomy."""
+    """Load a saved collection, or build one from a table or a taxonomy."""
     from zoomrank.documents import Collection, load_collection
     from zoomrank.documents.source_files import read_table
 
@@ -95,7 +97,7 @@ def read_collection(path: Path) -> "Collection":
         return Collection.from_taxonomy(path)
     parts = [table[name] for name in ("title", "text") if name in table]
     if not parts:
-        raise SourceError(f"{path} has neither a title, a text nor a path by which documents could be placed.")
+        raise SourceError(f"{path} has no column to place documents by: it needs a title, a text or a path.")
     texts = [" ".join(part for part in row if part) for row in zip(*parts, strict=True)]
     return Collection.from_texts(texts, ids=table["id"], titles=table.get("title"), urls=table.get("url"))
 
@@ -103,11 +105,11 @@ def read_collection(path: Path) -> "Collection":
 def topics_of(
     collection: "Collection", judgments: Judgments, wanted: Sequence[str], candidates: str, unknown: str
 ) -> tuple[list[Topic], list[str]]:
-    """The worlds to evaluate on, and what a reader has to know about them."""
+    """Return the worlds to evaluate on, and notes for the reader."""
     # In files of judgments all ids are texts; those of a collection may be whole numbers.
     names = {str(document): document for document in collection.tree.documents}
     if len(names) < len(collection):
-        raise ParameterError("Two documents have the same id once it is written down.")
+        raise ParameterError("Two documents have the same id as text; give each an id of its own.")
     documents, whole = DocumentIds(len(collection), list(names)), _by_text(collection.tree)
     topics, empty, skipped, judged = [], [], 0, 0
     for name in wanted:
@@ -122,12 +124,14 @@ def topics_of(
         except EmptyCollectionError:
             empty.append(name)
     if not topics:
-        raise EmptyCollectionError("None of the relevant documents is in the collection; are these its ids?")
+        raise EmptyCollectionError(
+            "None of the relevant documents is in the collection; check that both files use the same ids."
+        )
     return topics, [*collection.notes, *_left_out(judged, skipped, empty)]
 
 
 def _left_out(judged: int, skipped: int, empty: Sequence[str]) -> Iterator[str]:
-    """What files of judgments named and a collection does not have."""
+    """Note judged documents that the collection lacks."""
     if skipped:
         yield f"Of {judged:,} judged documents {skipped:,} are not in the collection and were skipped."
     if empty:
@@ -135,14 +139,14 @@ def _left_out(judged: int, skipped: int, empty: Sequence[str]) -> Iterator[str]:
 
 
 def known_rows(judgments: Judgments, topic: Topic) -> tuple[list[list[str]], list[float]]:
-    """What each kind of visitor of a topic likes among the candidates, and the weights of these kinds."""
+    """Return what each kind of visitor of a topic likes among the candidates, and the weights of these kinds."""
     weights, rows = judgments.weights(topic.name), judgments.rows(topic.name)
     known = {kind: [document for document in row if document in topic.tree.documents] for kind, row in rows.items()}
     return list(known.values()), [weights[kind] for kind in known]
 
 
 def scale(text: str) -> str | float:
-    """`default`, `calibrated`, or a factor."""
+    """Parse `default`, `calibrated`, or a factor."""
     if text in (DEFAULT, CALIBRATED):
         return text
     try:
@@ -154,11 +158,10 @@ def scale(text: str) -> str | float:
 def rescaled(
     collection: "Collection", judgments: Judgments, wanted: Sequence[str], options: argparse.Namespace
 ) -> tuple["Collection", list[str], list[str]]:
-    """The collection with the widths that are asked for, the topics left to evaluate on, and what to say about it.
+    """Return the collection with the widths asked for, the topics left to evaluate on, and notes for the reader.
 
-    Widths that are calibrated on some labels must be judged on others. So half of the topics, drawn by the seed, say
-    how wide subtrees should be, each on its own candidates, and the median of what they say counts; the other half is
-    evaluated.
+    Widths that are calibrated on some labels must be evaluated on others. So half of the topics, drawn by the seed,
+    suggest a factor each, on their own candidates, of which the median is used; the other half is evaluated.
     """
     if options.scale == DEFAULT:
         return collection, list(wanted), []
@@ -167,7 +170,7 @@ def rescaled(
     topics, _ = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
     if len(topics) < 2:
         raise ParameterError(
-            "To calibrate widths takes two topics, one to learn them from and one to evaluate on; there is but one. "
+            "Calibrating widths takes two topics, one to learn them from and one to evaluate on; there is only one. "
             "Give a number instead, perhaps the one that zoomrank inspect suggests."
         )
     order = np.random.default_rng(options.seed).permutation(len(topics)).tolist()
@@ -179,18 +182,18 @@ def rescaled(
 
 
 def _calibrated(judgments: Judgments, teachers: Sequence[Topic]) -> float:
-    """The median of the factors that topics suggest."""
+    """Return the median of the factors that topics suggest."""
     factors = []
     for topic in teachers:
         with suppress(ParameterError):  # no two candidates are apart
             factors.append(suggested_scale(topic.tree, *known_rows(judgments, topic)))
     if not factors:
-        raise ParameterError("No topic has candidates that are apart from each other, to calibrate widths from.")
+        raise ParameterError("No topic has candidates at a distance from each other, so widths cannot be calibrated.")
     return max(float(np.median(factors)), LEAST_SCALE)
 
 
 def _how_calibrated(factor: float, teachers: Sequence[Topic]) -> str:
-    least = ", the least there is" if factor == LEAST_SCALE else ""
+    least = ", the minimum" if factor == LEAST_SCALE else ""
     return (
         f"All widths were multiplied by {factor:.3g}{least}, calibrated from the labels of {len(teachers)} other "
         f"{'topic' if len(teachers) == 1 else 'topics'}, which are not evaluated: "

@@ -1,4 +1,4 @@
-"""How a sweep goes on, for whoever watches; silent where nobody does."""
+"""Progress of a sweep, as a bar on a terminal; silent otherwise."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class SweepProgress:
         self._progress.stop()
 
     def begin(self, runs: int, done: int, workers: int) -> None:
-        """Show how much there is."""
+        """Show the number of runs."""
         self._task = self._progress.add_task(
             "", total=runs, completed=done, rate="…", left="…", last=f"{workers} workers, compiling on first use"
         )
 
     def ended(self, finished: Finished, seconds_left: float) -> None:
-        """Show one more."""
+        """Show a finished run."""
         setting = finished.rows.setting
         self._visits += setting.visits
         rate = self._visits / (time.monotonic() - self._start)
@@ -50,7 +50,7 @@ class SweepProgress:
 
 
 def duration(seconds: float) -> str:
-    """A time for people.
+    """Format a duration for people.
 
     >>> duration(75), duration(3700)
     ('1:15', '1:01:40')

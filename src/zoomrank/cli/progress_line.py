@@ -1,4 +1,4 @@
-"""How far something has come, on one line of a terminal; needs nothing but Python, and is silent where nobody looks."""
+"""Progress on one line of a terminal; needs nothing but Python, and is silent elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PAUSE = 0.1  # seconds
 
 
 class ProgressLine:
-    """A line of standard error that is written again and again: how much of what is done."""
+    """A line of standard error that is overwritten: how much is done."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -26,7 +26,7 @@ class ProgressLine:
             self._write("")
 
     def tell(self, done: int, total: int) -> None:
-        """Say how much is done, unless that was said a moment ago."""
+        """Show how much is done, unless it was shown a moment ago."""
         if self._seen and time.monotonic() - self._last >= _PAUSE:
             self._last = time.monotonic()
             self._write(f"{self._what}: {done:,} of {total:,} ({100 * done // max(total, 1)} %)")

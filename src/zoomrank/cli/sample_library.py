@@ -1,7 +1,7 @@
-"""A public library and its visitors, to look at the service with.
+"""A sample library and its visitors, to try the service with.
 
-Visitors ask with words that mean several things. Who asks for a crane wants a bird, a machine, or one that is folded
-from paper. A good ranking has something for each of them.
+Visitors ask with ambiguous words: "crane" may mean a bird, a machine, or one that is folded from paper. A good ranking
+has something for each of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zoomrank.users import Mixture, TreeNetwork, UserDistribution
 
 Shelf = tuple[str, ...]  # categories, from the widest to the narrowest
 
-# Each section has its kinds of books; each shelf has two subjects, which take turns.
+# Each section has its kinds of books; each shelf alternates between two subjects.
 _BOOKS: Mapping[str, tuple[str, ...]] = {
     "Nature": (
         "A Field Guide to {}",
@@ -156,7 +156,7 @@ _SHELVES: Mapping[Shelf, tuple[str, str]] = {
     ("Stories", "For children", "Animals"): ("Foxes", "Brave Mice"),
 }
 
-# What is asked for, and how many of those who ask want which shelf.
+# Queries, and the shares of their visitors who want each shelf.
 TASTES: Mapping[str, Mapping[Shelf, float]] = {
     "crane": {
         ("Nature", "Birds", "Cranes and storks"): 0.4,
@@ -192,12 +192,12 @@ TASTES: Mapping[str, Mapping[Shelf, float]] = {
     },
 }
 
-_LIKED = (0.01, 0.04, 0.2, 0.85)  # how likely a book is liked that shares so many categories with a taste
+_LIKED = (0.01, 0.04, 0.2, 0.85)  # probability that a book is liked, by the number of categories it shares with a taste
 _WORSE = 0.06  # each further book of a shelf is liked a little less often than the one before it
 
 
 def library() -> Collection:
-    """The books of the library, by their shelves.
+    """Return the books of the library, by their shelves.
 
     >>> library()
     Collection(336 documents, 432 nodes, depth 4)
@@ -210,10 +210,10 @@ def library() -> Collection:
 
 
 def visitors(collection: Collection) -> dict[str, UserDistribution]:
-    """Who asks what: the visitors of each query."""
+    """Return the visitors of each query."""
     tree = collection.tree
     shelf_of = {title: shelf for shelf, title in _books()}
-    place_of: dict[str, int] = {}  # of a book on its shelf
+    place_of: dict[str, int] = {}  # position of a book on its shelf
     for shelf in _SHELVES:
         place_of |= {title: place for place, title in enumerate(_titles(shelf))}
 

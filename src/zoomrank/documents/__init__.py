@@ -1,4 +1,4 @@
-"""One's own documents: from a taxonomy, vectors, texts or distances to a tree that rankers can learn on."""
+"""Your own documents: from a taxonomy, vectors, texts or distances to a tree that rankers can learn on."""
 
 from zoomrank.documents.click_calibration import predictive_power_from_clicks, scale_from_clicks
 from zoomrank.documents.click_log import ClickLog, read_clicks

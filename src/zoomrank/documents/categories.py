@@ -1,4 +1,4 @@
-"""Where a taxonomy puts documents: below the category that their path names, or at the end of the path itself."""
+"""Trees from taxonomies: documents are placed below the category that their path names, or at the end of the path."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from zoomrank.spaces.trees.document_tree import DocumentTree
 def taxonomy_tree(
     table: Table, place: str, separator: str, categories: str, epsilon: float
 ) -> tuple[DocumentTree, Table]:
-    """Build the tree of a taxonomy; the table comes back with an id for each path, perhaps a title."""
+    """Build the tree of a taxonomy; return it with the table, which gets an id for each path, perhaps a title."""
     if place not in ("below", "end"):
-        raise TaxonomyError(f'Documents are placed "below" a category or at the "end" of a path, not {place!r}.')
+        raise TaxonomyError(f'place is {place!r}; it must be "below" a category or at the "end" of a path.')
     paths = [path if isinstance(path, str) else tuple(path) for path in table["path"]]
     table = {"id": paths, **table}
     if place == "below":
         homes = dict(zip(table["id"], paths, strict=True))
         if len(homes) < len(paths):
-            raise DuplicateDocumentError("A path is given twice; documents below one category need ids of their own.")
+            raise DuplicateDocumentError("A path is given twice; give documents below one category ids of their own.")
         return DocumentTree.from_paths(homes, separator=separator, epsilon=epsilon), table
     tree = DocumentTree.from_paths(paths, separator=separator, categories=categories, epsilon=epsilon)
     called = dict(zip(paths, table["id"], strict=True))

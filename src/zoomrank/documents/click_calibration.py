@@ -1,21 +1,21 @@
-"""How much click probability may differ per unit of distance, estimated from a click log.
+"""Scale of a tree estimated from a click log: how much click probability may differ per unit of distance.
 
-Labels say who likes what; a log has counts, and counts are noisy: of two documents that nine of a hundred like, each
-seen ten times, one is clicked twice and the other never. Taken for a difference, that would widen every metric. So:
+Labels are exact; a log has counts, and counts are noisy: of two documents that nine of a hundred visitors like, each
+seen ten times, one may be clicked twice and the other never. Taken for a difference, that would widen every metric. So:
 
-- A document that few have looked at borrows the looks of the smallest subtree around it that has enough. It never
-  borrows beyond the node at which the two of a pair part, so their distance stays what it is, and any averages of
-  their two sides may differ by no more than single documents may.
-- Pairs are drawn by clicks, and the click that a document was drawn by is not counted for it. What is left of its
-  looks is as if nobody had chosen, else documents would be compared just because they were lucky.
+- A document with few looks borrows those of the smallest subtree around it that has enough. It never borrows beyond the
+  node at which the two of a pair part, so their distance stays the same, and averages of the two sides may differ by no
+  more than single documents may.
+- Pairs are drawn by clicks, and the click that a document was drawn by is not counted for it. The rest of its looks is
+  then unbiased; otherwise documents would be compared just because they were lucky.
 - Of each pair the difference and its standard error are known. The distribution of *true* differences per distance is
   the one under which those observed are likeliest (the nonparametric maximum likelihood of Kiefer and Wolfowitz 1956,
-  by the EM algorithm). A pair that was hardly measured has no say in it, and noise alone leads to nearly nothing.
-- Depths differ in how steep they are. Each begins with what all of them say together and takes a few steps of its own,
-  which lead far where rates are known well and nowhere where they are not.
+  by the EM algorithm). A poorly measured pair has little weight in it, and noise alone gives nearly 0.
+- Depths differ in steepness. Each starts from the distribution of all of them together and takes a few EM steps of its
+  own, which change much where rates are known well and little where they are not.
 
-Rates are those of visitors who have skipped what stood above. That is what rankers in metric spaces rely on: given
-what was skipped, too, click probabilities differ by at most the distance (conditional L-continuity).
+Rates are those of visitors who have skipped the documents above. That is what rankers in metric spaces rely on: also
+given what was skipped, click probabilities differ by at most the distance (conditional L-continuity).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from zoomrank.numbers import Array, whole_number
 from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
 
-LEAST_LOOKS = 30  # from so many on, a rate says something
-_MOST = 4_000  # pairs that the likelihood is made of
+LEAST_LOOKS = 30  # minimum number of looks of a rate
+_MOST = 4_000  # maximum number of pairs in the likelihood
 _STEPS, _STEPS_OF_A_LEVEL = 200, 10  # of the EM algorithm
-_POINTS = 50  # of the grid on which steepness lies
+_POINTS = 50  # of the grid of steepness
 
 
 class Comparisons(NamedTuple):
-    """Pairs of documents that were looked at often enough."""
+    """Pairs of documents with enough looks."""
 
-    parting: Array  # the smallest subtree that holds both
+    parting: Array  # the smallest subtree that contains both
     distance: Array
     difference: Array  # of the two click rates
     noise: Array  # its standard error
@@ -56,10 +56,11 @@ def scale_from_clicks(
     seed: int = 0,
     unknown: str = "refuse",
 ) -> float:
-    """Estimate the factor on distances within which the click rates of a share of all pairs differ, without the noise.
+    """Estimate the factor on distances within which the click rates of a share of all pairs differ, corrected for
+    noise.
 
-    Pairs part at any depth with the same chance, since a factor widens and narrows all subtrees. The estimate leans to
-    the low side where the levels with the steepest differences are those that were looked at least.
+    Pairs part at any depth with equal probability, since a factor scales all subtrees. The estimate is biased low where
+    the steepest levels are those with the fewest looks.
 
     Parameters
     ----------
@@ -67,24 +68,24 @@ def scale_from_clicks(
         The documents and their distances. The factor is for its widths, as in
         `collection.scaled(scale_from_clicks(collection.tree, log))`.
     log : ClickLog
-        What was looked at, and clicked.
+        Looks and clicks.
     share : float
-        The share of all pairs that the factor should be large enough for.
+        The share of all pairs that the factor must be large enough for.
     close : float
-        Below 1, only pairs count that are at most so far apart, as a part of the width of the whole tree.
+        The maximum distance of pairs, as a fraction of the width of the whole tree.
     least_looks : int
-        How many looks a click rate is made of at least; with fewer, a document is taken together with those around it.
+        Minimum number of looks for a click rate; with fewer, a document is pooled with its neighbours.
     pairs : int
-        How many pairs are drawn.
+        Number of pairs to draw.
     seed : int
-        Where chance begins.
+        The seed of the random numbers.
     unknown : {"refuse", "skip"}
-        What to do with documents of the log that the tree lacks.
+        Raise an error for documents that the tree lacks, or skip them.
 
     Returns
     -------
     float
-        The factor. It can be 0, when all differences may be luck.
+        The factor; 0 if noise explains all differences.
 
     See Also
     --------
@@ -113,13 +114,13 @@ def scale_from_clicks(
 def comparisons(
     tree: DocumentTree, counts: Counts, *, least_looks: int = LEAST_LOOKS, pairs: int = 20_000, seed: int = 0
 ) -> Comparisons:
-    """Draw pairs: a document by its clicks, a subtree around it, and another document that was seen in there."""
+    """Draw pairs: a document by its clicks, a subtree around it, and another document seen in that subtree."""
     _check_least(least_looks, pairs)
     rng, sums = np.random.default_rng(seed), _Sums(tree, counts)
     drawn = rng.choice(len(counts.query), pairs, p=counts.clicks / counts.clicks.sum())
     query, leaf = counts.query[drawn], sums.leaf[counts.document[drawn]]
     inside = leaf
-    steps = (rng.random(pairs) * sums.depth[leaf]).astype(np.int64)  # any subtree around it is as likely
+    steps = (rng.random(pairs) * sums.depth[leaf]).astype(np.int64)  # uniform over the subtrees around it
     for climbed in range(int(steps.max())):
         inside = np.where(steps > climbed, sums.parent[inside], inside)
     parting = sums.parent[inside]
@@ -137,18 +138,18 @@ def comparisons(
     use = (looks >= least_looks) & (their_looks >= least_looks)
     if not use.any():
         raise ParameterError(
-            f"No two documents were looked at {least_looks} times each for one query, not even with those around them: "
-            "the log is too short to tell differences from luck."
+            f"No two documents have {least_looks} looks each for one query, even pooled with their neighbours: "
+            "the log is too short to tell differences from noise."
         )
     mine, theirs = _rate(clicks[use], looks[use]), _rate(their_clicks[use], their_looks[use])
     return Comparisons(parting[use], tree.width[parting[use]], mine[0] - theirs[0], np.sqrt(mine[1] + theirs[1]))
 
 
 def true_steepness(tree: DocumentTree, found: Comparisons, *, share: float = 0.95, close: float = 1.0) -> float:
-    """How steep a share of the pairs is at most, in difference per distance, without the noise."""
+    """Return the quantile of the steepness of pairs (difference per distance), corrected for noise."""
     near: Array = np.flatnonzero(found.distance <= close * tree.width[0])
     if len(near) == 0:
-        raise ParameterError(f"No two documents are closer than {close} of the whole tree, yet apart: raise `close`.")
+        raise ParameterError(f"No two distinct documents are closer than {close} of the whole tree; raise `close`.")
     steepness = np.abs(found.difference[near]) / found.distance[near]
     noise = found.noise[near] / found.distance[near]
     largest = float(np.quantile(steepness, 0.999))
@@ -169,8 +170,8 @@ def true_steepness(tree: DocumentTree, found: Comparisons, *, share: float = 0.9
 
 
 def _likeliest(steepness: Array, noise: Array, grid: Array, weight: Array, steps: int) -> Array:
-    """The EM algorithm: from some distribution over the grid towards the one that makes these steepnesses likeliest."""
-    # Which of two documents was drawn first says nothing, so a difference is as likely up as down.
+    """Run EM steps from a distribution over the grid towards the one that makes these steepnesses likeliest."""
+    # The order of the two documents is arbitrary, so the sign of a difference is symmetric.
     misfits = ((steepness[:, None] + np.stack([-grid, grid])[:, None]) / noise[:, None]) ** 2 / 2
     likelihood = np.exp(misfits.min(axis=(0, 2))[:, None] - misfits).sum(axis=0)
     for _ in range(steps):
@@ -191,22 +192,23 @@ def predictive_power_from_clicks(
 
     It is the probability (the AUC) that, of a document that was clicked and another that was skipped for the same
     query, the clicked one has the neighbours with the higher click rate; equal rates count half. Neither document
-    counts as a neighbour of the other, so that what is popular by itself predicts nothing.
+    counts as a neighbour of the other, so that popularity by itself predicts nothing.
 
     Parameters
     ----------
     tree : DocumentTree
         The documents and their distances.
     log : ClickLog
-        What was looked at, and clicked.
+        Looks and clicks.
     least_looks : int
-        Neighbours are the others in the smallest subtree around a document that has so many looks without it.
+        Minimum number of looks of the neighbours, which are the other documents of the smallest subtree that has as
+        many.
     pairs : int
-        How many pairs are drawn.
+        Number of pairs to draw.
     seed : int
-        Where chance begins.
+        The seed of the random numbers.
     unknown : {"refuse", "skip"}
-        What to do with documents of the log that the tree lacks.
+        Raise an error for documents that the tree lacks, or skip them.
 
     Returns
     -------
@@ -215,7 +217,7 @@ def predictive_power_from_clicks(
 
     See Also
     --------
-    predictive_power_from_labels : a like question of what visitors found relevant.
+    predictive_power_from_labels : the same for what visitors found relevant.
 
     Examples
     --------
@@ -239,23 +241,25 @@ def predictive_power_from_clicks(
     )
     told &= (clicked >= 0) & (skipped >= 0)
     if not told.any():
-        raise ParameterError("No query has a click and a skip of documents whose neighbours were looked at enough.")
+        raise ParameterError(
+            "No query has a clicked and a skipped document whose neighbours have enough looks; use a longer log."
+        )
     return float(((clicked > skipped) + (clicked == skipped) / 2)[told].mean())
 
 
 def _check_least(least_looks: int, pairs: int) -> None:
     if whole_number(least_looks, "least_looks") < 1 or whole_number(pairs, "pairs") < 1:
-        raise ParameterError(f"{pairs} pairs of {least_looks} looks cannot be compared; 1 is the least.")
+        raise ParameterError(f"{pairs} pairs of {least_looks} looks cannot be compared; both must be at least 1.")
 
 
 def _rate(clicks: Array, looks: Array) -> tuple[Array, Array]:
-    """A click rate, and its variance: a little more than none even if nobody or everybody clicked."""
+    """Return a click rate, and its variance, which is above 0 even if no visitor or every visitor clicked."""
     likely = (clicks + 0.5) / (looks + 1)
     return clicks / looks, likely * (1 - likely) / looks
 
 
 class _Sums:
-    """Looks and clicks within any subtree for any query, by two searches among the rows of the counts."""
+    """Looks and clicks within any subtree for any query, by two binary searches among the rows of the counts."""
 
     def __init__(self, tree: DocumentTree, counts: Counts) -> None:
         self._documents = len(tree)
@@ -270,7 +274,7 @@ class _Sums:
         )
 
     def rows(self, query: Array, node: Array) -> tuple[Array, Array]:
-        """Where the rows of the subtree begin and end."""
+        """Return the first row of the subtree, and the row after its last."""
         start = query * self._documents
         return (
             np.searchsorted(self._key, start + self._first[node]),
@@ -278,12 +282,14 @@ class _Sums:
         )
 
     def looks_and_clicks(self, query: Array, node: Array) -> tuple[Array, Array]:
-        """How often documents of the subtree were looked at, and clicked."""
+        """Return the looks and clicks of the documents of the subtree."""
         begin, end = self.rows(query, node)
         return self._looks[end] - self._looks[begin], self._clicks[end] - self._clicks[begin]
 
     def seen_enough(self, query: Array, leaf: Array, below: Array | int, least: Array | int) -> Array:
-        """The smallest subtree around each leaf, strictly below some node, that has enough looks; or the largest."""
+        """Return the smallest subtree around each leaf, strictly below some node, with enough looks; or else the
+        largest.
+        """
         node = leaf
         while True:
             looks, up = self.looks_and_clicks(query, node)[0], self.parent[node]
@@ -293,7 +299,9 @@ class _Sums:
             node = np.where(climbs, up, node)
 
     def neighbours(self, counts: Counts, row: Array, other: Array, least_looks: int) -> Array:
-        """The click rate around the document of each row, without that of the other; -1 where nobody looked."""
+        """Return the click rate around the document of each row, without that of the other; -1 where there are no
+        looks.
+        """
         query, document = counts.query[row], counts.document[other]
         node = self.seen_enough(query, self.leaf[counts.document[row]], -1, least_looks + counts.looks[row])
         looks, clicks = self.looks_and_clicks(query, node)

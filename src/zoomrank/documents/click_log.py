@@ -1,8 +1,8 @@
-"""`ClickLog`: how often each document was looked at and clicked, query by query; what is kept of a log of impressions.
+"""`ClickLog`: looks and clicks of each document, query by query, counted from a log of impressions.
 
 Visitors read from the top. Those who clicked have looked at everything down to their first click, those who did not at
-all that was shown or, if that is known, on the screen; nobody knows about the rest, so it does not count.
-`logged_impressions` reads them from files.
+all that was shown or, if known, all on the screen; documents further down are not counted. `logged_impressions` reads
+impressions from files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zoomrank.spaces.ids import DocumentIds
 
 
 class Counts(NamedTuple):
-    """How often documents were looked at and clicked, sorted by query and document."""
+    """Looks and clicks of documents, sorted by query and document."""
 
     query: Array  # number of the query
     document: Array  # position in the tree
@@ -29,7 +29,7 @@ class Counts(NamedTuple):
 
 
 class ClickLog:
-    """What visitors looked at and clicked, counted by query and document.
+    """Looks and clicks of visitors, counted by query and document.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ class ClickLog:
     Attributes
     ----------
     impressions, clicks : int
-        How many there are.
+        Their numbers.
 
     Examples
     --------
     >>> log = ClickLog([("owls", ["a", "b", "c"], "b"), ("owls", ["a", "c"], None)])
     >>> log
     ClickLog(2 impressions, 1 clicks, 1 queries)
-    >>> log.counted(DocumentIds(3, ["a", "b", "c"])).looks.tolist()  # nobody knows whether c was seen the first time
+    >>> log.counted(DocumentIds(3, ["a", "b", "c"])).looks.tolist()  # it is unknown whether c was seen the first time
     [2, 1, 1]
     """
 
@@ -73,33 +73,23 @@ class ClickLog:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries, in the order in which they came.
+        """Queries, in the order in which they came.
 
         Returns
         -------
         tuple of str
             Each query once.
-
-        Examples
-        --------
-        >>> ClickLog([("owls", ["a"], "a"), ("pikes", ["b"], None)]).queries
-        ('owls', 'pikes')
         """
         return tuple(self._seen)
 
     @property
     def documents(self) -> list[str]:
-        """All documents that somebody looked at.
+        """Documents that at least one visitor looked at.
 
         Returns
         -------
         list of str
             Their ids, as texts.
-
-        Examples
-        --------
-        >>> ClickLog([("owls", ["a", "b", "c"], "b")]).documents
-        ['a', 'b']
         """
         return list(dict.fromkeys(name for seen in self._seen.values() for name in seen))
 
@@ -115,45 +105,34 @@ class ClickLog:
         -------
         list of str
             Ids, as texts.
-
-        Examples
-        --------
-        >>> ClickLog([("owls", ["a", "b"], "b")]).unknown(DocumentIds(2, ["b", "c"]))
-        ['a']
         """
         positions = positions_of(documents)
         return [name for name in self.documents if name not in positions]
 
     def counted(self, documents: DocumentIds, unknown: str = "refuse") -> Counts:
-        """Count how often a collection's documents were looked at, and clicked.
+        """Count the looks and clicks of a collection's documents.
 
         Parameters
         ----------
         documents : DocumentIds
             The ids of the collection.
         unknown : {"refuse", "skip"}
-            What to do with documents that it does not have.
+            Raise an error for documents that it lacks, or skip them.
 
         Returns
         -------
         Counts
             Four arrays, sorted by query and document: number of the query, position of the document, looks, clicks.
-
-        Examples
-        --------
-        >>> log = ClickLog([("owls", ["a", "b"], "b"), ("owls", ["b"], None)])
-        >>> log.counted(DocumentIds(2, ["a", "b"])).looks.tolist()
-        [1, 2]
         """
         if unknown not in ("refuse", "skip"):
-            raise ParameterError(f"What to do with unknown documents is 'refuse' or 'skip', not {unknown!r}.")
+            raise ParameterError(f"unknown must be 'refuse' or 'skip', not {unknown!r}.")
         positions = positions_of(documents)
         missing = [name for name in self.documents if name not in positions]
         if missing and unknown == "refuse":
             few = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
             raise UnknownDocumentError(
                 f"The collection lacks {len(missing)} of the {len(self.documents)} documents in the click log: {few}. "
-                'Add them, or say unknown="skip" (--unknown skip) to go on without them.'
+                'Add them, or say unknown="skip" (--unknown skip) to continue without them.'
             )
         rows = [
             (number, positions[name], looks, clicks)
@@ -163,7 +142,9 @@ class ClickLog:
         ]
         columns = np.array(sorted(rows), np.int64).reshape(-1, 4).T
         if not columns[3].any():
-            raise EmptyCollectionError("None of the clicked documents is in the collection; are these its ids?")
+            raise EmptyCollectionError(
+                "None of the clicked documents is in the collection; check that both use the same ids."
+            )
         return Counts(*columns)
 
 
@@ -175,22 +156,12 @@ def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> Cli
     path : path-like
         The file.
     columns : mapping of str to str, optional
-        Which column is which where names are unusual, such as `{"document": "sku"}`.
+        The names of columns that differ from the usual ones, such as `{"document": "sku"}`.
 
     Returns
     -------
     ClickLog
-        What was looked at, and clicked.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = os.path.join(folder, "clicks.csv")
-    ...     with open(file, "w") as text:
-    ...         _ = text.write("impression,position,sku,clicked\\n1,1,owl,0\\n1,2,pike,1\\n")
-    ...     read_clicks(file, columns={"document": "sku"})
-    ClickLog(1 impressions, 1 clicks, 1 queries)
+        Looks and clicks.
     """
     with said_of(path):
         return ClickLog(impressions_of(path, columns))

@@ -1,12 +1,12 @@
-"""Trees from vectors: close vectors share small subtrees, and no subtree is narrower than its documents are apart.
+"""Trees from vectors: close vectors share small subtrees, and the width of a subtree bounds its documents' distances.
 
 Up to two thousand documents are linked exactly (`linkage`). More are split from the top: k-means on a sample finds
 about eight centres, every document goes to the nearest, and so on in each part, until parts are small enough to link.
-Where k-means leaves nearly everything in one part, the documents are halved along the direction in which they vary most
-instead: so every split is a real one, and the depth is logarithmic whatever the data.
+Where k-means leaves nearly all documents in one part, they are halved along their direction of largest variance
+instead, so that the depth is logarithmic for any data.
 
-The width of a subtree is an upper bound of its diameter: the exact one where it was linked, twice the largest distance
-to its centre above. Random choices depend on the seed and on the place in the tree only.
+The width of a subtree is an upper bound of its diameter: the exact one where it was linked, otherwise twice the largest
+distance to its centre. Random choices depend only on the seed and on the place in the tree.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import breadth_first_shape
 
 LINKED_WHOLE = 2000  # collections up to this size are linked exactly
-LINKED_PART = 64  # and so are parts of larger ones
-SAMPLE = 512  # vectors per centre that k-means is shown
-LARGEST_SHARE = 0.9  # of the documents that a part of a split may keep
+LINKED_PART = 64  # parts of larger collections up to this size, too
+SAMPLE = 512  # vectors per centre in the sample of k-means
+LARGEST_SHARE = 0.9  # largest share of the documents in one part of a split
 ROUNDING = 1 + 1e-5  # keeps a width in float32 above the distances that it bounds
 
 Progress = Callable[[int], Any]
@@ -53,22 +53,22 @@ def tree_from_vectors(
     vectors : ndarray
         A row for each document.
     ids : sequence of DocumentId, optional
-        The ids of the documents in the order of the rows; without them the numbers of the rows.
+        The ids of the documents in the order of the rows; by default the numbers of the rows.
     normalise : bool
-        Whether only the directions of the vectors count.
+        Whether to use only the directions of the vectors.
     branching : int
-        Into how many parts a large subtree is split, about.
+        The approximate number of parts into which a large subtree is split.
     seed : int
-        Where chance begins.
+        The seed of the random numbers.
     progress : callable, optional
-        Told now and then how many documents have found their place.
+        Called now and then with the number of documents placed so far.
 
     Returns
     -------
     tree : DocumentTree
-        The tree. No subtree is narrower than its documents are apart.
+        The tree. The width of a subtree is at least the largest distance of its documents.
     rows : ndarray of int
-        Which row stands at each leaf, left to right.
+        The row of each leaf, left to right.
 
     Examples
     --------
@@ -87,28 +87,28 @@ def tree_from_vectors(
 
 
 def tree_and_rows(parents: Array, widths: Array, documents: int, ids: GivenIds = None) -> tuple[DocumentTree, Array]:
-    """Make a tree of parents and widths in which the documents are the first nodes; and say which stands where."""
+    """Build a tree from parents and widths, where documents are the first nodes; return it with the leaves' rows."""
     shape, order = breadth_first_shape(parents)
     rows = order[shape.leaf]
     return DocumentTree(shape, widths[order], DocumentIds(documents, ids_of_rows(ids, rows))), rows
 
 
 def ids_of_rows(ids: GivenIds, rows: Array) -> list[DocumentId] | Array:
-    """The ids of these rows; a row without an id goes by its number."""
+    """Return the ids of these rows; a row without an id has its number."""
     if ids is None:
         return rows
     return ids[rows] if isinstance(ids, np.ndarray) else [ids[row] for row in rows]
 
 
 class _Growth:
-    """A tree while it grows: documents are nodes 0 to n - 1, subtrees are numbered as they are made."""
+    """A growing tree: documents are nodes 0 to n - 1, subtrees are numbered as they are made."""
 
     def __init__(self, rows: VectorRows, branching: int, seed: int, progress: Progress | None) -> None:
         count = len(rows)
         self.rows, self.branching, self.seed, self.progress = rows, branching, seed, progress
         self.parent = np.full(2 * count, -1, np.int32)
         self.width = np.zeros(2 * count)
-        self.order = np.arange(count)  # documents; those of a subtree stand together
+        self.order = np.arange(count)  # documents; those of a subtree are contiguous
         self.made = count
         self.done = 0
 
@@ -133,7 +133,7 @@ class _Growth:
         return self.made - 1
 
     def _narrowed(self, node: int, width: float) -> float:
-        """A width that is no larger than the parent's, which bounds the same distances."""
+        """Cap a width by the parent's, which bounds the same distances."""
         above = self.parent[node]
         return width if above < 0 else min(width, float(self.width[above]))
 
@@ -143,7 +143,7 @@ class _Growth:
             self.progress(self.done)
 
     def _link(self, node: int, start: int, end: int) -> None:
-        """Finish a small part exactly."""
+        """Link a small part exactly."""
         members = self.order[start:end]
         count = len(members)
         parents, widths = linked(pdist(self.rows.take(members).astype(np.float64)))
@@ -155,12 +155,12 @@ class _Growth:
         self._settle(count)
 
     def _split(self, node: int, start: int, end: int) -> list[tuple[int, int, int]]:
-        """Split a large part; return the subtrees that wait for their turn."""
+        """Split a large part; return the subtrees still to be split."""
         members = self.order[start:end]
         count = len(members)
         centre, radius = self._ball(members)
         self.width[node] = self._narrowed(node, 2 * radius * ROUNDING)
-        if radius == 0:  # all equal: interchangeable, so none deserves a subtree
+        if radius == 0:  # all are equal, so subtrees would be arbitrary
             self.parent[members] = node
             self._settle(count)
             return []
@@ -187,7 +187,9 @@ class _Growth:
         return waiting
 
     def _ball(self, members: Array) -> tuple[Array, float]:
-        """The mean of these documents, and a radius: all are this close to the mean, or all to the first of them."""
+        """Return the mean of these documents, and a radius that bounds all distances to the mean, or to the first of
+        them.
+        """
         total = np.zeros(self.rows.vectors.shape[1])
         first = self.rows.take(members[:1])
         reach = radius = 0.0
@@ -210,7 +212,7 @@ class _Growth:
         return part
 
     def _halves(self, members: Array, direction: Array) -> Array:
-        """Which half of the documents each is in, along a direction."""
+        """Return which half each document is in, along a direction."""
         along = np.empty(len(members), self.rows.dtype)
         for start, block in self.rows.pieces(members):
             along[start : start + len(block)] = block @ direction
@@ -220,7 +222,7 @@ class _Growth:
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Keep products and k-means to one thread: with more, sums are rounded otherwise, and the tree would be another."""
+    """Keep products and k-means to one thread: with more, sums are rounded differently, and the tree would change."""
     try:
         import sklearn.cluster  # noqa: F401  first: only libraries that are loaded are limited
         from threadpoolctl import threadpool_limits
@@ -236,12 +238,12 @@ def _centres(sample: Array, branching: int, seed: int) -> Array:
 
     kmeans = KMeans(min(branching, len(sample)), n_init=1, max_iter=25, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct vectors than centres: the halving takes care of it
+        warnings.simplefilter("ignore")  # fewer distinct vectors than centres: halving handles it
         return np.asarray(kmeans.fit(sample).cluster_centers_)
 
 
 def _principal_direction(sample: Array) -> Array:
-    """The direction of largest variance, roughly: a few steps of the power method from the farthest vector."""
+    """Approximate the direction of largest variance: some steps of the power method from the farthest vector."""
     centred = sample - sample.mean(axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
     direction = centred[np.argmax(squares)]

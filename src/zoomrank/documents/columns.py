@@ -1,4 +1,4 @@
-"""What comes with documents (titles, urls, texts): columns of strings, checked and brought into the tree's order."""
+"""Columns that come with documents (titles, urls, texts): checked and sorted in the tree's order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Column = Sequence[str] | Mapping[DocumentId, str] | None  # in the order of the 
 
 
 def check_lengths(columns: Mapping[str, Column], documents: int) -> None:
-    """Refuse a column that does not have one string for each document."""
+    """Raise an error for a column that does not have one string for each document."""
     for name, column in columns.items():
         if isinstance(column, str):
             raise UnknownDocumentError(f"The {name} must be a sequence, one for each document, not a single string.")
@@ -23,7 +23,7 @@ def check_lengths(columns: Mapping[str, Column], documents: int) -> None:
 
 
 def columns_in_order(columns: Mapping[str, Column], table: Table, rows: Array, ids: DocumentIds) -> dict[str, Any]:
-    """Bring columns into the order of the leaves; what the caller does not give, the table may have."""
+    """Sort columns in the order of the leaves; those that the caller does not give may be in the table."""
     arranged: dict[str, list[str] | None] = {}
     for name, given in columns.items():
         column = table.get(name.removesuffix("s")) if given is None else given
@@ -37,7 +37,7 @@ def columns_in_order(columns: Mapping[str, Column], table: Table, rows: Array, i
 def columns_by_id(
     columns: Mapping[str, Mapping[DocumentId, str] | None], table: Table, ids: DocumentIds
 ) -> dict[str, Any]:
-    """Bring columns that go by id into the order of the leaves; what the caller does not give, the table may have."""
+    """Sort columns that are keyed by id in the order of the leaves; those not given may be in the table."""
     arranged = {}
     for name, given in columns.items():
         known = name.removesuffix("s")

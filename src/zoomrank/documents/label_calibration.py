@@ -1,9 +1,9 @@
-"""How much click probability may differ per unit of distance, estimated from what visitors found relevant.
+"""Scale of a tree estimated from labels: how much click probability may differ per unit of distance.
 
 A row is the set of documents that are relevant to one visitor, with a weight. The mean relevance μ(x) is the weighted
-share of visitors to whom x is relevant. Rankers rely on |μ(x) - μ(y)| ≤ D(x, y); too small a scale breaks it and
-hides good documents, one that is too large says nothing. Real data break any finite scale somewhere, so the scale is
-asked to hold for most close pairs, not for all.
+share of visitors who find x relevant. Rankers rely on |μ(x) - μ(y)| ≤ D(x, y); too small a scale breaks it and hides
+good documents, one that is too large is useless. Real data violate any finite scale somewhere, so the scale must hold
+for most close pairs, not for all.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ RelevanceRows = Sequence[Iterable[DocumentId]]
 
 
 def mean_relevance(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float] | Array | None = None) -> Array:
-    """Compute μ(x): the weighted share of visitors to whom each document is relevant.
+    """Compute μ(x): the weighted share of visitors who find each document relevant.
 
     Parameters
     ----------
     tree : DocumentTree
         The documents.
     rows : sequence of iterables of DocumentId
-        For each visitor the documents that are relevant to her.
+        The relevant documents of each visitor.
     weights : sequence of float, optional
-        How much each visitor counts; all the same, if left out.
+        The weight of each visitor; by default all are equal.
 
     Returns
     -------
@@ -42,12 +42,6 @@ def mean_relevance(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[fl
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
-
-    Examples
-    --------
-    >>> tree = DocumentTree.from_paths(["A > B", "A > C", "D"])
-    >>> mean_relevance(tree, [{"A > B"}, {"A > B", "D"}], [1, 3]).tolist()
-    [1.0, 0.0, 0.75]
     """
     visitor, position, share = _relevance(tree, rows, weights)
     return np.bincount(position, share[visitor], minlength=len(tree))
@@ -65,7 +59,7 @@ def scale_from_labels(
 ) -> float:
     """Estimate the smallest factor with |μ(x) - μ(y)| ≤ factor · D(x, y) for a share of all close pairs.
 
-    One document of each pair is relevant to somebody, since pairs that nobody cares for fit any factor. Pairs at
+    One document of each pair is relevant to some visitor, since pairs of irrelevant documents fit any factor. Pairs at
     distance 0 fit none and are left out.
 
     Parameters
@@ -74,17 +68,17 @@ def scale_from_labels(
         The documents and their distances. The factor is for its widths, as in
         `collection.scaled(scale_from_labels(collection.tree, rows))`.
     rows : sequence of iterables of DocumentId
-        For each visitor the documents that are relevant to her.
+        The relevant documents of each visitor.
     weights : sequence of float, optional
-        How much each visitor counts; all the same, if left out.
+        The weight of each visitor; by default all are equal.
     share : float
-        The share of the pairs that the factor should be large enough for.
+        The share of the pairs that the factor must be large enough for.
     close : float
-        How far apart pairs are at most, as a part of the width of the whole tree.
+        The maximum distance of pairs, as a fraction of the width of the whole tree.
     pairs : int
-        How many pairs are drawn.
+        Number of pairs to draw.
     seed : int
-        Where chance begins.
+        The seed of the random numbers.
 
     Returns
     -------
@@ -123,7 +117,7 @@ def scale_from_labels(
     distance = _distances(tree, one, other)
     usable = distance > 0
     if not usable.any():
-        raise ParameterError(f"No two documents are closer than {close} of the whole tree, yet apart: raise `close`.")
+        raise ParameterError(f"No two distinct documents are closer than {close} of the whole tree; raise `close`.")
     steepness = np.abs(mean[one] - mean[other])[usable] / distance[usable]
     return float(np.quantile(steepness, share, method="higher"))
 
@@ -139,20 +133,20 @@ def predictive_power_from_labels(
     """Measure how well closeness predicts shared relevance, to the same visitor: 0.5 is chance, 1 perfect.
 
     It is the probability (the AUC) that a pair from one visitor's row is closer than a pair that shares no row, where
-    both documents of the latter are relevant to somebody; equal distances count half.
+    both documents of the latter are relevant to some visitor; equal distances count half.
 
     Parameters
     ----------
     tree : DocumentTree
         The documents and their distances.
     rows : sequence of iterables of DocumentId
-        For each visitor the documents that are relevant to her.
+        The relevant documents of each visitor.
     weights : sequence of float, optional
-        How much each visitor counts; all the same, if left out.
+        The weight of each visitor; by default all are equal.
     pairs : int
-        How many pairs are drawn.
+        Number of pairs to draw.
     seed : int
-        Where chance begins.
+        The seed of the random numbers.
 
     Returns
     -------
@@ -161,13 +155,7 @@ def predictive_power_from_labels(
 
     See Also
     --------
-    predictive_power_from_clicks : a like question of a click log.
-
-    Examples
-    --------
-    >>> tree = DocumentTree.from_paths(["A > B", "A > C", "D > E", "D > F"])
-    >>> predictive_power_from_labels(tree, [{"A > B", "A > C"}, {"D > E", "D > F"}])
-    1.0
+    predictive_power_from_clicks : the same for a click log.
     """
     visitor, position, share = _relevance(tree, rows, weights)
     pairs = _positive(pairs)
@@ -184,7 +172,9 @@ def predictive_power_from_labels(
     together = _distances(tree, position[begin[who] + first], position[begin[who] + second])
     one, other = _strangers(visitor, position, share[visitor], pairs, rng)
     if len(one) == 0:
-        raise ParameterError("Any two relevant documents are relevant to the same visitor: nothing to tell apart.")
+        raise ParameterError(
+            "Any two relevant documents are relevant to the same visitor, so there is nothing to predict."
+        )
     apart = np.sort(_distances(tree, one, other))
     above = len(apart) - np.searchsorted(apart, together, side="right")
     ties = len(apart) - np.searchsorted(apart, together, side="left") - above
@@ -194,7 +184,7 @@ def predictive_power_from_labels(
 def _relevance(
     tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float] | Array | None
 ) -> tuple[Array, Array, Array]:
-    """Visitor and document of each relevance, sorted by visitor; and each visitor's share of the weight."""
+    """Return visitor and document of each relevance, sorted by visitor; and each visitor's share of the weight."""
     if len(rows) == 0:
         raise EmptyCollectionError("There are no visitors: relevance has no rows.")
     share = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
@@ -211,14 +201,14 @@ def _relevance(
 
 def _positive(pairs: int) -> int:
     if whole_number(pairs, "pairs") < 1:
-        raise ParameterError(f"{pairs} pairs cannot be sampled; 1 is the least.")
+        raise ParameterError(f"{pairs} pairs cannot be sampled; ask for at least 1.")
     return pairs
 
 
 def _strangers(
     visitor: Array, position: Array, weight: Array, pairs: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Pairs of documents, drawn as often as they are relevant, that are never relevant to the same visitor."""
+    """Draw pairs of documents, by their relevance, that are never relevant to the same visitor."""
     visitors_of: dict[int, set[int]] = {}
     for who, document in zip(visitor.tolist(), position.tolist(), strict=True):
         visitors_of.setdefault(document, set()).add(who)
@@ -244,7 +234,7 @@ def _pair_distances(parent: Array, width: Array, one: Array, other: Array) -> Ar
 def _close_partners(
     parent: Array, first: Array, end: Array, width: Array, leaf: Array, document: Array, widest: float, chance: Array
 ) -> Array:
-    """For each document another from one of its close subtrees, drawn evenly; itself if it has none."""
+    """Draw, for each document, another from one of its close subtrees, uniformly; itself if it has none."""
     partner = document.copy()
     for pair in range(len(document)):
         levels = 0

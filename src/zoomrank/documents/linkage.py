@@ -1,7 +1,7 @@
-"""Small trees, exactly: average linkage, with each subtree as wide as its two documents that are farthest apart.
+"""Exact trees of small collections: average linkage, where the width of a subtree is its largest distance.
 
 Linkage merges two clusters at a time, which makes n - 1 nested subtrees, many hardly smaller than the one above.
-A subtree is kept only if it is clearly narrower than the kept one that holds it; the others dissolve into that one.
+A subtree is kept only if it is clearly narrower than the kept one that contains it; the others dissolve into that one.
 Distances that double from document to document defeat that rule, as every subtree is half the one above: then the rule
 is made stricter until the depth is logarithmic.
 """
@@ -20,16 +20,16 @@ from zoomrank.numbers import Array
 
 CLEARLY_NARROWER = 0.95  # of the width above
 DISSOLVED = -2
-ROUNDING = 1e-6  # by how much, relative to the largest, two directions of one distance may differ
+ROUNDING = 1e-6  # allowed asymmetry of a distance, relative to the largest
 
 
 def deepest_allowed(documents: int) -> int:
-    """How many steps a document may be from the root of an exact tree."""
+    """Return the maximum depth of an exact tree."""
     return 2 * int(np.ceil(np.log2(max(documents, 2)))) + 2
 
 
 def linked(distances: Array) -> tuple[Array, Array]:
-    """Parents and widths of a tree over two documents or more, given their distances in SciPy's condensed form.
+    """Return parents and widths of a tree over two documents or more, given their distances in SciPy's condensed form.
 
     Documents are nodes 0 to n - 1, the root is node n; its parent is -1.
 
@@ -43,7 +43,7 @@ def linked(distances: Array) -> tuple[Array, Array]:
     ratio = CLEARLY_NARROWER
     above, depth = _flattened(merges, diameter, ratio)
     while depth > deepest_allowed(documents):
-        ratio *= ratio  # reaches 0 if it must: then all documents hang from the root
+        ratio *= ratio  # at 0 all documents are children of the root
         above, depth = _flattened(merges, diameter, ratio)
     kept = np.flatnonzero(above[documents:] != DISSOLVED)[::-1] + documents  # the last merge, the root, first
     number = np.arange(2 * documents - 1)
@@ -54,12 +54,12 @@ def linked(distances: Array) -> tuple[Array, Array]:
 
 
 def checked_distances(matrix: Sequence[Sequence[float]] | Array) -> Array:
-    """A matrix of distances, exactly symmetric, or an error that says where it is not one."""
+    """Return an exactly symmetric matrix of distances; raise an error that names the first wrong entry."""
     distances = np.array(matrix, np.float64)
     if distances.size == 0:
         raise EmptyCollectionError("There are no distances; a collection needs at least one document.")
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
-        raise MetricError(f"A distance matrix is square; this one has shape {distances.shape}.")
+        raise MetricError(f"The distance matrix has shape {distances.shape}; it must be square.")
 
     def refuse(where: Array, says: str) -> None:
         if where.any():
@@ -68,15 +68,15 @@ def checked_distances(matrix: Sequence[Sequence[float]] | Array) -> Array:
 
     refuse(~np.isfinite(distances), "distances must be finite numbers")
     refuse(distances < 0, "distances must not be negative")
-    refuse(np.diag(np.diag(distances) != 0), "a document is at distance 0 from itself")
+    refuse(np.diag(np.diag(distances) != 0), "a document must be at distance 0 from itself")
     difference = np.abs(distances - distances.T)
-    refuse(difference > ROUNDING * distances.max(), "that in the other direction is another")
+    refuse(difference > ROUNDING * distances.max(), "that in the other direction differs")
     return np.maximum(distances, distances.T)
 
 
 @compiled
 def _diameters(merges: Array, matrix: Array) -> Array:
-    """The largest distance inside each merged cluster: every pair is looked at once, where its clusters merge."""
+    """Return the largest distance inside each merged cluster; every pair is read once, where its clusters merge."""
     documents = len(matrix)
     following = np.full(documents, -1)  # clusters are linked lists of documents
     first = np.arange(2 * documents - 1)
@@ -105,10 +105,10 @@ def _diameters(merges: Array, matrix: Array) -> Array:
 
 @compiled
 def _flattened(merges: Array, diameter: Array, ratio: float) -> tuple[Array, int]:
-    """The kept cluster above each cluster, DISSOLVED for those that are not kept; and the depth of the tree."""
+    """Return the kept cluster above each cluster, DISSOLVED for those not kept; and the depth of the tree."""
     documents = len(merges) + 1
     above = np.full(2 * documents - 1, DISSOLVED)
-    holder = np.arange(2 * documents - 1)  # the kept cluster that stands for each
+    holder = np.arange(2 * documents - 1)  # the kept cluster that represents each
     level = np.zeros(2 * documents - 1, np.int64)
     above[2 * documents - 2] = -1
     depth = 0

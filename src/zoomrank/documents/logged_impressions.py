@@ -1,16 +1,16 @@
-"""Impressions from click logs: what was shown for which query, in which order, and what was clicked first, if anything.
+"""Impressions from click logs: the query, the documents shown, and the first click, if any.
 
-Tables (see `source_files`) may have them in either of two forms; `query` can be left out if there is but one.
+Tables (see `source_files`) may have them in either of two forms; `query` can be left out if there is only one.
 
 | a row is | columns |
 |---|---|
 | an impression, in JSONL or Parquet | `query`, `shown`: a list of ids from the top, `clicked`: an id, or null |
 | a document of an impression, in any table | `query`, `impression`, `position`, `document`, `clicked`: 1 or 0 |
 
-The first may have `looked_at`, as exports of the service do: how many documents from the top were on the screen. Of an
-impression without a click the others are left out, since nobody knows about them.
+The first may have `looked_at`, as exports of the service do: the number of documents from the top that were on the
+screen. Of an impression without a click the others are left out, since it is unknown whether they were seen.
 
-The first form is read row by row, whatever its size; of the second all of it is in memory. Ids are compared as texts,
+The first form is read row by row, whatever its size; the second is held in memory. Ids are compared as texts,
 since that is what they are in most files.
 """
 
@@ -39,7 +39,9 @@ USUAL_NAMES = {
 }
 _ANSWERS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 
-Impression = tuple[str, Sequence[DocumentId], DocumentId | None]  # query, what was shown from the top, what was clicked
+Impression = tuple[
+    str, Sequence[DocumentId], DocumentId | None
+]  # query, documents shown from the top, document clicked
 
 
 def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -> Iterator[Impression]:
@@ -50,23 +52,13 @@ def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -
     path : path-like
         The file.
     columns : mapping of str to str, optional
-        Which column is which where names are unusual, such as `{"shown": "results"}`.
+        The names of columns that differ from the usual ones, such as `{"shown": "results"}`.
 
     Returns
     -------
     iterator of tuple
-        Of each impression its query, the documents that were shown, from the top, and the one that was clicked first,
-        or None. What is wrong with one is said when it is reached.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = os.path.join(folder, "clicks.jsonl")
-    ...     with open(file, "w") as text:
-    ...         _ = text.write('{"query": "owls", "shown": ["barn", "snow"], "clicked": "snow"}')
-    ...     list(read_impressions(file))
-    [('owls', ['barn', 'snow'], 'snow')]
+        For each impression its query, the documents that were shown, from the top, and the one that was clicked first,
+        or None. An invalid impression raises an error when it is reached.
     """
     with said_of(path):
         yield from impressions_of(path, columns)
@@ -75,7 +67,9 @@ def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -
 def impressions_of(
     source: PathLike | IO[bytes], columns: Mapping[str, str] | None = None, kind: str | None = None
 ) -> Iterator[Impression]:
-    """The impressions of a table, which may be an open file without a name: then `kind` is how its name would end."""
+    """Iterate over the impressions of a table, which may be an open file without a name, of the type `kind` (an
+    ending).
+    """
     file = existing(source) if isinstance(source, str | os.PathLike) else source
     table = read_rows(file, (Path(str(source)).suffix if kind is None else kind).lower())
     called = named(file)
@@ -92,15 +86,15 @@ def impressions_of(
 
 
 def positions_of(documents: DocumentIds) -> dict[str, int]:
-    """Where the documents of a collection stand, by their ids as texts."""
+    """Return the positions of a collection's documents, by their ids as texts."""
     positions = {str(document): position for position, document in enumerate(documents)}
     if len(positions) < len(documents):
-        raise ParameterError("Two documents have the same id once it is written down.")
+        raise ParameterError("Two documents have the same id as text; give each an id of its own.")
     return positions
 
 
 def checked(number: int, shown: Sequence[DocumentId], clicked: DocumentId | None) -> tuple[list[str], int | None]:
-    """The ids of an impression, as texts, and the slot of its click, if all of that makes sense."""
+    """Check an impression; return its ids, as texts, and the slot of its click."""
     if isinstance(shown, str) or not isinstance(shown, Sequence | np.ndarray):
         raise FeedbackError(f"Impression {number} shows {shown!r}, which is not a list of documents.")
     names = [str(document) for document in shown]
@@ -117,9 +111,7 @@ def checked(number: int, shown: Sequence[DocumentId], clicked: DocumentId | None
 def _rankings(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
     for number, (query, shown, clicked, *looked_at) in enumerate(rows, start=1):
         if isinstance(clicked, list | bool):
-            raise FeedbackError(
-                f"Impression {number} has {clicked!r} as what was clicked; it should be an id, or null."
-            )
+            raise FeedbackError(f"Impression {number} has {clicked!r} as what was clicked; it must be an id, or null.")
         click = None if clicked == "" else clicked
         if click is None and looked_at and isinstance(shown, list):
             shown = shown[: _looks(number, looked_at[0])]
@@ -127,33 +119,35 @@ def _rankings(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
 
 
 def _looks(number: int, looked_at: object) -> int | None:
-    """How many documents were looked at, if somebody said so."""
+    """Return how many documents were looked at, if known."""
     if looked_at in (None, ""):
         return None
     looks = _number(looked_at)
     if isinstance(looked_at, bool) or not (looks >= 1 and looks.is_integer()):
         raise FeedbackError(
-            f"Impression {number} has {looked_at!r} for looked_at; it should be how many documents were on the screen, "
+            f"Impression {number} has {looked_at!r} for looked_at; it must be the number of documents on the screen, "
             "1 or more, or null."
         )
     return int(looks)
 
 
 def _regrouped(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
-    """Impressions whose documents have a row each, in any order. Of several clicks the first is what counts."""
+    """Group rows of one document each, in any order, into impressions. Of several clicks the first counts."""
     found: dict[tuple[str, str], dict[float, tuple[str, bool]]] = {}
     for row, (query, impression, position, document, clicked) in enumerate(rows, start=1):
         if impression in (None, "") or document in (None, ""):
-            raise FeedbackError(f"Row {row} does not say which impression it is of, or which document.")
+            raise FeedbackError(f"Row {row} does not name its impression, or its document.")
         answer = _ANSWERS.get("" if clicked is None else str(clicked).strip().lower())
         if answer is None:
-            raise FeedbackError(f"Row {row} has {clicked!r} for clicked; it should be 1 or 0.")
+            raise FeedbackError(f"Row {row} has {clicked!r} for clicked; it must be 1 or 0.")
         slot = _number(position)
         if math.isnan(slot):
-            raise FeedbackError(f"Row {row} has the position {position!r}, which is no number.")
+            raise FeedbackError(f"Row {row} has the position {position!r}, which is not a number.")
         ranking = found.setdefault(("" if query is None else str(query), str(impression)), {})
         if ranking.setdefault(slot, (str(document), answer)) != (str(document), answer):
-            raise FeedbackError(f"Row {row} is about a position of the impression {impression!r} that is taken.")
+            raise FeedbackError(
+                f"Row {row} has a position of the impression {impression!r} that another row has already."
+            )
     for (query, _), ranking in found.items():
         order = [ranking[slot] for slot in sorted(ranking)]
         yield query, [document for document, _ in order], next((document for document, click in order if click), None)

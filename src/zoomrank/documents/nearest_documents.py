@@ -1,7 +1,7 @@
-"""Beside which documents new ones belong: those whose vectors, or texts, are nearest.
+"""Search for the documents nearest to new ones, by their vectors or texts, to place them beside these.
 
-New documents are compared with those that were there before, all at once. What was counted to compare texts is kept for
-the editions to come: they count only what they have more.
+New documents are compared with all existing ones at once. The counts for comparing texts are kept for later versions of
+the catalogue, which count only what is new.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from zoomrank.errors import ChangeError, VectorError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId
 
-_SAMPLE = 64  # vectors that are looked at to see whether all have length 1
+_SAMPLE = 64  # sample for checking whether all vectors have length 1
 _ROWS, _COLUMNS = 1 << 16, 256  # of similarities that are in memory at a time
 _LARGEST = 1 << 24  # similarities of texts that are in memory at a time
 
 
 class Wanted(NamedTuple):
-    """A document whose neighbour is looked for: by its vector, or by its text."""
+    """A document to place: by its vector, or by its text."""
 
     document: DocumentId
     vector: Array | None
@@ -31,11 +31,11 @@ class Wanted(NamedTuple):
 
 
 def wanted(edition: Edition, change: Mapping[str, Any]) -> Wanted | None:
-    """What to look for in order to place a change, if anything."""
+    """Return what to search for in order to place a change, if anything."""
     collection, document = edition.collection, change.get("add", change.get("change"))
     if "vector" in change:
         if collection.vectors is None:
-            raise ChangeError('the documents of this collection have no vectors; say "near" which one it belongs.')
+            raise ChangeError('the documents of this collection have no vectors; say "near" which document it belongs.')
         return Wanted(document, _checked(change["vector"], collection.vectors), "")
     if "add" not in change or "path" in change or "near" in change:
         return None
@@ -59,13 +59,15 @@ def _checked(vector: Any, beside: Array) -> Array:
 
 
 def of_length_one(vectors: Array) -> bool:
-    """Whether only the directions of vectors count: then all of them have length 1."""
+    """Return whether only directions of vectors matter: then all of them have length 1."""
     some = np.asarray(vectors[:: max(1, len(vectors) // _SAMPLE)], np.float64)
     return bool((np.abs(np.linalg.norm(some, axis=1) - 1) < 1e-3).all())
 
 
 def nearest(edition: Edition, asked: Mapping[int, Wanted], leaving: Iterable[DocumentId]) -> dict[int, int]:
-    """The numbers of the nearest documents, for those that have any; not one that leaves, and nobody itself."""
+    """Return the numbers of the nearest documents, where there are any; never one that is removed, or the document
+    itself.
+    """
     found: dict[int, int] = {}
     if not asked:
         return found
@@ -109,10 +111,10 @@ class TextSearch(NamedTuple):
     counter: Any
     weights: Any  # a sparse matrix
     numbers: Array  # of the documents
-    first: int  # rows there were when rarity was counted
+    first: int  # number of rows when rarity was counted
 
     def without(self, documents: Sequence[int] | Array) -> TextSearch:
-        """The same without some documents, say since their texts have changed."""
+        """Return the same without some documents, such as those whose texts have changed."""
         kept = np.flatnonzero(~np.isin(self.numbers, np.asarray(documents, np.int64)))
         return self._replace(weights=self.weights[kept], numbers=self.numbers[kept])
 
@@ -133,7 +135,7 @@ def _nearest_texts(edition: Edition, asked: Sequence[Wanted], open_to: Array) ->
 
 
 def _text_search(edition: Edition) -> TextSearch:
-    """What was counted before, brought up to date; counted anew where it has become half of another collection."""
+    """Return the earlier counts, updated; counted from scratch where half of the documents are new."""
     texts = edition.collection.texts
     assert texts is not None  # noqa: S101  (checked by `wanted`)
     search: TextSearch | None = edition.searches.get("texts")

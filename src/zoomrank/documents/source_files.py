@@ -1,4 +1,4 @@
-"""Documents from files: taxonomies, tables and vectors, in the formats that people have them in.
+"""Documents from files: taxonomies, tables and vectors, in common formats.
 
 | ending | what |
 |---|---|
@@ -29,7 +29,7 @@ from zoomrank.errors import DuplicateDocumentError, MissingExtraError, SourceErr
 from zoomrank.numbers import Array
 
 PathLike = str | os.PathLike[str]
-Table = dict[str, list[Any]]  # from what a column means (id, title, url, text, path, vector) to its values
+Table = dict[str, list[Any]]  # from the meaning of a column (id, title, url, text, path, vector) to its values
 
 USUAL_NAMES = {
     "id": ("id", "docid", "documentid", "key", "gid", "sku"),
@@ -44,31 +44,21 @@ _LONGEST_FIELD = 1 << 27
 
 
 def read_table(path: PathLike, columns: Mapping[str, str] | None = None, needs: Iterable[str] = ("id",)) -> Table:
-    """Read what a table (CSV, TSV, JSONL or Parquet) says of documents.
+    """Read the documents of a table (CSV, TSV, JSONL or Parquet).
 
     Parameters
     ----------
     path : path-like
         The file.
     columns : mapping of str to str, optional
-        Which column is which where names are unusual, such as `{"id": "sku"}`.
+        The names of columns that differ from the usual ones, such as `{"id": "sku"}`.
     needs : iterable of str
-        Which of id, title, url, text, path and vector must be there.
+        The columns that must exist, among id, title, url, text, path and vector.
 
     Returns
     -------
     dict of str to list
-        The columns that were found, by what they mean.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = os.path.join(folder, "documents.csv")
-    ...     with open(file, "w") as text:
-    ...         _ = text.write("sku,name\\nowl,Owls\\npike,Pikes\\n")
-    ...     read_table(file, columns={"id": "sku"})
-    {'id': ['owl', 'pike'], 'title': ['Owls', 'Pikes']}
+        The columns found, by their meaning.
     """
     file, names, read = read_columns(path)
     found = chosen_columns(file, names, columns or {}, USUAL_NAMES, needs)
@@ -84,7 +74,7 @@ def read_table(path: PathLike, columns: Mapping[str, str] | None = None, needs: 
 
 
 def read_columns(path: PathLike) -> tuple[Path, list[str], Table]:
-    """Read any table as it is: the file, the names of its columns, and what is in them."""
+    """Read any table as it is: the file, the names of its columns, and their values."""
     file = existing(path)
     kind = file.suffix.lower()
     if kind == ".parquet":
@@ -97,14 +87,14 @@ def read_columns(path: PathLike) -> tuple[Path, list[str], Table]:
 
 
 class RowByRow(NamedTuple):
-    """A table whose rows are read one after the other, however many there are."""
+    """A table whose rows are read one after the other, so that its size does not matter."""
 
     names: list[str]  # of its columns
-    rows: Callable[[Sequence[str]], Iterator[Sequence[Any]]]  # what some of them have, row by row
+    rows: Callable[[Sequence[str]], Iterator[Sequence[Any]]]  # values of some columns, row by row
 
 
 def read_rows(file: Path | IO[bytes], kind: str) -> RowByRow:
-    """Read a table of a kind (an ending, such as ".jsonl") row by row. Where it is CSV or TSV it has to have a name."""
+    """Read a table of a kind (an ending, such as ".jsonl") row by row. A CSV or TSV file must have a name."""
     if kind in (".jsonl", ".ndjson"):
         found = dict.fromkeys(name for row in _each_object(file) for name in row)
         return RowByRow(list(found), lambda chosen: (list(map(row.get, chosen)) for row in _each_object(file)))
@@ -121,8 +111,8 @@ def _each_parquet_row(table: Any, chosen: Sequence[str]) -> Iterator[Sequence[An
 
 
 def named(file: Path | IO[bytes]) -> str:
-    """How errors call a file, which may have no name."""
-    return str(file) if isinstance(file, Path) else "What was sent"
+    """Return the name of a file for errors, which may have none."""
+    return str(file) if isinstance(file, Path) else "The uploaded file"
 
 
 def read_taxonomy(path: PathLike, columns: Mapping[str, str] | None = None) -> Table:
@@ -138,17 +128,7 @@ def read_taxonomy(path: PathLike, columns: Mapping[str, str] | None = None) -> T
     Returns
     -------
     dict of str to list
-        Always a "path" for each document, and whatever else the file says of it.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = os.path.join(folder, "taxonomy.txt")
-    ...     with open(file, "w") as text:
-    ...         _ = text.write("owl : Animals > Birds\\npike : Animals > Fish\\n")
-    ...     read_taxonomy(file)
-    {'id': ['owl', 'pike'], 'path': ['Animals > Birds', 'Animals > Fish']}
+        A "path" for each document, and the other columns of the file.
     """
     file = existing(path)
     if not is_text(path):
@@ -185,16 +165,7 @@ def read_vectors(path: PathLike, columns: Mapping[str, str] | None = None) -> tu
     vectors : ndarray
         A row for each document.
     table : dict of str to list
-        What else the file says of them: nothing, if it is a `.npy` file.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(os.path.join(folder, "vectors.npy"), np.eye(2))
-    ...     vectors, _ = read_vectors(os.path.join(folder, "vectors.npy"))
-    >>> vectors.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+        The other columns of the file; none for a `.npy` file.
     """
     file = existing(path)
     if file.suffix.lower() == ".npy":
@@ -208,17 +179,17 @@ def read_vectors(path: PathLike, columns: Mapping[str, str] | None = None) -> tu
     rows = table.pop("vector")
     sizes = {None if row is None else len(row) for row in rows}
     if len(sizes) > 1 or None in sizes:
-        raise SourceError(f"The vectors in {path} are not all there, or differ in length.")
+        raise SourceError(f"Vectors in {path} are missing, or differ in length.")
     return np.array(rows, np.float32), table
 
 
 def is_text(path: PathLike) -> bool:
-    """Whether a taxonomy in this file would be lines of paths rather than a table."""
+    """Return whether a taxonomy in this file would be lines of paths, not a table."""
     return Path(path).suffix.lower() not in TABLES
 
 
 def existing(path: PathLike) -> Path:
-    """The path, if there is a file with something in it."""
+    """Return the path, if the file exists and is not empty."""
     file = Path(path)
     if not file.is_file():
         raise SourceError(f"There is no file {path}.")
@@ -229,7 +200,7 @@ def existing(path: PathLike) -> Path:
 
 @contextmanager
 def said_of(path: PathLike) -> Iterator[None]:
-    """What is refused of the rows of a file is said of the file."""
+    """Prefix errors about rows with the name of their file."""
     try:
         yield
     except SourceError:
@@ -245,11 +216,11 @@ def chosen_columns(
     meanings: Mapping[str, tuple[str, ...]],
     needs: Iterable[str],
 ) -> dict[str, str]:
-    """Which column has which meaning: as the caller says, else by its usual names."""
+    """Return which column has which meaning: as the caller says, else by its usual names."""
     there = f"its columns are {', '.join(map(repr, names))}"
     for meaning, name in columns.items():
         if meaning not in meanings:
-            raise SourceError(f"Columns can stand for {', '.join(meanings)}, but not for {meaning!r}.")
+            raise SourceError(f"Columns can mean {', '.join(meanings)}, but not {meaning!r}.")
         if name not in names:
             raise SourceError(f"{file} has no column {name!r}; {there}.")
     plain = {re.sub(r"[\s_-]", "", name).lower(): name for name in reversed(names)}
@@ -261,13 +232,13 @@ def chosen_columns(
     for meaning in needs:
         if meaning not in found:
             raise SourceError(
-                f"{file} has no column for the {meaning}; {there}. Say which it is: columns={{{meaning!r}: ...}}."
+                f"{file} has no column for the {meaning}; {there}. Name it: columns={{{meaning!r}: ...}}."
             )
     return found
 
 
 def _ids(file: Path, given: list[Any]) -> list[Any]:
-    """Whole numbers if all ids are, strings otherwise; none missing, none twice."""
+    """Return whole numbers if all ids are, strings otherwise; none missing, none twice."""
     whole = all(isinstance(value, int) and not isinstance(value, bool) for value in given)
     ids: list[Any] = given if whole else ["" if value is None else str(value) for value in given]
     first: dict[Any, int] = {}
@@ -282,7 +253,7 @@ def _ids(file: Path, given: list[Any]) -> list[Any]:
 
 
 def _lines(file: Path | IO[bytes]) -> Iterator[tuple[int, str]]:
-    """The lines that say something, with their numbers; a file that is open stays so."""
+    """Iterate over the nonblank lines, with their numbers; a file that is open stays open."""
     try:
         with file.open("rb") if isinstance(file, Path) else nullcontext(file) as content:
             content.seek(0)
@@ -292,7 +263,7 @@ def _lines(file: Path | IO[bytes]) -> Iterator[tuple[int, str]]:
                     if line.strip() and not line.lstrip().startswith("#"):
                         yield number, line.rstrip("\n")
             finally:
-                with suppress(ValueError):  # whoever broke off may have closed it
+                with suppress(ValueError):  # a consumer that stopped early may have closed it
                     text.detach()
     except UnicodeDecodeError as error:
         raise SourceError(f"{named(file)} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
@@ -336,7 +307,7 @@ def _each_object(file: Path | IO[bytes]) -> Iterator[dict[str, Any]]:
 
 
 class _Lazily(dict[str, Any]):
-    """Columns that are read when asked for, since a table may have many that nobody needs."""
+    """Columns that are read when needed, since a table may have many unused ones."""
 
     def __init__(self, table: Any) -> None:
         self.table = table

@@ -1,8 +1,8 @@
-"""Vectors from texts: which pieces of words occur, weighted by rarity (TF-IDF), reduced to a few hundred directions.
+"""Vectors from texts: n-grams, weighted by rarity (TF-IDF), reduced to a few hundred directions.
 
-Pieces of three to five letters need no dictionary, no word boundaries to speak of and no stemming, so they serve any
-language. Texts about the same things then point in similar directions. Where synonyms matter more than spelling, a
-static embedding model knows them: `pieces="meanings"`, with the extra `zoomrank[embeddings]`.
+N-grams of three to five letters need no dictionary, no word boundaries and no stemming, so they serve any language.
+Texts about the same things then point in similar directions. Where synonyms matter more than spelling, use a static
+embedding model: `pieces="meanings"`, with the extra `zoomrank[embeddings]`.
 """
 
 from __future__ import annotations
@@ -27,27 +27,26 @@ def text_vectors(
     lengths: tuple[int, int] | None = None,
     seed: int = 0,
 ) -> tuple[Array, Array]:
-    """Make a vector of length 1 of each text: alike for texts that are about the same things.
+    """Make a vector of length 1 of each text, similar for texts about the same things.
 
     Parameters
     ----------
     texts : sequence of str
         The texts.
     dimensions : int
-        How many directions they are reduced to.
+        Number of dimensions.
     pieces : {"letters", "words", "meanings"}
-        What texts are compared by: runs of letters, runs of words, or what a model knows of the meanings of words, in
-        256 dimensions (with the extra `zoomrank[embeddings]`).
+        Features of texts: n-grams of letters, n-grams of words, or the word embeddings of a model, in 256 dimensions
+        (with the extra `zoomrank[embeddings]`).
     lengths : tuple of int, optional
-        The shortest and the longest run; 3 to 5 letters or 1 to 2 words, if left out.
+        The shortest and the longest n-gram; by default 3 to 5 letters or 1 to 2 words.
     seed : int
-        Where chance begins.
+        The seed of the random numbers.
 
     Returns
     -------
     vectors : ndarray
-        A row for each text. Blank texts, and those without any piece, stand together in a direction of their own,
-        apart from all others.
+        A row for each text. Blank texts, and those without any n-gram, share a direction of their own.
     blank : ndarray of bool
         Which texts those are.
 
@@ -60,7 +59,7 @@ def text_vectors(
     True
     """
     if whole_number(dimensions, "dimensions") < 1:
-        raise ParameterError(f"Texts cannot be placed in {dimensions} dimensions; 1 is the least.")
+        raise ParameterError(f"Texts cannot be placed in {dimensions} dimensions; ask for at least 1.")
     if pieces == "meanings":
         vectors = _meanings(_checked(texts))
         blank = np.linalg.norm(vectors, axis=1) < 1e-6
@@ -91,12 +90,12 @@ def _checked(texts: Sequence[str]) -> Sequence[str]:
             )
         some = some or bool(text.strip())
     if not some:
-        raise TextError(f"All {len(texts)} texts are empty, so nothing tells the documents apart.")
+        raise TextError(f"All {len(texts)} texts are empty, so the documents cannot be distinguished.")
     return texts
 
 
 def _meanings(texts: Sequence[str]) -> Array:
-    """The mean of what a model knows of each word. The model is part of its package: nothing is downloaded."""
+    """Return the mean embedding of each text's words. The model is part of its package: nothing is downloaded."""
     try:
         import wordllama
     except ImportError as error:
@@ -109,12 +108,14 @@ def _meanings(texts: Sequence[str]) -> Array:
 
 
 def _weights(texts: Sequence[str], pieces: str, lengths: tuple[int, int] | None) -> Any:
-    """The TF-IDF weights, a sparse row for each text."""
+    """Return the TF-IDF weights, a sparse row for each text."""
     counter, shortest = piece_counter(pieces, lengths), (lengths or _usual_lengths(pieces))[0]
     try:
         return counter.fit_transform(texts)
-    except ValueError as error:  # scikit-learn's word for it is an empty vocabulary
-        raise TextError(f"No text has a single piece of {shortest} {pieces}, so nothing tells them apart.") from error
+    except ValueError as error:  # raised by scikit-learn for an empty vocabulary
+        raise TextError(
+            f"No text has a single piece of {shortest} {pieces}, so they cannot be distinguished."
+        ) from error
 
 
 def _usual_lengths(pieces: str) -> tuple[int, int]:
@@ -122,7 +123,7 @@ def _usual_lengths(pieces: str) -> tuple[int, int]:
 
 
 def piece_counter(pieces: str = "letters", lengths: tuple[int, int] | None = None) -> Any:
-    """What counts the pieces of texts, and weighs them by rarity: scikit-learn's, with our settings."""
+    """Return scikit-learn's TF-IDF vectoriser, with our settings."""
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
@@ -144,7 +145,9 @@ def piece_counter(pieces: str = "letters", lengths: tuple[int, int] | None = Non
 
 
 def _projected(weights: Any, dimensions: int, seed: int) -> Array:
-    """Directions for texts that the reduction lost, say a few in another script: random, yet alike for like texts."""
+    """Project weights; texts that the reduction lost, such as a few in another script, get random directions by
+    content.
+    """
     used = np.unique(weights.indices)
     directions = np.random.default_rng(seed).standard_normal((len(used), dimensions))
     return np.asarray(weights[:, used] @ directions)
@@ -156,6 +159,6 @@ def _reduced(weights: Any, dimensions: int, seed: int) -> Array:
     texts, vocabulary = weights.shape
     if vocabulary <= dimensions:
         return np.asarray(weights.toarray())
-    with np.errstate(divide="ignore", invalid="ignore"):  # texts that are all the same have no variance to explain
+    with np.errstate(divide="ignore", invalid="ignore"):  # equal texts have no variance to explain
         svd = TruncatedSVD(min(dimensions, texts), n_iter=4, random_state=seed)
         return np.asarray(svd.fit_transform(weights))

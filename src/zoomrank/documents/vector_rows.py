@@ -1,4 +1,4 @@
-"""The rows of a matrix of vectors: checked once, read in pieces, brought to length 1 on the way.
+"""Rows of a matrix of vectors: checked once, read in blocks, and normalised to length 1 if wanted.
 
 A million vectors of 256 numbers are a gigabyte, often mapped from a file: nothing here copies the whole matrix.
 """
@@ -16,7 +16,7 @@ PIECE = 1 << 24  # numbers in memory at a time: 64 megabytes of float32
 
 
 class VectorRows:
-    """Vectors that can be asked for by row number.
+    """Vectors that are read by row number.
 
     >>> rows = VectorRows(np.array([[3.0, 4.0], [0.0, 2.0]]))
     >>> rows.take(np.array([0])).tolist()
@@ -43,21 +43,23 @@ class VectorRows:
         return len(self.vectors)
 
     def take(self, numbers: Array) -> Array:
-        """A copy of the rows of these numbers, of length 1 if they were to be normalised."""
+        """Return a copy of the rows of these numbers, of length 1 if they are to be normalised."""
         block: Array = self.vectors[numbers].astype(self.dtype, copy=False)
         if self.normalise:
             block /= self.lengths[numbers, None]
         return block
 
     def pieces(self, numbers: Array) -> Iterator[tuple[int, Array]]:
-        """The rows of these numbers, a bounded number at a time, with the place of each piece's first."""
+        """Iterate over the rows of these numbers in blocks of bounded size, with the position of each block's first
+        row.
+        """
         for start in range(0, len(numbers), self.piece):
             yield start, self.take(numbers[start : start + self.piece])
 
     def _checked_lengths(self) -> Array:
         lengths = np.empty(len(self.vectors), self.dtype)
         limits = np.finfo(np.float64 if self.dtype == np.float64 else np.float32)
-        ceiling = float(np.sqrt(limits.max)) / 8  # beyond it, a squared distance would overflow
+        ceiling = float(np.sqrt(limits.max)) / 8  # beyond this, a squared distance would overflow
         for start in range(0, len(lengths), self.piece):
             block = np.array(self.vectors[start : start + self.piece], np.float64)  # a copy, which is divided below
             largest = np.abs(block).max(axis=1)
@@ -68,13 +70,13 @@ class VectorRows:
             if self.normalise:
                 tiny = largest < limits.tiny
                 _refuse(tiny, start, "are zero and have no direction; leave these documents out, or normalise=False")
-            _refuse(length > ceiling, start, f"are longer than {ceiling:.1g}, too long to measure distances between")
+            _refuse(length > ceiling, start, f"are longer than {ceiling:.1g}, too long to compute distances")
             lengths[start : start + self.piece] = length
         return lengths
 
 
 def _refuse(bad: Array, start: int, says: str) -> None:
-    """Refuse the rows that are marked; `start` is the number of the first."""
+    """Raise an error for the rows that are marked; `start` is the number of the first."""
     found = np.flatnonzero(bad)
     if len(found):
         some = ", ".join(str(start + row) for row in found[:5]) + (", …" if len(found) > 5 else "")

@@ -1,4 +1,6 @@
-"""Which is better: by an experiment, or by what a log can tell of another ranking, where its propensities are known."""
+"""Judgments of rankings: the difference of two arms of an experiment, and off-policy estimates from a log with
+propensities.
+"""
 
 from zoomrank.judging.asking import target_of
 from zoomrank.judging.comparing import Differences, difference

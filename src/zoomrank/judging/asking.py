@@ -1,4 +1,4 @@
-"""From what somebody means to a target: a ranking, rankings by query, a ranker, rankers by query."""
+"""Conversion of a ranking, a ranker, or a mapping of either by query into a `Target`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from zoomrank.judging.targets import Target
 
 
 def target_of(log: ImpressionLog, given: Any) -> Target:
-    """The target that somebody means, for a log.
+    """Convert a ranking or a ranker into a target for a log.
 
     Parameters
     ----------
     log : ImpressionLog
-        What is asked.
+        The log to judge by.
     given : Target, ranker, sequence or mapping
         A target; a ranker that has `propensities`; a ranking, which is for all queries; or rankings or rankers by their
         queries.
@@ -26,13 +26,7 @@ def target_of(log: ImpressionLog, given: Any) -> Target:
     Returns
     -------
     Target
-        The same, in the numbers of the log.
-
-    Examples
-    --------
-    >>> row = {"query": "owls", "shown": ["barn", "snow"], "propensity": [0.5, 1.0], "clicked": "snow"}
-    >>> target_of(ImpressionLog.from_rows([row]), {"owls": ["snow"]}).queries
-    ['owls']
+        The target, with documents numbered as in the log.
     """
     if isinstance(given, Target):
         return given

@@ -1,20 +1,20 @@
-"""Two arms of an experiment: by how much one satisfies more visitors, with an interval that holds whenever one looks.
+"""Difference of two arms of an experiment, with a confidence sequence: an interval that is valid at every look.
 
-Whoever looks at an ordinary interval again and again, until it excludes 0, will see that sooner or later though there
-is nothing to see. A *confidence sequence* holds at all times at once: with a chance of 95 % none of its intervals,
-from the first visitor to the last, misses the truth. So one may look whenever one likes, and stop when one likes.
+An ordinary interval that is checked again and again until it excludes 0 will do so sooner or later, even if there is no
+difference. A *confidence sequence* holds at all times at once: with a chance of 95 % none of its intervals, from the
+first visitor to the last, misses the truth. So the experiment can be checked and stopped at any time.
 
-Each visitor of either arm says something of the difference, whichever arm she met. Let p be the chance of the first
-arm, and let a and b be what was known of the two shares before she came. If she met the first arm, and x is 1 if she
-was satisfied and 0 if not, she says y = a - b + (x - a)/p; in the second, y = a - b - (x - b)/(1 - p). Whatever a and
-b are, the expectation of y is the difference of the chances with which the two arms would have satisfied *her*: chance
-sent her to one of them, and nothing else decided that. So the mean of y estimates how much better the first arm has
-been for those who came, also if shares move with the hour and learners learn. The better a and b, the less y varies.
+Each visitor of either arm contributes to the estimate of the difference. Let p be the probability of the first arm, and
+let a and b be the estimates of the two shares before the visit. Let x be 1 if the visitor was satisfied and 0 if not. A
+visitor of the first arm contributes y = a - b + (x - a)/p; of the second, y = a - b - (x - b)/(1 - p). Whatever a and b
+are, the expectation of y is the difference of the probabilities with which the two arms would have satisfied *this
+visitor*, since the assignment was random. So the mean of y estimates how much better the first arm has been for the
+visitors who came, even if shares change with the hour and learners learn. The better a and b, the less y varies.
 
-y lies within 1/min(p, 1 - p) of 0. So the sum of y less its expectations, and the sum V of the squares of y less a -
-b, are what the empirical-Bernstein theorem of Howard, Ramdas, McAuliffe and Sekhon (*Time-uniform, nonparametric,
-nonasymptotic confidence sequences*, Annals of Statistics 49, 2021, Theorem 4) is about, and its gamma-exponential
-mixture (Proposition 9) bounds the one by the other at all times. Nothing in it is only true of large numbers.
+y lies within 1/min(p, 1 - p) of 0. So the sum of y less its expectations, and the sum V of the squares of y less a - b,
+satisfy the conditions of the empirical-Bernstein theorem of Howard, Ramdas, McAuliffe and Sekhon (*Time-uniform,
+nonparametric, nonasymptotic confidence sequences*, Annals of Statistics 49, 2021, Theorem 4), and its gamma-exponential
+mixture (Proposition 9) bounds the one by the other at all times. The bound is not asymptotic.
 
 Visitors come in batches, since counts are kept by the minute: a and b are those before the batch.
 """
@@ -31,26 +31,20 @@ from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array
 
 LEVEL = 0.95
-_SHARPEST = 6000.0  # visitors, at a share of a half: where intervals are as short as they can be
+_SHARPEST = 6000.0  # visitors, at a share of a half: the mixture is tuned to give the shortest intervals here
 
 
 class Differences(NamedTuple):
-    """What is known of a difference after each batch.
+    """Estimated difference of two arms, with its interval, after each batch.
 
     Attributes
     ----------
     visitors
-        How many have come, in both arms.
+        Number of visitors so far, in both arms.
     estimate
-        How many more of them the first arm satisfies, as a share.
+        Satisfied share of the first arm minus that of the second.
     low, high
-        The interval in which that lies.
-
-    Examples
-    --------
-    >>> told = difference(np.array([[100, 60]]), np.array([[100, 50]]))
-    >>> bool(told.low[0] < told.estimate[0] < told.high[0])
-    True
+        Ends of the interval.
     """
 
     visitors: Array
@@ -62,18 +56,18 @@ class Differences(NamedTuple):
 def difference(
     first: Array, second: Array, share: float = 0.5, level: float = LEVEL, at: Array | None = None
 ) -> Differences:
-    """By how much more visitors the first of two arms satisfies, batch by batch.
+    """Estimate how much larger a share of visitors the first of two arms satisfies, after each batch.
 
     Parameters
     ----------
     first, second : array of int, batches × 2
-        Of each arm, how many visitors came in each batch, and how many of those were satisfied.
+        Per arm: the visitors of each batch, and how many of those were satisfied.
     share : float
-        The chance of the first arm, for somebody who comes to either; the same throughout.
+        The probability that a visitor of either arm is assigned to the first; constant throughout.
     level : float
-        The chance that all intervals hold.
+        The probability that all intervals hold at once.
     at : array of int, optional
-        The batches after which the difference is wanted; all of them unless told.
+        The batches after which to estimate; by default all of them.
 
     Returns
     -------
@@ -95,7 +89,7 @@ def difference(
     Statistics 49 (2021).
     """
     if not 0 < share < 1 or not 0 < level < 1:
-        raise ParameterError(f"A share and a level lie between 0 and 1; {share} and {level} do not both.")
+        raise ParameterError(f"share and level must lie between 0 and 1, but are {share} and {level}.")
     first, second = np.asarray(first, float), np.asarray(second, float)
     a, b = _known_before(first), _known_before(second)
     one, other = _sums(first, a, share), _sums(second, b, 1 - share)
@@ -112,7 +106,7 @@ def difference(
 
 
 class _Sums(NamedTuple):
-    """Over the visitors of each batch, of what they say besides a - b."""
+    """Sums over the visitors of each batch: their deviations from a - b, and the squares of those."""
 
     deviation: Array
     squares: Array
@@ -126,13 +120,13 @@ def _sums(counts: Array, known: Array, share: float) -> _Sums:
 
 
 def _known_before(counts: Array) -> Array:
-    """The satisfied share before each batch; a half before the first."""
+    """Return the satisfied share before each batch; a half before the first."""
     before = np.cumsum(counts, axis=0) - counts
     return np.asarray((before[:, 1] + 0.5) / (before[:, 0] + 1))
 
 
 def _bound(spread: float, scale: float, risk: float) -> float:
-    """What the sum of deviations never exceeds but with so much risk, where their squares come to so much."""
+    """Bound the sum of deviations, given the sum of their squares, except with probability `risk`."""
     rho = _SHARPEST / (2 * np.log(1 / risk) + np.log1p(2 * np.log(1 / risk)))
 
     def excess(deviation: float) -> float:
@@ -145,7 +139,7 @@ def _bound(spread: float, scale: float, risk: float) -> float:
 
 
 def _log_mixture(deviation: float, spread: float, rho: float, scale: float) -> float:
-    """The logarithm of the gamma-exponential mixture (Proposition 9 of Howard et al.)."""
+    """Return the logarithm of the gamma-exponential mixture (Proposition 9 of Howard et al.)."""
     square = scale**2
     prior, shape = rho / square, (spread + rho) / square
     rate = (scale * deviation + spread + rho) / square

@@ -2,16 +2,16 @@
 
 | name | what it is |
 |---|---|
-| weighted | the mean of clicks, each weighed by the ranking down to it |
-| self-normalised | slot by slot, the weighed share of those who looked at it that it satisfied, and that went on |
-| doubly-robust | what a model expects, and the mean of the weighed clicks beyond it |
-| self-normalised-doubly-robust | the same, with weights that are made to add up slot by slot |
+| weighted | the mean of clicks, each weighted by the ranking down to it |
+| self-normalised | slot by slot, the weighted shares of visitors who were satisfied there and who continued |
+| doubly-robust | the prediction of a model, plus the mean of its weighted errors |
+| self-normalised-doubly-robust | the same, with weights normalised slot by slot |
 
-An influence is how much an impression moves the estimate, times how many there are; their spread tells its error.
-`docs/judging.md` derives all of this.
+The influence of an impression is how much it moves the estimate, times the number of impressions; the spread of
+influences gives the standard error. `docs/judging.md` derives all of this.
 
-The first and the third are unbiased. Self-normalising costs a bias that vanishes as the sample grows, and faster than
-the error.
+The first and the third are unbiased. Self-normalising adds a bias that vanishes faster than the error as the sample
+grows.
 """
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ from zoomrank.numbers import Array
 
 
 class Estimate(NamedTuple):
-    """A share, and what each impression has to do with it."""
+    """An estimated share, and the influence of each impression on it."""
 
     value: float
     influence: Array  # their mean is 0
 
 
 def log_itself(seen: Weighed) -> Estimate:
-    """The share of visitors who were satisfied by what was shown."""
+    """Return the share of visitors who were satisfied by the rankings of the log."""
     return _mean(seen.satisfied.sum(axis=1).astype(float))
 
 
 def weighted(seen: Weighed) -> Estimate:
-    """Reward-interaction inverse propensity: McInerney et al., KDD 2020."""
+    """Estimate by reward-interaction inverse propensities: McInerney et al., KDD 2020."""
     return _mean((seen.weight * seen.satisfied).sum(axis=1))
 
 
 def self_normalised(seen: Weighed) -> Estimate:
-    """Of those who look at a slot, how many does it satisfy, and how many go on: the product-limit of slots."""
+    """Estimate slot by slot, as a product-limit: of the visitors who look at a slot, the shares satisfied and
+    continuing.
+    """
     return _slot_by_slot(seen, seen.satisfied)
 
 
 def doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
-    """Cascade doubly robust: Kiyohara et al., WSDM 2022; a visitor who has stopped is known to find nothing more."""
+    """Estimate by cascade doubly robust (Kiyohara et al., WSDM 2022); visitors who stopped gain nothing below."""
     return _mean(model.before[:, 0] + (seen.weight * _beyond(seen, model)).sum(axis=1))
 
 
 def self_normalised_doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
-    """Doubly robust, where those who look at a slot weigh as much as the visitors that the target has there."""
+    """Estimate doubly robust, with the weights of each slot normalised to the target's visitors who reach it."""
     first, rest = _mean(model.before[:, 0]), _slot_by_slot(seen, _beyond(seen, model))
     return Estimate(first.value + rest.value, first.influence + rest.influence)
 
@@ -69,11 +71,11 @@ NEED_A_MODEL = ("doubly-robust", "self-normalised-doubly-robust")
 
 
 def _slot_by_slot(seen: Weighed, gained: Array) -> Estimate:
-    """What visitors gain, where those who look at a slot weigh as much as the visitors that the target has there."""
+    """Estimate the gain of visitors, with the weights of each slot normalised to the target's visitors who reach it."""
     weight = seen.weight * seen.looked
     total = weight.sum(axis=0)
     gains, further = (_over((weight * kind).sum(axis=0), total) for kind in (gained, seen.stays))
-    rest = np.zeros(len(total) + 1)  # what those who look at a slot gain, there and below
+    rest = np.zeros(len(total) + 1)  # expected gain from a slot on, for visitors who look at it
     for slot in reversed(range(len(total))):
         rest[slot] = gains[slot] + further[slot] * rest[slot + 1]
     reach = np.concatenate([[1.0], np.cumprod(further[:-1])])
@@ -83,7 +85,7 @@ def _slot_by_slot(seen: Weighed, gained: Array) -> Estimate:
 
 
 def _beyond(seen: Weighed, model: Predicted) -> Array:
-    """How much better than expected each slot went that she looked at."""
+    """Return the error of the model in each slot that the visitor looked at."""
     return np.asarray(seen.looked * (seen.satisfied + seen.stays * model.before[:, 1:] - model.own))
 
 

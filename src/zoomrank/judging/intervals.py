@@ -1,9 +1,9 @@
-"""Intervals: between which shares the truth lies, 95 times in 100.
+"""95 % confidence intervals of estimated shares.
 
-An estimate that is a mean of influences is nearly normal, with three repairs. Few heavy impressions tell little of
-their own spread: so it is Student's t that is asked, with as many degrees of freedom as the fourth moment leaves. A
-share near 0 or 1 can only be wrong to one side: so the interval is Wilson's, for as many visits as would have the same
-error. And a share is never below 0 or above 1.
+An estimate that is a mean of influences is nearly normal, with three corrections. A few heavy impressions say little
+about their own spread, so the quantile is Student's t, with degrees of freedom from the fourth moment. A share near 0
+or 1 can only be wrong to one side, so the interval is Wilson's, for as many visits as would have the same error. And a
+share is never below 0 or above 1.
 """
 
 from __future__ import annotations
@@ -31,11 +31,6 @@ class Share(NamedTuple):
         The interval.
     error : float
         The standard error.
-
-    Examples
-    --------
-    >>> str(Share(0.5, 0.45, 0.55, 0.025))
-    '0.500 [0.450, 0.550]'
     """
 
     value: float
@@ -48,7 +43,7 @@ class Share(NamedTuple):
 
 
 def share(estimate: Estimate, sample: float) -> Share:
-    """A share with its interval; `sample` visits count where nothing varies."""
+    """Return a share with its interval; where nothing varies, the interval is that of `sample` visits."""
     value, error, wide = estimate.value, _error(estimate.influence), _quantile(estimate.influence)
     if 0.0 < value < 1.0 and error > 0:
         visits = value * (1.0 - value) / error**2
@@ -61,7 +56,7 @@ def share(estimate: Estimate, sample: float) -> Share:
 
 
 def difference(one: Estimate, other: Estimate) -> Share:
-    """The first minus the second, of the same impressions."""
+    """Return the first minus the second, both estimated from the same impressions."""
     influence = one.influence - other.influence
     value, reach = one.value - other.value, _quantile(influence) * _error(influence)
     return Share(value, max(-1.0, value - reach), min(1.0, value + reach), _error(influence))
@@ -79,7 +74,7 @@ def _error(influence: Array) -> float:
 
 
 def _quantile(influence: Array) -> float:
-    """Of Student's t, with the degrees of freedom that the spread of squares leaves (Satterthwaite)."""
+    """Return a quantile of Student's t, with Satterthwaite's degrees of freedom from the spread of squares."""
     squares = influence**2
     second, fourth = squares.mean(), (squares**2).mean()
     if not second:

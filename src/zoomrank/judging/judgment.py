@@ -1,4 +1,4 @@
-"""`judge`: how another ranking or ranker would have done, told from a log with propensities."""
+"""`judge`: estimate how another ranking or ranker would have done, from a log with propensities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNKNOWN = ("refuse", "skip")
 
 @dataclass(frozen=True)
 class Judgment:
-    """What a log tells of a target.
+    """Estimates of a target, made from a log.
 
     Attributes
     ----------
@@ -34,27 +34,15 @@ class Judgment:
     target : Share
         The share that the target would have satisfied.
     difference : Share
-        The second minus the first; both come from the same visits.
+        The target's share minus the log's; both come from the same visits.
     sample : float
-        The effective sample: how many visits to the target itself would have told as much.
+        The effective sample: the number of visits to the target itself that would be as informative.
     impressions : int
-        How many were judged by.
+        Number of impressions used.
     others : int
-        How many are of queries that the target does not rank.
+        Number of impressions of queries that the target does not rank.
     estimator : str
-        How it was estimated.
-
-    Examples
-    --------
-    >>> log = ImpressionLog.from_rows(
-    ...     {"query": "", "shown": [one], "propensity": [0.5], "clicked": one if one == "a" and i % 4 else None}
-    ...     for i in range(400) for one in "ab"
-    ... )
-    >>> print(judge(log, ["a"]))
-    satisfied by what was shown   0.375 [0.342, 0.409]
-    by the target                 0.750 [0.705, 0.790]
-    the difference               +0.375 [0.343, 0.407]
-    effective sample              400 visits, of 800 impressions
+        The name of the estimator.
     """
 
     log: Share
@@ -78,17 +66,12 @@ class Judgment:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """Say the same as numbers, for a file.
+        """Return the numbers as a dict, for a JSON file.
 
         Returns
         -------
         dict
-            What JSON can say: shares are `value`, `low`, `high`, `error`.
-
-        Examples
-        --------
-        >>> Judgment(*[Share(0.5, 0.4, 0.6, 0.05)] * 3, sample=100.0, impressions=200).as_dict()["target"]["low"]
-        0.4
+            JSON types only; a share has `value`, `low`, `high` and `error`.
         """
         shares = {name: getattr(self, name)._asdict() for name in ("log", "target", "difference")}
         rest = {name: getattr(self, name) for name in ("sample", "impressions", "others", "estimator")}
@@ -109,22 +92,22 @@ def judge(
     Parameters
     ----------
     log : ImpressionLog
-        What was shown, how likely that was, and what became of it.
+        Impressions with propensities and feedback.
     target : ranking, rankings by query, ranker, rankers by query, or Target
-        What is asked about. A ranking is a list of ids, from the top, for all queries alike.
+        The target to judge. A ranking is a list of ids, from the top, used for all queries.
     slots : int, optional
-        Ask about so many slots from the top only; all that the target has, unless said otherwise.
+        Judge this many slots from the top; by default all slots of the target.
     tree : DocumentTree, optional
-        Which documents are alike, for the model of the doubly robust estimators; without it none are.
+        The similarity of documents, for the model of the doubly robust estimators; by default none are similar.
     estimator : {"doubly-robust", "self-normalised", "weighted", "self-normalised-doubly-robust"}
-        How to estimate.
+        The estimator.
     unknown : {"refuse", "skip"}
-        What to do with impressions whose propensities are not known.
+        Raise an error if an impression has no propensities, or skip such impressions.
 
     Returns
     -------
     Judgment
-        Shares with 95 % intervals. Where the log cannot tell, `CannotTellError` says why, and what to do.
+        Shares with 95 % intervals. A log that does not suffice raises `CannotTellError`, which says why and what to do.
 
     References
     ----------
@@ -154,7 +137,7 @@ def judge_by_query(
     estimator: str = DEFAULT,
     unknown: str = "refuse",
 ) -> Mapping[str, Judgment | CannotTellError]:
-    """Judge each query for itself.
+    """Judge each query separately.
 
     Parameters
     ----------
@@ -164,19 +147,7 @@ def judge_by_query(
     Returns
     -------
     dict of str to Judgment or CannotTellError
-        What the log tells of each query, or why it cannot tell.
-
-    Examples
-    --------
-    >>> log = ImpressionLog.from_rows(
-    ...     {"query": query, "shown": [one], "propensity": [0.5], "clicked": one if one == "a" and i % 4 else None}
-    ...     for query, count in (("owls", 400), ("pikes", 20)) for i in range(count) for one in "ab"
-    ... )
-    >>> found = judge_by_query(log, ["a"])
-    >>> print(found["owls"].target)
-    0.750 [0.705, 0.790]
-    >>> print(str(found["pikes"]).partition(":")[0])
-    The effective sample is 20
+        The judgment of each query, or the reason why there is none.
     """
     asked, part, _ = _asked(log, target, slots, estimator, unknown)
     found: dict[str, Judgment | CannotTellError] = {}
@@ -191,13 +162,13 @@ def judge_by_query(
 def _asked(
     log: ImpressionLog, target: Any, slots: int | None, estimator: str, unknown: str
 ) -> tuple[Target, ImpressionLog, int]:
-    """What is asked about, the impressions that may tell, and how many are of other queries."""
+    """Return the target, the impressions to judge by, and the number of impressions of other queries."""
     if estimator not in ESTIMATORS:
-        raise ParameterError(f"There is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}.")
+        raise ParameterError(f"Unknown estimator {estimator!r}; choose one of {', '.join(ESTIMATORS)}.")
     if unknown not in UNKNOWN:
-        raise ParameterError(f"What to do with unknown propensities is 'refuse' or 'skip', not {unknown!r}.")
+        raise ParameterError(f"unknown is {unknown!r}; it must be 'refuse' or 'skip'.")
     if slots is not None and whole_number(slots, "slots") < 1:
-        raise ParameterError(f"{slots} slots are too few to judge by: 1 will do.")
+        raise ParameterError(f"slots is {slots}; it must be at least 1.")
     asked = target_of(log, target)
     return asked, *comparable(log, asked, asked.slots if slots is None else min(slots, asked.slots), unknown)
 
@@ -205,7 +176,7 @@ def _asked(
 def judged_by(
     estimators: Iterable[str], log: ImpressionLog, target: Target, tree: DocumentTree | None, others: int = 0
 ) -> dict[str, Judgment]:
-    """What several estimators say of the part of a log that may tell."""
+    """Judge a target by several estimators, on a log that has been checked."""
     seen = weighed(log, target)
     sample = check_told(log, seen)
     wanted, itself = list(estimators), log_itself(seen)

@@ -1,6 +1,6 @@
-"""Rows of a log, checked and side by side: what `ImpressionLog` is made of.
+"""Checked rows of a log, as the columns of an `ImpressionLog`.
 
-Rows come one after the other and are kept flat, so that a long log takes little memory while it is read.
+Rows are read one after the other into flat lists, so that a long log takes little memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LoggedRows(NamedTuple):
 
 
 def gathered(rows: Iterable[tuple[Any, ...]]) -> LoggedRows:
-    """The rows that were answered, each with what `COLUMNS` names."""
+    """Collect the rows that have feedback, each with the values that `COLUMNS` names."""
     queries: dict[str, int] = {}
     documents: dict[str, int] = {}
     query, lengths, looks, clicks, shown = (array("q") for _ in range(5))
@@ -53,9 +53,9 @@ def gathered(rows: Iterable[tuple[Any, ...]]) -> LoggedRows:
         clicks.append(-1 if click is None else click)
         looks.append(-1 if looked_at is None else _looked_at(number, looked_at))
     if not lengths:
-        raise EmptyCollectionError("There is not a single impression in the log that was answered.")
+        raise EmptyCollectionError("The log has no impression with feedback.")
     if len(collections) > 1:
-        raise FeedbackError("The log has impressions of several collections: export one, with --collection.")
+        raise FeedbackError("The log has impressions of several collections; export one with --collection.")
     sizes = np.asarray(lengths)
     there = np.arange(sizes.max()) < sizes[:, None]
     ranked = _placed(there, np.asarray(shown), NOTHING), _placed(there, np.asarray(propensity), 1.0)
@@ -64,7 +64,7 @@ def gathered(rows: Iterable[tuple[Any, ...]]) -> LoggedRows:
 
 
 def _looks_and_clicks(looks: Array, clicks: Array, slots: int) -> tuple[Array, Array]:
-    """As far as there is something she looked, unless she said so; and what satisfied her was the last."""
+    """Cap the slots looked at by the length of the ranking; a visitor who clicked looked no further than the click."""
     click = np.where(clicks < 0, slots, clicks)
     far = np.where(looks < 0, slots, np.minimum(looks, slots))
     return np.where(clicks < 0, far, click + 1), click
@@ -77,13 +77,13 @@ def _placed(there: Array, flat: Array, otherwise: float) -> Array:
 
 
 def _known(number: int, chances: Any, slots: int) -> Sequence[float]:
-    """The propensities of an impression; NaN for those that nobody wrote down."""
+    """Return the propensities of an impression; NaN for those that were not recorded."""
     if chances is None:
         return [np.nan] * slots
     known = [np.nan if chance is None else float(chance) for chance in chances]
     if len(known) != slots or not all(np.isnan(chance) or 0 < chance <= 1 for chance in known):
         raise FeedbackError(
-            f"Impression {number} has the propensities {chances!r}; they should be {slots}, one for each document, "
+            f"Impression {number} has the propensities {chances!r}; it needs {slots}, one for each document, "
             "above 0 and at most 1, or null."
         )
     return known
@@ -91,13 +91,13 @@ def _known(number: int, chances: Any, slots: int) -> Sequence[float]:
 
 def _clicked(number: int, slot: Any, outcome: str | None, slots: int) -> int | None:
     if outcome is not None and (slot is None) == (outcome == "satisfied"):
-        raise FeedbackError(f"Impression {number} is {outcome!r}, and its slot is {slot!r}: that cannot be.")
+        raise FeedbackError(f"Impression {number} has the outcome {outcome!r}, but the slot {slot!r}.")
     if slot is not None and not 0 <= slot < slots:
-        raise FeedbackError(f"Impression {number} has a click on slot {slot}; it has {slots} slots, from 0.")
+        raise FeedbackError(f"Impression {number} has a click on slot {slot}, but {slots} slots, counted from 0.")
     return None if slot is None else int(slot)
 
 
 def _looked_at(number: int, looked_at: Any) -> int:
     if isinstance(looked_at, bool) or not isinstance(looked_at, int) or looked_at < 1:
-        raise FeedbackError(f"Impression {number} has {looked_at!r} for looked_at; it should be 1 or more, or null.")
+        raise FeedbackError(f"Impression {number} has looked_at {looked_at!r}; it must be 1 or more, or null.")
     return looked_at

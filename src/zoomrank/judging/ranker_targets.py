@@ -1,6 +1,6 @@
-"""Targets that are rankers as they are now: those of the library, or any that can say how likely its rankings are.
+"""Targets that are rankers in their current state: those of the library, or any ranker with propensities.
 
-A ranker is always asked about whole rankings: what its lower slots choose may change places with what is above.
+A ranker is always asked about whole rankings, since its choice for a lower slot may swap places with one above.
 """
 
 from __future__ import annotations
@@ -17,84 +17,55 @@ from zoomrank.judging.targets import Target
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 
-_LARGEST = 4_000_000  # propensities that a ranker is asked for at once
+_LARGEST = 4_000_000  # propensities computed by a ranker in one call
 
 
 @runtime_checkable
 class KnowsPropensities(Protocol):
-    """A ranker that can say how likely its rankings are: those of the library, and your own.
-
-    Examples
-    --------
-    >>> class Stubborn:
-    ...     tree, slots = DocumentTree.exponential(depth=2), 1
-    ...     def propensities(self, shown, eligible=None):
-    ...         return (shown == 3).astype(float)
-    >>> isinstance(Stubborn(), KnowsPropensities)
-    True
-    """
+    """A ranker that can compute the propensities of its rankings: those of the library, and your own."""
 
     tree: DocumentTree
     slots: int
 
     def propensities(self, shown: Array, eligible: Any = None) -> Array:
-        """How likely each document is in its slot, given those above.
+        """Return the probability of each document in its slot, given those above.
 
         Parameters
         ----------
         shown : ndarray of int
             Rankings, a row each: the positions of their documents.
         eligible : Eligible, iterable of DocumentId or None
-            What may be shown; None: all.
+            The documents that may be shown; None: all.
 
         Returns
         -------
         ndarray
-            As many numbers, from 0 to 1.
-
-        Examples
-        --------
-        >>> class Stubborn:
-        ...     tree, slots = DocumentTree.exponential(depth=2), 1
-        ...     def propensities(self, shown, eligible=None):
-        ...         return (shown == 3).astype(float)
-        >>> Stubborn().propensities(np.array([[3], [2]])).tolist()
-        [[1.0], [0.0]]
+            Probabilities, in the shape of `shown`.
         """
 
 
 class TargetRanker(Target):
-    """A ranker as it is now, for every query alike, or a ranker for each; it learns nothing on the way.
+    """A ranker in its current state, for all queries, or a ranker for each query; it does not learn meanwhile.
 
     Parameters
     ----------
     log : ImpressionLog
-        What is asked.
+        The log to judge by.
     rankers : ranker, or mapping of str to ranker
         Those of the library, or any that have `propensities`.
-
-    Examples
-    --------
-    >>> class Stubborn:
-    ...     tree, slots = DocumentTree.exponential(depth=2), 1
-    ...     def propensities(self, shown, eligible=None):
-    ...         return (shown == 3).astype(float)
-    >>> row = {"query": "", "shown": [3, 1], "propensity": [0.5, 1.0], "clicked": 1}
-    >>> TargetRanker(ImpressionLog.from_rows([row]), Stubborn()).propensities("", np.array([[0], [1]])).tolist()
-    [[1.0], [0.0]]
     """
 
     def __init__(self, log: ImpressionLog, rankers: KnowsPropensities | Mapping[str, KnowsPropensities]) -> None:
         some: list[KnowsPropensities] = list(rankers.values()) if isinstance(rankers, Mapping) else [rankers]
         if len({ranker.slots for ranker in some}) > 1:
-            raise ParameterError("The rankers of a target show equally many documents; these do not.")
+            raise ParameterError("The rankers of a target must have the same number of slots.")
         super().__init__(some[0].slots, list(rankers) if isinstance(rankers, Mapping) else None)
         self._rankers = rankers
         self._places: dict[int, Array] = {}
         self._documents = log.documents
 
     def propensities(self, query: str, shown: Array) -> Array:
-        """What the ranker says; a document that it lacks is impossible, and so is all below one."""
+        """Return the ranker's propensities; a document that the ranker lacks has 0, and so has every slot below it."""
         ranker = self._ranker(query)
         places = self._placed(ranker)[shown]
         known = np.logical_and.accumulate(places >= 0, axis=1)
@@ -102,7 +73,7 @@ class TargetRanker(Target):
         return np.where(known, ranker.propensities(asked)[:, : shown.shape[1]], 0.0)
 
     def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
-        """The mean over all documents of the log, by the propensity of each below those above."""
+        """Return the mean over all documents of the log, weighted by their propensities below those above."""
         prefixes, which = np.unique(above, axis=0, return_inverse=True)
         documents = np.flatnonzero(self._placed(self._ranker(query))[:-1] >= 0)
         if len(prefixes) * len(documents) > _LARGEST:
@@ -122,16 +93,16 @@ class TargetRanker(Target):
         return self._rankers[query] if isinstance(self._rankers, Mapping) else self._rankers
 
     def _placed(self, ranker: KnowsPropensities) -> Array:
-        """Where the documents of the log stand in the ranker's tree; -1 where they do not, and for nothing at all."""
+        """Return the positions of the log's documents in the ranker's tree; -1 for missing ones and for NOTHING."""
         if id(ranker.tree) not in self._places:
             positions = positions_of(ranker.tree.documents)
             found = [positions.get(name, -1) for name in self._documents]
-            self._places[id(ranker.tree)] = np.array([*found, -1])  # the last is that of NOTHING
+            self._places[id(ranker.tree)] = np.array([*found, -1])  # the last entry stands for NOTHING
         return self._places[id(ranker.tree)]
 
 
 def filled_up(places: Array, lengths: Array, slots: int) -> Array:
-    """Rankings whose first documents alone are known, with others below: a ranker is asked about whole rankings.
+    """Complete rankings of which only the first documents are known with arbitrary others below.
 
     >>> filled_up(np.array([[1, -1], [4, 0]]), np.array([1, 2]), 3).tolist()
     [[1, 0, 2], [4, 0, 1]]
@@ -140,7 +111,7 @@ def filled_up(places: Array, lengths: Array, slots: int) -> Array:
     asked[:, : places.shape[1]] = places
     for slot in range(slots):
         rows = np.flatnonzero(lengths <= slot)
-        others = np.arange(slots)  # of so many one is not above
+        others = np.arange(slots)  # at least one of them is not above
         free = (asked[rows, :slot, None] != others).all(axis=1)
         asked[rows, slot] = others[free.argmax(axis=1)]
     return asked

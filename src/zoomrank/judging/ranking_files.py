@@ -1,4 +1,4 @@
-"""Rankings from files: what a target shows for each query, or for all.
+"""Rankings of a target from files: one per query, or one for all queries.
 
 | a row is | columns |
 |---|---|
@@ -50,7 +50,7 @@ def read_rankings(path: PathLike) -> list[str] | dict[str, list[str]]:
     table = read_rows(file, file.suffix.lower())
     found = chosen_columns(str(path), table.names, {}, _USUAL_NAMES, needs=())
     if not {"shown", "document"} & found.keys():
-        raise SourceError(f"{path} has no rankings: it has neither a column shown, with lists, nor a column document.")
+        raise SourceError(f"{path} has no rankings: it needs a column shown, with lists, or a column document.")
     rows = [dict(zip(found, row, strict=True)) for row in table.rows(list(found.values()))]
     rankings = _whole(str(path), rows) if "shown" in found else _gathered(rows)
     return rankings if "query" in found else rankings[""]

@@ -1,4 +1,4 @@
-"""Targets that are rankings: one for each query or one for all, and mixes of any targets."""
+"""Targets that are fixed rankings, one for each query or one for all; and mixtures of targets."""
 
 from __future__ import annotations
 
@@ -22,17 +22,11 @@ class TargetRankings(Target):
     Parameters
     ----------
     log : ImpressionLog
-        What is asked.
+        The log to judge by.
     rankings : mapping of str to sequence of DocumentId
         The documents of each query, from the top.
     everywhere : sequence of DocumentId, optional
         The ranking of all queries that have none of their own.
-
-    Examples
-    --------
-    >>> row = {"query": "owls", "shown": ["barn", "snow"], "propensity": [0.5, 1.0], "clicked": "snow"}
-    >>> TargetRankings(ImpressionLog.from_rows([row]), {"owls": ["snow", "barn"]}).slots
-    2
     """
 
     def __init__(
@@ -45,7 +39,7 @@ class TargetRankings(Target):
         given = [*rankings.values(), *([] if everywhere is None else [everywhere])]
         lengths = [len(ranking) for ranking in given]
         if not lengths or not min(lengths):
-            raise ParameterError("A target shows at least one document: this one has a query without any.")
+            raise ParameterError("The target has a query without documents; give at least one document per query.")
         self._length = max(lengths)
         self._rankings = {query: self._numbered(known, ranking) for query, ranking in rankings.items()}
         self._everywhere = None if everywhere is None else self._numbered(known, everywhere)
@@ -65,52 +59,44 @@ class TargetRankings(Target):
         return ranking
 
     def propensities(self, query: str, shown: Array) -> Array:
-        """1 where the log shows what the target does."""
+        """Return 1 where the log shows the target's document, 0 elsewhere."""
         return np.asarray((shown == self._ranking(query)[: shown.shape[1]]).astype(float))
 
     def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
-        """The worth of the one document that comes next."""
+        """Return the worth of the single document that comes next."""
         document = self._ranking(query)[above.shape[1]]
         value = 0.0 if document == NOTHING else otherwise if document == _NOWHERE else worth[document]
         return np.full(len(above), value)
 
 
 class TargetMix(Target):
-    """Several targets, one of which is drawn for each visitor.
+    """A mixture of targets, one of which is drawn for each visitor.
 
     Parameters
     ----------
     targets : sequence of Target
-        What is mixed.
+        The targets to mix.
     shares : sequence of float
-        How often each is drawn; their sum is 1.
-
-    Examples
-    --------
-    >>> row = {"query": "owls", "shown": ["barn", "snow"], "propensity": [0.5, 1.0], "clicked": "snow"}
-    >>> log = ImpressionLog.from_rows([row])
-    >>> mix = TargetMix([TargetRankings(log, {}, ["snow"]), TargetRankings(log, {}, ["barn"])], [0.75, 0.25])
-    >>> mix.propensities("owls", np.array([[0], [1]])).tolist()
-    [[0.25], [0.75]]
+        The probability of each target; their sum is 1.
     """
 
     def __init__(self, targets: Sequence[Target], shares: Sequence[float]) -> None:
         if len(targets) != len(shares) or min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
-            raise ParameterError(f"Shares of targets are one for each, and their sum is 1; these are {list(shares)}.")
+            raise ParameterError(f"The shares are {list(shares)}; there must be one for each target, with a sum of 1.")
         if len({target.slots for target in targets}) > 1:
-            raise ParameterError("Targets that are mixed show equally many documents.")
+            raise ParameterError("Targets that are mixed must have the same number of slots.")
         queries = [query for target in targets for query in target.queries or ()]
         super().__init__(targets[0].slots, dict.fromkeys(queries) or None)
         self._targets, self._shares = list(targets), np.array(shares)
 
     def propensities(self, query: str, shown: Array) -> Array:
-        """By Bayes: whoever could not have shown those above does not choose the next."""
+        """Return the mixture's propensities by Bayes' rule: targets that cannot show those above weigh 0."""
         likely = self._likely(query, shown)
         before = np.concatenate([np.ones((1, len(shown), 1)) * self._shares[:, None, None], likely[:, :, :-1]], axis=2)
         return _divided(likely.sum(axis=0), before.sum(axis=0))
 
     def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
-        """The mean over the targets that could have shown those above."""
+        """Return the mean over the targets that could have shown those above."""
         likely = self._shares[:, None] * np.ones(len(above))
         if above.shape[1]:
             likely = self._likely(query, above)[:, :, -1]
@@ -118,7 +104,7 @@ class TargetMix(Target):
         return _divided((likely * each).sum(axis=0), likely.sum(axis=0))
 
     def _likely(self, query: str, shown: Array) -> Array:
-        """How likely each target is drawn and shows a ranking down to each slot."""
+        """Return the probability that each target is drawn and shows a ranking down to each slot."""
         each = [np.cumprod(target.propensities(query, shown), axis=1) for target in self._targets]
         return np.asarray(self._shares[:, None, None] * np.array(each))
 

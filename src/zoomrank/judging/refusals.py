@@ -1,9 +1,9 @@
-"""What a log cannot tell, and what to do about it: each is said in words, and nothing is guessed.
+"""Checks that a log suffices for a judgment; each error says what is missing and what to do about it.
 
-- Propensities are not known: of imported impressions, and of those that an earlier zoomrank wrote.
-- The log is deterministic, and the target is something else: chance must have played a part.
-- The target shows what the log does not: support is missing.
-- The effective sample is below 100; or few heavy impressions decide, so that a hundredth of all is one of them.
+- Propensities are unknown: for imported impressions, and those of an earlier zoomrank.
+- The log is deterministic and differs from the target: a log needs exploration.
+- The target shows documents that the log never shows: support is missing.
+- The effective sample is below 100, or a single impression has more than a hundredth of the total weight.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _EXPLORE = "Let the log explore (the setting `explore` of a collection, such as 
 
 
 def comparable(log: ImpressionLog, target: Target, slots: int, unknown: str) -> tuple[ImpressionLog, int]:
-    """The part of a log that the first slots of a target are about, and how many impressions are of other queries."""
+    """Return the part of a log that a target ranks, cut to `slots`, and the number of impressions of other queries."""
     if slots > log.slots:
         raise CannotTellError(
-            f"The target shows {slots} documents, the log {log.slots} at most; nobody looked further down. Ask about "
+            f"The target shows {slots} documents, but the log at most {log.slots}. Judge "
             f"its first {log.slots}: slots={log.slots} (--slots {log.slots})."
         )
     whole, others = len(log), 0
@@ -41,7 +41,7 @@ def comparable(log: ImpressionLog, target: Target, slots: int, unknown: str) -> 
 
 
 def check_known(log: ImpressionLog) -> None:
-    """Refuse a log that does not say how likely its rankings were."""
+    """Raise an error for a log with impressions whose propensities are unknown."""
     known = _known(log)
     if not known.all():
         raise CannotTellError(_without_propensities(len(known), int((~known).sum())))
@@ -57,39 +57,37 @@ def _of_queries(log: ImpressionLog, queries: list[str]) -> ImpressionLog:
     never = [query for query in queries if query not in asked]
     if never:
         raise CannotTellError(
-            f"The target ranks {len(never)} queries that were never asked, such as {never[0]!r}: nobody knows how they "
-            "would go. Leave them out of the target, or wait until they are asked."
+            f"The target ranks {len(never)} queries that are not in the log, such as {never[0]!r}, so nothing can "
+            "be estimated for them. Leave them out of the target, or wait until visitors ask them."
         )
     among = np.array([query in wanted for query in log.queries])
     return log.only(among[log.query])
 
 
 def _without_propensities(impressions: int, unknown: int) -> str:
-    rest = "" if unknown == impressions else ' Say unknown="skip" (--unknown skip) to judge by the others alone.'
+    rest = "" if unknown == impressions else ' Say unknown="skip" (--unknown skip) to judge by the others only.'
     return (
-        f"Of {impressions:,} impressions {unknown:,} do not say how likely they were: they were imported, come from an "
-        "earlier zoomrank, or from a ranker that cannot tell. Without propensities a log tells of nothing but itself. "
-        f"Export a log of what was shown since.{rest}"
+        f"Of {impressions:,} impressions {unknown:,} have no propensities: they were imported, come from an "
+        "earlier zoomrank, or from a ranker without propensities. Without them a log only tells about itself. "
+        f"Export a log of later impressions.{rest}"
     )
 
 
 def check_told(log: ImpressionLog, seen: Weighed) -> float:
-    """Refuse what the log cannot tell; or say how large the effective sample is."""
+    """Return the effective sample; raise an error if the log does not suffice."""
     looked_at = seen.looked
     if np.isnan(seen.weight).any():
-        raise CannotTellError(
-            "The target is a ranker that cannot say how likely its rankings are. Ask about a ranking of it instead."
-        )
+        raise CannotTellError("The target is a ranker without propensities. Judge one of its rankings instead.")
     if (log.propensity[looked_at] == 1.0).all() and (seen.weight[looked_at] != 1.0).any():
         raise CannotTellError(
-            "The log is deterministic: what it showed was certain, every time, so it tells of nothing but itself. "
-            f"{_EXPLORE}, and judge what was shown since."
+            "The log is deterministic: every ranking was certain, so it only tells about itself. "
+            f"{_EXPLORE}, and judge by later impressions."
         )
     sample = effective_sample(seen)
     if sample == 0:
         raise CannotTellError(
-            f"The log never shows what the target does: of {len(log):,} impressions none begins like a ranking of the "
-            f"target down to a slot that matters. {_EXPLORE}, or ask for a target that is nearer to what was shown."
+            f"The log never shows the target's rankings: none of {len(log):,} impressions begins like one of the "
+            f"target's down to a slot that matters. {_EXPLORE}, or judge a target that is closer to the log."
         )
     if sample < LEAST_SAMPLE:
         raise CannotTellError(_too_few(len(log), sample))
@@ -101,26 +99,26 @@ def check_told(log: ImpressionLog, seen: Weighed) -> float:
 def _too_few(impressions: int, sample: float) -> str:
     more = impressions * (LEAST_SAMPLE / sample - 1.0)
     return (
-        f"The effective sample is {sample:.0f}: {impressions:,} impressions tell as much of the target as that many "
-        f"visits to it would, and {LEAST_SAMPLE} is the least. Wait for about {_round(more):,} impressions more, let "
-        "the log explore more, or ask for a target that is nearer to what was shown."
+        f"The effective sample is {sample:.0f}: {impressions:,} impressions are as informative about the target as "
+        f"that many visits to it; at least {LEAST_SAMPLE} are needed. Wait for about {_round(more):,} more "
+        "impressions, let the log explore more, or judge a target that is closer to the log."
     )
 
 
 def _check_heaviest(impressions: int, times: float) -> None:
-    """A mean that hangs on few heavy impressions looks surer than it is."""
+    """Reject a mean that depends on few heavy impressions: its interval would be too short."""
     if times < LEAST_SAMPLE:
         more = impressions * (LEAST_SAMPLE / times - 1.0)
         raise CannotTellError(
-            f"Of {times:.0f} impressions as heavy as the heaviest all would consist, and {LEAST_SAMPLE} is the least: "
-            "something that the target shows often is rare in the log. Wait for about "
-            f"{_round(more):,} impressions more, let the log explore more, or ask for a target that is nearer to what "
-            "was shown."
+            f"The total weight is only {times:.0f} times that of the heaviest impression; at least {LEAST_SAMPLE} is "
+            "needed: documents that the target shows often are rare in the log. Wait for about "
+            f"{_round(more):,} more impressions, let the log explore more, or judge a target that is closer to the "
+            "log."
         )
 
 
 def _round(count: float) -> int:
-    """Two digits, upwards.
+    """Round up to two significant digits.
 
     >>> _round(1234.5), _round(12)
     (1300, 12)
@@ -134,7 +132,7 @@ def _check_support(seen: Weighed) -> None:
     slot, share, error = missing(seen)
     if share > _CERTAIN * error:
         raise CannotTellError(
-            f"Support is missing: of the target's visitors about {share:.1%} would find something in slot {slot} that "
-            f"the log never shows there (± {error:.1%}), and nobody knows how they would go. {_EXPLORE}, or ask for a "
-            "target that is nearer to what was shown."
+            f"Support is missing: about {share:.1%} of the target's visitors would see a document in slot {slot} that "
+            f"the log never shows there (± {error:.1%}), so their clicks cannot be estimated. {_EXPLORE}, or judge a "
+            "target that is closer to the log."
         )

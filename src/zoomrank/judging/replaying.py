@@ -1,12 +1,12 @@
-"""`replay`: let a learner learn from a log as if it had shown it, as far as that is honest.
+"""`replay`: let a learner learn from a log as if it had shown the rankings itself, where that is unbiased.
 
-At every impression the learner ranks. If its ranking begins as the visitor saw it, down to where she stopped looking,
-what she did is what she would have done with the learner, and the impression may be kept. It is kept the more rarely
-the likelier the log was to show it, so that those kept are drawn as the learner draws; the others are as if they had
-not been. So of a log the share that is kept is the smallest chance that a beginning had in it: replays need short
+At every impression the learner ranks. If its ranking begins as the visitor saw it, down to where the visitor stopped
+looking, the visitor would have done the same with the learner, and the impression may be kept. It is kept the more
+rarely the likelier the log was to show it, so that kept impressions are distributed as the learner draws; the others
+are ignored. So the share of a log that is kept is the smallest probability of a beginning in it: replays need short
 rankings of few documents, shown nearly at random.
 
-Li, Chu, Langford and Wang (WSDM 2011) replayed uniform logs; to keep by propensities makes it exact for others.
+Li, Chu, Langford and Wang (WSDM 2011) replayed uniform logs; keeping by propensities makes it exact for others.
 """
 
 from __future__ import annotations
@@ -34,32 +34,20 @@ _CERTAIN = 4.0  # standard errors
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What became of a learner that learned from a log.
+    """Result of a learner that learned from a log.
 
     Attributes
     ----------
     kept : int
-        How many impressions it learned from.
+        Number of impressions it learned from.
     impressions : int
-        How many there were.
+        Number of impressions in the log.
     satisfied : Share
-        The share of visitors that it satisfied, over all that were kept.
+        The share of satisfied visitors, over all kept impressions.
     visits : ndarray of int
-        How many had been kept at the end of each window.
+        Number of impressions kept by the end of each window.
     rates : ndarray
-        The share that was satisfied in each window.
-
-    Examples
-    --------
-    >>> import zoomrank as zr
-    >>> tree = zr.DocumentTree.exponential(depth=1)
-    >>> log = ImpressionLog.from_rows(
-    ...     {"query": "", "shown": [one], "propensity": [0.5], "clicked": one if one == 1 and i % 4 else None}
-    ...     for i in range(400) for one in (0, 1)
-    ... )
-    >>> found = replay(log, lambda: zr.ZoomRank(tree, slots=1, seed=1), seed=1)
-    >>> found.impressions, bool(found.rates[-1] > 0.6)
-    (800, True)
+        The share of satisfied visitors in each window.
     """
 
     kept: int
@@ -76,17 +64,12 @@ class Replay:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Say the same as numbers, for a file.
+        """Return the numbers as a dict, for a JSON file.
 
         Returns
         -------
         dict
-            What JSON can say.
-
-        Examples
-        --------
-        >>> Replay(100, 200, Share(0.5, 0.4, 0.6, 0.05), np.array([100]), np.array([0.5])).as_dict()["kept"]
-        100
+            JSON types only.
         """
         return {
             "kept": self.kept,
@@ -98,21 +81,21 @@ class Replay:
 
 
 def replay(log: ImpressionLog, make: Callable[[], Ranked], *, seed: Seed = None) -> Replay:
-    """Let a learner learn from a log, query by query, from those impressions that it might have shown itself.
+    """Let a learner learn from a log, query by query, from the impressions that it might have shown itself.
 
     Parameters
     ----------
     log : ImpressionLog
-        What was shown, how likely that was, and what became of it.
+        Impressions with propensities and feedback.
     make : callable
-        Makes a learner that knows nothing; each query gets one.
+        Makes a new learner; called once per query.
     seed : int, Generator or None
-        Where chance begins, which decides what is kept.
+        The seed of the random decisions which impressions are kept.
 
     Returns
     -------
     Replay
-        The share of visitors that it satisfied. Where the log has too little for it, `CannotTellError` says so.
+        The share of visitors that it satisfied. A log with too few matching impressions raises `CannotTellError`.
 
     References
     ----------
@@ -130,7 +113,7 @@ def replay(log: ImpressionLog, make: Callable[[], Ranked], *, seed: Seed = None)
     """
     slots = make().slots
     if slots > log.slots:
-        raise ParameterError(f"The learner shows {slots} documents, the log {log.slots} at most: make it that short.")
+        raise ParameterError(f"The learner has {slots} slots, the log at most {log.slots}: make the learner shorter.")
     log = log.cut(slots)
     check_known(log)
     rng = np.random.default_rng(seed)
@@ -142,26 +125,26 @@ def replay(log: ImpressionLog, make: Callable[[], Ranked], *, seed: Seed = None)
 
 
 def _likely(log: ImpressionLog) -> Array:
-    """How likely the log was to show what each visitor looked at."""
+    """Return the probability with which the log showed the slots that each visitor looked at."""
     looked = np.arange(log.slots) < log.looks[:, None]
     return np.asarray(np.where(looked, log.propensity, 1.0).prod(axis=1))
 
 
 class _Replayed:
-    """A learner for each query."""
+    """A learner per query."""
 
     def __init__(self, log: ImpressionLog, make: Callable[[], Ranked]) -> None:
         self._log, self._make = log, make
         self._learners: dict[int, Ranked] = {}
         positions = positions_of(make().tree.documents)
         places = np.array([*(positions.get(document, NOTHING) for document in log.documents), NOTHING])
-        self._shown = places[log.shown]  # the last place is that of NOTHING
+        self._shown = places[log.shown]  # the last place stands for NOTHING
 
     def kept(self, chances: Array, rng: np.random.Generator) -> Array:
-        """Which impressions were kept; the learners have learned from them."""
+        """Let the learners learn, and return the indices of the kept impressions."""
         lucky = rng.random(len(chances)) < chances
         kept = np.zeros(len(chances), bool)
-        for row in np.flatnonzero(lucky):  # who is not lucky need not be looked at
+        for row in np.flatnonzero(lucky):  # the others would not be kept anyway
             learner = self._learner(int(self._log.query[row]))
             ranking, looks = learner.rank_arrays(1), int(self._log.looks[row])
             kept[row] = (ranking.shown[0, :looks] == self._shown[row, :looks]).all()
@@ -176,23 +159,23 @@ class _Replayed:
 
     @staticmethod
     def _learn(learner: Ranked, ranking: RankingArrays, looks: int, click: int) -> None:
-        ranking.pick[0, looks:] = -1  # nobody knows about these
+        ranking.pick[0, looks:] = -1  # the visitor did not look at these
         learner.learn_arrays(ranking, np.array([click]))
 
 
 def _check(impressions: int, kept: int, least: float) -> None:
     few = f"Of {impressions:,} impressions the learner might have shown {kept:,}"
     rule = (
-        f"a replay keeps one of {1 / least:,.0f} here, as rare as the rarest beginning that was looked at. With more "
-        "than a slot or two over many documents that is nearly always too few; judge a ranking or a ranker instead"
+        f"a replay keeps one of {1 / least:,.0f} here, the rate of the rarest beginning in the log. With more "
+        "than a slot or two over many documents that is nearly always too few: judge a ranking or a ranker instead"
     )
     if kept < impressions * least - _CERTAIN * np.sqrt(impressions * least):
         raise CannotTellError(
-            f"{few}, where {impressions * least:,.0f} would be due: it wants to show what the log never does. Let the "
-            "log explore all that the learner may show."
+            f"{few}, where {impressions * least:,.0f} were expected: it shows documents that the log never does. "
+            "Let the log explore all documents that the learner may show."
         )
     if kept < LEAST_SAMPLE:
-        raise CannotTellError(f"{few}, and {LEAST_SAMPLE} is the least: {rule}.")
+        raise CannotTellError(f"{few}; at least {LEAST_SAMPLE} are needed: {rule}.")
 
 
 def _summed_up(log: ImpressionLog, kept: Array) -> Replay:

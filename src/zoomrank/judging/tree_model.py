@@ -1,12 +1,12 @@
-"""What documents earn, as the tree's counts tell it: the model of a doubly robust estimate.
+"""Click model from counts on the tree, for doubly robust estimates.
 
-Looks and clicks of a document count for it and for all subtrees that hold it. From the root down each node is believed
-to earn what was seen of it, beside four visits that went as those of its parent did: as ZoomRank believes it. Queries
-count for themselves; where one begins, it is believed to earn what the others earn.
+Looks and clicks of a document count for it and for all subtrees that contain it. From the root down, the click rate of
+a node is estimated from its own counts and four pseudo-visits with its parent's rate, as in ZoomRank. Queries are
+counted separately; the prior of a query is the click rate of the others.
 
-A model must not know the impressions that it is held against, or the estimate would be biased. So each stretch of a
-query's impressions is predicted from those before it, and is as long as all of them. Also a log whose ranker learned on
-the way stays unbiased so: of its impressions none depends on a later one.
+A model must not be fitted to the impressions that it predicts, or the estimate would be biased. So each stretch of a
+query's impressions is predicted from those before it, and is as long as all of them together. This is unbiased also for
+a log whose ranker learned meanwhile, since no impression depends on a later one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from zoomrank.judging.weighing import Weighed, by_query
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 
-_AROUND = 4.0  # visits, as ZoomRank's prior
+_AROUND = 4.0  # pseudo-visits, as in ZoomRank's prior
 _NO_NODE, _ROOT = 0, 1
-_HALVINGS = 8  # the first stretch, which nothing is known before, is a 256th of the log at most
+_HALVINGS = 8  # the first stretch, which has no data before it, is at most a 256th of the log
 
 
 class Predicted(NamedTuple):
-    """What the model says of each impression: a row each, a column per slot."""
+    """Predictions for each impression: a row each, a column per slot."""
 
-    own: Array  # the chance that she is satisfied here or below, given what is shown here
-    before: Array  # the same before it is known what is shown here; a last column of zeros, below the last slot
+    own: Array  # the probability of satisfaction here or below, given the document shown here
+    before: Array  # the same before the document is drawn; the last column is 0, for below the last slot
 
 
 class _Counted:
@@ -46,14 +46,13 @@ class _Counted:
         self._looks, self._clicks = np.zeros((2, paths.max() + 1))
 
     def add(self, shown: Array, looked: Array, satisfied: Array) -> None:
-        """Count what was looked at."""
         for counts, these in ((self._looks, looked), (self._clicks, satisfied)):
             np.add.at(counts, self._paths[shown[these]], 1.0)
             counts[_NO_NODE] = 0.0
 
     @property
     def worth(self) -> Array:
-        """The chance of a click on each document of the log."""
+        """Click probability of each document of the log."""
         chance = np.full(len(self._paths), self._usual)
         for node in self._paths.T:
             chance = (self._clicks[node] + _AROUND * chance) / (self._looks[node] + _AROUND)
@@ -61,7 +60,7 @@ class _Counted:
 
     @property
     def otherwise(self) -> float:
-        """The chance of a click on a document of which nothing is known."""
+        """Click probability of a document that is not in the log."""
         return float((self._clicks[_ROOT] + _AROUND * self._usual) / (self._looks[_ROOT] + _AROUND))
 
 
@@ -82,16 +81,16 @@ def predicted(log: ImpressionLog, target: Target, seen: Weighed, tree: DocumentT
 
 
 def stretches(rows: Array) -> Iterator[Array]:
-    """Parts of the rows, each as long as all before it."""
+    """Split the rows into parts, each as long as all before it."""
     ends = sorted({0, *(len(rows) >> halving for halving in range(_HALVINGS + 1))})
     for start, end in pairwise(ends):
         yield rows[start:end]
 
 
 def tree_paths(documents: list[str], tree: DocumentTree | None) -> Array:
-    """The nodes from the root down to each document, numbered from 1; shorter paths begin with 0, which counts nothing.
+    """Return the nodes from the root down to each document, numbered from 1; shorter paths begin with 0 (no node).
 
-    Without a tree, documents lie below the root and are unlike each other.
+    Without a tree, all documents are children of the root.
     """
     if tree is None:
         return np.column_stack([np.ones(len(documents), np.int64), np.arange(2, len(documents) + 2)])
@@ -99,8 +98,8 @@ def tree_paths(documents: list[str], tree: DocumentTree | None) -> Array:
     lacking = [document for document in documents if document not in positions]
     if lacking:
         raise UnknownDocumentError(
-            f"The log shows {len(lacking)} documents that the tree lacks, such as {lacking[0]!r}. Is it the collection "
-            "of this log? Without a tree documents are taken to be unlike each other."
+            f"The log shows {len(lacking)} documents that the tree lacks, such as {lacking[0]!r}. Give the tree of the "
+            "log's collection, or none, which treats documents as unrelated."
         )
     at = tree.shape.leaf[[positions[document] for document in documents]].astype(np.int64)
     levels = [at]
@@ -109,27 +108,27 @@ def tree_paths(documents: list[str], tree: DocumentTree | None) -> Array:
         levels.append(at)
     nodes = np.column_stack(levels[::-1])
     again = nodes[:, 1:] == 0  # the root is its own parent
-    _, numbers = np.unique(nodes, return_inverse=True)  # those above the documents of the log are few
+    _, numbers = np.unique(nodes, return_inverse=True)  # only nodes above the documents of the log
     paths = numbers.reshape(nodes.shape) + 1
     paths[:, :-1][again] = _NO_NODE
     return np.asarray(paths)
 
 
 class _Continued:
-    """What the target's visitors still find below each slot, from the stretches before."""
+    """Expected gain of the target's visitors below each slot, from the stretches before."""
 
     def __init__(self, slots: int) -> None:
         self._found, self._weight = np.zeros((2, slots))
 
     def below(self, first: float) -> Array:
-        """The chance that she is satisfied from each slot on; where nothing is known, all earn what the first does."""
+        """Return the probability of satisfaction from each slot on; slots without data are like the first."""
         slots = len(self._found)
         earns = np.divide(self._found, self._weight, out=np.full(slots, first), where=self._weight > 0)
         missed = np.cumprod((1.0 - earns)[::-1])[::-1]
         return np.concatenate([1.0 - missed, [0.0]])
 
     def add(self, expected: Array, weight: Array) -> None:
-        """What the model expected of each slot, and how much those above it weigh."""
+        """Add the model's expectation for each slot, and the weights of the rankings above it."""
         self._found += (expected * weight).sum(axis=0)
         self._weight += weight.sum(axis=0)
 
@@ -143,18 +142,18 @@ class _Stretch(NamedTuple):
     target: Target
 
     def predicted(self, counted: _Counted, continued: _Continued) -> tuple[Array, Array]:
-        """What is expected with the documents that are shown, and before it is known which are."""
+        """Predict with the documents that are shown, and before they are drawn."""
         worth, otherwise = counted.worth, counted.otherwise
         expected = self._expected(worth, otherwise)
         below = continued.below(float(expected[0, 0]))[1:]
         above = np.concatenate([np.ones((len(self.weight), 1)), self.weight[:, :-1]], axis=1)
         continued.add(expected, above)
-        shown = np.append(worth, 0.0)[self.shown]  # the last is that of nothing at all
+        shown = np.append(worth, 0.0)[self.shown]  # the last entry stands for NOTHING
         own, before = (chance + (1.0 - chance) * below for chance in (shown, expected))
         return own, np.concatenate([before, np.zeros((len(before), 1))], axis=1)
 
     def _expected(self, worth: Array, otherwise: float) -> Array:
-        """What each slot is worth given those above it, where they have any weight."""
+        """Return the expected worth of each slot given those above it, where these have any weight."""
         expected = np.zeros(self.shown.shape)
         for slot in range(self.shown.shape[1]):
             rows = np.arange(len(self.shown)) if slot == 0 else np.flatnonzero(self.weight[:, slot - 1] > 0)

@@ -1,8 +1,8 @@
-"""Experiments: rankers meet users here, and nowhere below.
+"""Experiments with simulated visitors: the only package where rankers and simulated users come together.
 
-Its core stands here: settings, runs, who carries them out, the folders that keep their rows, measures, and what reports
-share. Four applications use it and not each other: `paper`, `studies`, `evaluation` and `inspection`. Running needs
-nothing but the library; folders of results and reports need the extra `zoomrank[lab]`.
+This folder has the core: settings, runs, the runners that carry them out, folders of results, measures, and the parts
+that reports share. Four applications use it and not each other: `paper`, `studies`, `evaluation` and `inspection`.
+Running needs nothing but the library; folders of results and reports need the extra `zoomrank[lab]`.
 """
 
 from zoomrank.lab.curves import Estimate, Results, estimate

@@ -1,4 +1,4 @@
-"""How many strategies a ranker tells apart in the end: the active subtrees, or pairs with contexts, of each slot."""
+"""Final number of strategies of a ranker: the active subtrees, or pairs with contexts, of each slot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Counts = tuple[int, ...]
 def active_strategies(ranker: Any) -> Counts | None:
     """Count the active strategies of each slot; None for rankers that do not zoom.
 
-    Of contextual zooming the pairs count that have come up: those of contexts that nobody has met are not stored.
+    For contextual zooming, only pairs of contexts that have occurred are counted; others are not stored.
 
     >>> from zoomrank import DocumentTree, RankZoom
     >>> active_strategies(RankZoom(DocumentTree.exponential(depth=3), slots=2))

@@ -1,7 +1,7 @@
-"""From names to things: the trees, visitors and rankers that recipes can ask for.
+"""Catalogue of the trees, visitors and rankers that recipes can name.
 
-Whatever is not in the catalogue is imported: `my_module:MyRanker` is called as `MyRanker(tree, slots, seed=...)`, and
-`my_module:MyUsers` as `MyUsers(tree, seed=...)`, with the recipe's parameters behind.
+Names that are not in the catalogue are imported: `my_module:MyRanker` is called as `MyRanker(tree, slots, seed=...)`,
+and `my_module:MyUsers` as `MyUsers(tree, seed=...)`, followed by the recipe's parameters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from zoomrank.users import (
 Make = Callable[..., Any]
 
 
-def _three_documents(tree: DocumentTree, *, seed: Any) -> UserDistribution:  # noqa: ARG001  (there is but one)
+def _three_documents(tree: DocumentTree, *, seed: Any) -> UserDistribution:  # noqa: ARG001  (there is only one)
     return three_documents()[1]
 
 
@@ -55,7 +55,7 @@ def _shuffled(tree: DocumentTree, rng: np.random.Generator, *, share: float) -> 
 
 
 def _uneven(seed: int = 0, most: int = 14_000) -> DocumentTree:
-    """A wide and uneven tree, as taxonomies are: up to 40 children a node, branches that end early, 7 levels."""
+    """Make a wide and uneven tree, as taxonomies are: up to 40 children per node, branches that end early, 7 levels."""
     rng = np.random.default_rng(seed)
     parents, level = [-1], [0]
     for depth in range(7):
@@ -70,12 +70,12 @@ def _uneven(seed: int = 0, most: int = 14_000) -> DocumentTree:
 
 
 def _hundred() -> DocumentTree:
-    """A small collection: ten topics of ten documents."""
+    """Make a small collection: ten topics of ten documents."""
     return DocumentTree.exponential(depth=2, branching=10, epsilon=0.6)
 
 
 def _regular(branching: Sequence[int]) -> DocumentTree:
-    """As many children a node as its level says: (20, 10, 10) are 20 categories of 10 categories of 10 documents."""
+    """Make a regular tree: (20, 10, 10) are 20 categories of 10 categories of 10 documents."""
     parents, level = [-1], [0]
     for fan in branching:
         parents += [node for node in level for _ in range(fan)]
@@ -84,8 +84,8 @@ def _regular(branching: Sequence[int]) -> DocumentTree:
 
 
 def _taxonomy(file: str) -> DocumentTree:
-    """The tree of a taxonomy file, such as one with a path "Animals > Birds" in each line."""
-    from zoomrank.documents import Collection  # rarely needed, and the only need of it here
+    """Read the tree of a taxonomy file, such as one with a path "Animals > Birds" in each line."""
+    from zoomrank.documents import Collection  # imported late: only this function needs it
 
     try:
         return Collection.from_taxonomy(file, categories="skip").tree
@@ -114,11 +114,13 @@ USERS: Mapping[str, Make] = {
 }
 BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}
 RANKERS: Mapping[str, Make] = registry.RANKERS
-GREEDY = "Greedy"  # knows the visitors; among the rankers, but made otherwise
+GREEDY = "Greedy"  # knows the visitors, so it is not made like the other rankers
 
 
 def world(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
-    """The documents and the visitors of this instance. Ours are kept for the next run; those of others may change."""
+    """Return the documents and the visitors of an instance. Those of the catalogue are cached, imported ones may
+    change.
+    """
     make = _known_users if setting.users.name in USERS else _users
     return _tree(setting.tree), make(setting.tree, setting.users, setting.instance, setting.seed)
 
@@ -137,7 +139,7 @@ def _tree(tree: Recipe) -> DocumentTree:
 
 
 def believed(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
-    """The tree that the ranker is given, and the visitors with documents in its order."""
+    """Return the tree that the ranker is given, and the visitors with documents in its order."""
     tree, users = world(setting)
     if setting.belief is None:
         return tree, users
@@ -151,19 +153,19 @@ def believed(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
 
 
 def ranker(setting: Setting, tree: DocumentTree, users: UserDistribution) -> Ranker:
-    """The ranker of this run, as new."""
+    """Make the ranker of a run."""
     if setting.ranker.name == GREEDY:
         return FixedRanking(tree, users.greedy(setting.slots).documents)
     make = _found(RANKERS, setting.ranker, "rankers")
     given = setting.ranker.given
-    if getattr(make, "meets_others", False):  # it meets visitors of other queries first, drawn with those of this one
+    if getattr(make, "meets_others", False):  # it first meets visitors of other queries, drawn from this stream
         given["world"] = _stream(setting.seed, setting.instance, 0)
     made: Ranker = make(tree, setting.slots, seed=_stream(setting.seed, setting.instance, 2), **given)
     return made
 
 
 def visitors(setting: Setting) -> np.random.Generator:
-    """Where the visitors come from: the same people in the same order for every curve of an instance."""
+    """Return the generator of the visitors: the same visitors in the same order for every curve of an instance."""
     return _stream(setting.seed, setting.instance, 1)
 
 
@@ -178,11 +180,11 @@ def _found(known: Mapping[str, Make], wanted: Recipe, kind: str) -> Make:
     if not name:
         names = ", ".join(sorted([*known, GREEDY] if kind == "rankers" else known))
         raise CatalogueError(
-            f"There are no {kind} called {wanted.name!r}; there are {names}. Your own are called module:Name."
+            f"Unknown {kind}: {wanted.name!r}; the catalogue has {names}. Name your own as module:Name."
         )
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)  # as `python` itself would, so that a file of your own is found beside you
+        sys.path.insert(0, here)  # as `python` itself does, so that modules in the current folder are found
     try:
         found: Make = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Which code made a row: the release, and a hash of every source that rows depend on."""
+"""Version of the code that made a row: the release, and a hash of every source that rows depend on."""
 
 from functools import cache
 
@@ -8,5 +8,5 @@ from zoomrank.compiled import source_hash
 
 @cache
 def this_version() -> str:
-    """Rows of one version can stand beside each other."""
+    """Return the version of this code; rows can be compared only if theirs is the same."""
     return f"{__version__}+{source_hash('lab/one_run.py')[:12]}"

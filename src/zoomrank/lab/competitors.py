@@ -1,4 +1,4 @@
-"""Whom ZoomRank is compared with, each with the constants that suit it best.
+"""The rankers that ZoomRank is compared with, each with the constants that suit it best.
 
 The constants are the same in all worlds. They were chosen by `zoomrank study tuning` on instances that are not among
 those reported, with about as many candidates for every ranker: see docs/efficiency/tuning.md.
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from zoomrank.lab.recipes import Recipe, recipe
 
 OURS = "ZoomRank"
-PUBLISHED = "RankCorrZoom"  # the best of the paper, as it stands there
-RIVAL = "RankUCB1-tuned"  # the best that knows nothing of the tree
+PUBLISHED = "RankCorrZoom"  # the best of the paper, as published
+RIVAL = "RankUCB1-tuned"  # the best that does not use the tree
 
 COMPETITORS: Mapping[str, Recipe] = {
     OURS: recipe("ZoomRank"),

@@ -1,4 +1,4 @@
-"""Rows put together: curves over instances, their means, and 95 % intervals of means and of paired differences."""
+"""Rows combined into curves over instances: means, and 95 % intervals of means and of paired differences."""
 
 from __future__ import annotations
 
@@ -28,14 +28,9 @@ class Estimate:
     mean
         The mean.
     low, high
-        The ends of the interval, which is Student's; infinite if there is but one instance.
+        The ends of the interval, by Student's t; infinite for a single instance.
     instances
-        How many instances there are.
-
-    Examples
-    --------
-    >>> print(Estimate(0.2, low=0.1, high=0.3, instances=9))
-    0.200 [0.100, 0.300]
+        Number of instances.
     """
 
     mean: float
@@ -44,7 +39,7 @@ class Estimate:
     instances: int
 
     def __str__(self) -> str:
-        mean, low, high = (f"{round(value, 3) + 0.0:.3f}" for value in (self.mean, self.low, self.high))  # never -0
+        mean, low, high = (f"{round(value, 3) + 0.0:.3f}" for value in (self.mean, self.low, self.high))  # avoids -0
         return mean if self.instances < 2 else f"{mean} [{low}, {high}]"
 
 
@@ -59,7 +54,7 @@ def estimate(values: Array | Sequence[float]) -> Estimate:
     Returns
     -------
     Estimate
-        Whose interval is Student's.
+        The mean, with an interval by Student's t.
 
     Examples
     --------
@@ -71,7 +66,7 @@ def estimate(values: Array | Sequence[float]) -> Estimate:
 
 
 def _interval(values: Array) -> tuple[Array, Array]:
-    """Mean and half width, column by column."""
+    """Return the mean and the half width of the interval, column by column."""
     count = len(values)
     mean = values.mean(axis=0)
     if count < 2:
@@ -92,64 +87,64 @@ class Band:
 
 @dataclass(frozen=True)
 class CurveRows:
-    """All instances of one curve: arrays have a row per instance and a column per look."""
+    """All instances of one curve: arrays have a row per instance and a column per checkpoint."""
 
     settings: tuple[Setting, ...]  # one per instance
     visits: Array
-    clicks: Array  # instance, look, slot
+    clicks: Array  # instance, checkpoint, slot
     expected: Array
-    active: Array | None = None  # instance, slot: the strategies in the end, of rankers that zoom
+    active: Array | None = None  # instance, slot: the final number of strategies, for zooming rankers
 
     @property
     def instances(self) -> tuple[int, ...]:
-        """Which they are."""
+        """Numbers of the instances."""
         return tuple(setting.instance for setting in self.settings)
 
     @property
     def length(self) -> int:
-        """How many visits each run had."""
+        """Number of visits of each run."""
         return int(self.visits[-1])
 
     @cached_property
     def satisfied(self) -> Array:
-        """Visitors satisfied so far."""
+        """Number of visitors satisfied so far, per instance and checkpoint."""
         return np.asarray(self.clicks.sum(axis=2))
 
     def rate(self, start: float = 0.0, end: float = 1.0) -> Array:
-        """The satisfied fraction between two points of the run (0 is its beginning, 1 its end), per instance."""
+        """Return the satisfied fraction between two points of the run (0 is its beginning, 1 its end), per instance."""
         last = max(self._look(end * self.length), 0)
-        first = min(self._look(start * self.length), last - 1)  # at least the span between two looks
+        first = min(self._look(start * self.length), last - 1)  # at least the span between two checkpoints
         before = self.satisfied[:, first] if first >= 0 else 0
         visits = self.visits[last] - (self.visits[first] if first >= 0 else 0)
         return np.asarray((self.satisfied[:, last] - before) / visits)
 
     def rate_around(self, visits: int) -> Array:
-        """The satisfied fraction in the equal window that ends at or after this visit."""
+        """Return the satisfied fraction in the equal window that ends at or after this visit, per instance."""
         ends = window_ends(self.length)
         at = int(np.searchsorted(ends, min(visits, self.length)))
         return self.rate(ends[at - 1] / self.length if at else 0.0, ends[at] / self.length)
 
     def slot_rates(self) -> Array:
-        """The fraction of visitors who click on each slot, over the whole run, per instance."""
+        """Return the fraction of visitors who click on each slot, over the whole run, per instance."""
         return np.asarray(self.clicks[:, -1] / self.length)
 
     def examined(self) -> Array:
-        """How many visits reached each slot, per instance: those that clicked above it did not."""
+        """Return the number of visits that reached each slot, per instance: those that clicked above it did not."""
         clicks = self.clicks[:, -1]
         return np.asarray(self.length - (clicks.cumsum(axis=1) - clicks))
 
     def window_rates(self) -> Array:
-        """The satisfied fraction of each of the equal windows, per instance."""
+        """Return the satisfied fraction of each of the equal windows, per instance."""
         ends = np.array(window_ends(self.length, WINDOWS))
         counted = self.satisfied[:, np.searchsorted(self.visits, ends)]
         return np.asarray(np.diff(counted, axis=1, prepend=0) / np.diff(ends, prepend=0))
 
     def windows(self) -> Band:
-        """The same as a curve."""
+        """Return the window rates as a curve."""
         return _band(np.array(window_ends(self.length, WINDOWS)), self.window_rates())
 
     def expectation(self, per_decade: int = 8) -> Band:
-        """The exact satisfaction of the rankings shown, the mean of a few looks: rankers try things out."""
+        """Return the exact satisfaction of rankings shown, averaged over a few checkpoints since rankers explore."""
         group = np.ceil(np.log10(self.visits) * per_decade - 1e-9)
         numbers = np.unique(group)
         values = np.stack([self.expected[:, group == number].mean(axis=1) for number in numbers], axis=1)
@@ -157,7 +152,7 @@ class CurveRows:
         return _band(ends, values)
 
     def _look(self, visits: float) -> int:
-        """The last look that is not after this visit; -1 if there is none."""
+        """Return the last checkpoint that is not after this visit; -1 if there is none."""
         return int(np.searchsorted(self.visits, round(visits), side="right")) - 1
 
 
@@ -173,7 +168,7 @@ class Results:
     Parameters
     ----------
     rows
-        What runs have given, in any order.
+        The rows of runs, in any order.
 
     Examples
     --------
@@ -194,7 +189,7 @@ class Results:
         for name, runs in grouped.items():
             runs.sort(key=lambda run: run.setting.instance)
             if any(not np.array_equal(run.visits, runs[0].visits) for run in runs):
-                raise ResultsError(f"Runs of {'/'.join(name)} were looked at at different visits.")
+                raise ResultsError(f"Runs of {'/'.join(name)} were recorded at different visits.")
             self._curves[name] = CurveRows(
                 settings=tuple(run.setting for run in runs),
                 visits=runs[0].visits,
@@ -204,7 +199,7 @@ class Results:
             )
 
     def has(self, experiment: str, *curves: str) -> bool:
-        """Say whether there are rows of all these curves.
+        """Return whether there are rows of all these curves.
 
         Parameters
         ----------
@@ -216,17 +211,7 @@ class Results:
         Returns
         -------
         bool
-            True if all of them are there.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
-        >>> results.has("small", "random"), results.has("small", "ZoomRank")
-        (True, False)
+            True if all of them have rows.
         """
         return all((experiment, curve) in self._curves for curve in curves)
 
@@ -242,16 +227,6 @@ class Results:
         -------
         list of str
             Their names.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
-        >>> results.curves("small")
-        ['random']
         """
         return [curve for name, curve in self._curves if name == experiment]
 
@@ -262,21 +237,11 @@ class Results:
         -------
         list of str
             Their names.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
-        >>> results.experiments()
-        ['small']
         """
         return list(dict.fromkeys(name for name, _ in self._curves))
 
     def curve(self, experiment: str, curve: str) -> CurveRows:
-        """Look a curve up.
+        """Return the rows of a curve.
 
         Parameters
         ----------
@@ -288,17 +253,7 @@ class Results:
         Returns
         -------
         CurveRows
-            All its instances, side by side.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
-        >>> results.curve("small", "random").rate().shape  # one per instance
-        (2,)
+            All its instances, as arrays.
         """
         try:
             return self._curves[experiment, curve]
@@ -306,7 +261,7 @@ class Results:
             raise ResultsError(f"There are no rows of {experiment}/{curve}.") from None
 
     def comparable(self, experiment: str, *curves: str) -> bool:
-        """Say whether there is an instance of which all these curves have rows.
+        """Return whether there is an instance of which all these curves have rows.
 
         Parameters
         ----------
@@ -319,68 +274,38 @@ class Results:
         -------
         bool
             True if they can be compared.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
-        >>> results.comparable("small", "random", "ZoomRank")
-        False
         """
         return self.has(experiment, *curves) and bool(self._common(experiment, curves))
 
     def renamed(self, names: Mapping[tuple[str, str], tuple[str, str]]) -> Results:
-        """Look at curves under other names, such as those of the experiment that they are compared with.
+        """Return curves under other names, such as those of the experiment that they are compared with.
 
         Parameters
         ----------
         names
-            For each experiment and curve that is wanted, the experiment and curve whose rows it has.
+            Maps each new experiment and curve to the experiment and curve whose rows it takes.
 
         Returns
         -------
         Results
             The curves under their other names; those that have no rows are left out.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
-        >>> results.renamed({("tiny", "chance"): ("small", "random")}).curves("tiny")
-        ['chance']
         """
         other = Results(())
         other._curves = {new: self._curves[old] for new, old in names.items() if old in self._curves}
         return other
 
     def first(self, instances: Mapping[str, int]) -> Results:
-        """Leave out instances that only some curves have.
+        """Keep the first instances of each experiment, since some curves may have more than others.
 
         Parameters
         ----------
         instances
-            How many to keep of each experiment.
+            The number of instances to keep, by experiment.
 
         Returns
         -------
         Results
-            The first so many instances of all curves.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")),)
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["ZoomRank"], instances=3))
-        >>> results.first({"small": 2}).curve("small", "ZoomRank").instances
-        (0, 1)
+            The first instances of all curves.
         """
         other = Results(())
         other._curves = {name: _only(rows, set(range(instances[name[0]]))) for name, rows in self._curves.items()}
@@ -390,7 +315,7 @@ class Results:
         return set.intersection(*(set(self.curve(experiment, curve).instances) for curve in curves))
 
     def together(self, experiment: str, *curves: str) -> list[CurveRows]:
-        """Look several curves up, reduced to the instances that all of them have: pairs can be compared then.
+        """Return several curves, reduced to the instances that all of them have, for paired comparison.
 
         Parameters
         ----------
@@ -403,16 +328,6 @@ class Results:
         -------
         list of CurveRows
             One per curve, all with the same instances.
-
-        Examples
-        --------
-        >>> from zoomrank.lab import Curve, Experiment, recipe, run
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> results = Results(run(setting) for setting in experiment.settings(["random"], instances=2))
-        >>> [rows.instances for rows in results.together("small", "random")]
-        [(0, 1)]
         """
         found = [self.curve(experiment, curve) for curve in curves]
         common = self._common(experiment, curves)

@@ -1,9 +1,9 @@
-"""Worlds that come from files of one's own, and how they are kept: as files beside the rows.
+"""Worlds made from the user's own files, stored beside the rows.
 
-A topic is a tree of candidate documents and a table of who finds which of them relevant; a taxonomy is kept as it came.
-The file of a world has a fingerprint of its content in its name, so rows of other data are never taken for these. A
-setting may name it as seen from the folder of results, `worlds/…`, wherever that is; `located` says where it is now, so
-that runs can be carried out by any process.
+A topic is a tree of candidate documents and a table of the kinds of visitors who find each of them relevant; a taxonomy
+is stored as it came. The name of a stored file contains a fingerprint of its content, so rows of other data are never
+mistaken for these. A setting may name the file relative to the folder of results, `worlds/…`; `located` resolves that,
+so that any process can carry out the run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORLDS = "worlds"
 
 @dataclass(frozen=True)
 class Topic:
-    """Candidate documents, and who finds which of them relevant."""
+    """Candidate documents, and the kinds of visitors who find each of them relevant."""
 
     name: str
     tree: DocumentTree
@@ -47,7 +47,7 @@ class Taxonomy:
 
 
 def read_taxonomy(path: Path) -> Taxonomy:
-    """Read a taxonomy, to be kept."""
+    """Read a taxonomy file."""
     try:
         return Taxonomy(path.name, path.read_bytes())
     except OSError as error:
@@ -55,7 +55,7 @@ def read_taxonomy(path: Path) -> Taxonomy:
 
 
 def require_slots(topic: Topic, slots: int) -> None:
-    """Refuse a topic that has fewer candidates than a ranking has slots."""
+    """Raise an error for a topic that has fewer candidates than a ranking has slots."""
     if slots > len(topic.tree):
         raise SlotsError(
             f"The topic {topic.name!r} has {len(topic.tree)} candidate documents, too few for {slots} slots: "
@@ -64,8 +64,8 @@ def require_slots(topic: Topic, slots: int) -> None:
 
 
 def keep(topic: Topic, path: Path) -> None:
-    """Write the file of a topic, unless it is there."""
-    if path.exists():  # the same content, or its name would be another
+    """Write the file of a topic, unless it exists."""
+    if path.exists():  # the name contains the fingerprint, so the content is the same
         return
     shape, state = topic.tree.shape, topic.users.state
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def keep(topic: Topic, path: Path) -> None:
 
 
 def keep_taxonomy(taxonomy: Taxonomy, path: Path) -> None:
-    """Write the file of a taxonomy, unless it is there."""
+    """Write the file of a taxonomy, unless it exists."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,13 +92,15 @@ def keep_taxonomy(taxonomy: Taxonomy, path: Path) -> None:
 
 
 def file_of_taxonomy(taxonomy: Taxonomy) -> str:
-    """Where a taxonomy is kept, as seen from the folder of results; it has its own name in a folder of its own."""
+    """Return the path of a stored taxonomy, relative to the folder of results; it keeps its name in a folder of its
+    own.
+    """
     digest = hashlib.sha256(taxonomy.content).hexdigest()[:12]
     return str(PurePosixPath(_WORLDS, digest, taxonomy.name))
 
 
 def file_of(topic: Topic, folder: str | Path) -> Path:
-    """Where a topic is kept in a folder of results: its name says what is in it."""
+    """Return the path of a stored topic in a folder of results; its name contains the fingerprint."""
     digest = hashlib.sha256(topic.tree.fingerprint.encode())
     digest.update(json.dumps(_plain_ids(topic.tree.documents)).encode())
     for array in (topic.users.state.row_start, topic.users.state.relevant, topic.users.weights):
@@ -110,7 +112,7 @@ def _plain_ids(documents: DocumentIds) -> list[DocumentId]:
     ids = list(documents)
     odd = next((name for name in ids if not isinstance(name, str | int)), None)
     if odd is not None:
-        raise ParameterError(f"The document {odd!r} cannot be kept in a file: its id must be a text or a whole number.")
+        raise ParameterError(f"The document {odd!r} cannot be stored: its id must be a text or a whole number.")
     return ids
 
 
@@ -130,22 +132,22 @@ def kept_world(file: str) -> tuple[DocumentTree, RelevanceTable]:
 
 
 def kept_tree(file: str) -> DocumentTree:
-    """The candidates of a topic."""
+    """Return the candidates of a topic."""
     return kept_world(file)[0]
 
 
 def kept_users(tree: DocumentTree, seed: Any = None, *, file: str) -> RelevanceTable:  # noqa: ARG001  (always the same)
-    """The visitors of a topic."""
+    """Return the visitors of a topic."""
     return kept_world(file)[1]
 
 
 def kept_world_of(setting: Setting, folder: Path) -> tuple[DocumentTree, RelevanceTable]:
-    """The world of a run, from the folder that the rows are in now."""
+    """Return the world of a run, from the folder that the rows are in now."""
     return kept_world(str(folder / _WORLDS / Path(setting.tree.given["file"]).name))
 
 
 def located(setting: Setting, folder: Path) -> Setting:
-    """The same run for whoever carries it out: the files of its world are named by where the folder is now."""
+    """Return the setting with absolute paths to the files of its world, for the process that carries it out."""
     return replace(setting, tree=_located(setting.tree, folder), users=_located(setting.users, folder))
 
 

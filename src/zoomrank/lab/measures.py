@@ -1,4 +1,4 @@
-"""What a curve is worth beside the greedy optimum, a number per instance; and intervals by resampling instances."""
+"""Measures of a curve relative to the greedy optimum, a number per instance; and intervals by resampling instances."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from zoomrank.numbers import Array
 
 VISITS = 50_000  # of a run, where rankers are compared
 MARKS = (1_000, 10_000, 50_000)  # visits by which clicks are counted
-SUSTAINED = 0.95  # of greedy, from some look on for good
+SUSTAINED = 0.95  # of greedy, from some checkpoint on to the end
 _RESAMPLES = 2_000
 
 
 def collected(mine: CurveRows, greedy: CurveRows, visits: int) -> Array:
-    """Clicks by some visit, as a share of what greedy collects on average by then."""
+    """Return clicks by some visit, as a share of what greedy collects on average by then."""
     end = min(visits / mine.length, 1.0)
     return np.asarray(mine.rate(0.0, end) / greedy.expected[:, 0])
 
 
 def collected_so_far(mine: CurveRows, greedy: CurveRows) -> Array:
-    """The same at every look, the mean over instances: a curve to draw."""
+    """Return the same share at every checkpoint, averaged over instances: a curve to draw."""
     return np.asarray((mine.satisfied / mine.visits / greedy.expected[:, :1]).mean(axis=0))
 
 
 def settled(mine: CurveRows, greedy: CurveRows) -> Array:
-    """The look from which on the ranking shown is worth 95 % of greedy for good; infinite if there is none."""
+    """Return the checkpoint from which on the ranking shown stays worth 95 % of greedy; infinite if there is none."""
     good = mine.expected >= SUSTAINED * greedy.expected[:, :1] - 1e-12
     since = np.full(len(good), np.inf)
     for instance, row in enumerate(good):
@@ -42,7 +42,7 @@ def settled(mine: CurveRows, greedy: CurveRows) -> Array:
 def lead_over_best(
     results: Results, experiment: str, mine: str, others: Sequence[str], visits: int
 ) -> tuple[str, Estimate]:
-    """Who of the others collected most by some visit, and our lead over it, in pairs."""
+    """Return which other ranker collected most by some visit, and our paired lead over it."""
     ours, greedy, *theirs = results.together(experiment, mine, GREEDY, *others)
     shares = [collected(one, greedy, visits) for one in theirs]
     best = int(np.argmax([share.mean() for share in shares]))
@@ -50,7 +50,7 @@ def lead_over_best(
 
 
 def bootstrap(values: Array) -> Estimate:
-    """The mean, and its 95 % interval by resampling instances."""
+    """Return the mean, and its 95 % interval by resampling instances."""
     rng = np.random.default_rng(0)
     samples = values[rng.integers(len(values), size=(_RESAMPLES, len(values)))]
     low, high = np.quantile(samples.mean(axis=1), (0.025, 0.975), method="nearest")
@@ -58,7 +58,7 @@ def bootstrap(values: Array) -> Estimate:
 
 
 def ratio_of_medians(one: Array, other: Array) -> Estimate:
-    """What part of the second's visits the first needs, by pairs of instances; 0 where the second's are infinite."""
+    """Return the ratio of median visits, paired by instance; 0 where the second's are infinite."""
     rng = np.random.default_rng(0)
     chosen = rng.integers(len(one), size=(_RESAMPLES, len(one)))
     with np.errstate(invalid="ignore"):

@@ -1,9 +1,8 @@
-"""Experiments as plain data: what can be compared, printed, stored beside results and sent to another machine.
+"""Experiments as plain data, which can be compared, printed, stored beside results and sent to another machine.
 
 A `Recipe` names a tree, visitors or a ranker and its parameters. A `Curve` is a ranker in an `Experiment`; an
-experiment, asked for so many instances, yields one `Setting` per curve and instance, with an id such as
-`two-peaks/RankCorrZoom/3`.
-Instance i has the same kind of visitors for every curve, so that curves can be compared in pairs.
+experiment yields one `Setting` per curve and instance, with an id such as `two-peaks/RankCorrZoom/3`. Instance i has
+the same kind of visitors for every curve, so that curves can be compared in pairs.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import Any
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import whole_number
 
-ALL_VISITS = "{visits}"  # as a parameter: however many visits there are
+ALL_VISITS = "{visits}"  # as a parameter: the number of visits
 LOG_VISITS = "{log visits}"  # and their natural logarithm
-SEED = 2013  # from which all instances are drawn unless said otherwise
+SEED = 2013  # the default seed of all instances
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to make, and with which parameters; `recipe` writes one.
+    """A name in the catalogue with parameters; `recipe` makes one.
 
     Attributes
     ----------
@@ -32,11 +31,6 @@ class Recipe:
         A name in the catalogue, or `module:Name`.
     parameters
         Pairs of a name and a value, sorted.
-
-    Examples
-    --------
-    >>> print(Recipe("two-peaks", (("background", 0.1),)))
-    two-peaks(background=0.1)
     """
 
     name: str
@@ -44,17 +38,12 @@ class Recipe:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The parameters by name.
+        """Parameters by name.
 
         Returns
         -------
         dict
             From names to values.
-
-        Examples
-        --------
-        >>> recipe("two-peaks", background=0.1).given
-        {'background': 0.1}
         """
         return dict(self.parameters)
 
@@ -64,14 +53,14 @@ class Recipe:
 
 
 def recipe(what: str | Callable[..., Any], **parameters: Any) -> Recipe:
-    """Write a recipe.
+    """Make a recipe.
 
     Parameters
     ----------
     what
-        A name in the catalogue, `module:Name`, or a class or function, which is named by where it can be imported from.
+        A name in the catalogue, `module:Name`, or an importable class or function.
     **parameters
-        What it is made with; numbers, texts and tuples, so that they can be written down.
+        Its parameters: numbers, texts and tuples, which can be stored as JSON.
 
     Returns
     -------
@@ -90,35 +79,26 @@ def recipe(what: str | Callable[..., Any], **parameters: Any) -> Recipe:
 
 @dataclass(frozen=True)
 class Setting:
-    """One run: everything that its rows depend on. `Experiment.settings` makes them.
+    """All that the rows of one run depend on. `Experiment.settings` makes them.
 
     Attributes
     ----------
     experiment, curve
-        What the run belongs to.
+        The experiment and the curve that the run belongs to.
     instance
-        Which drawing of the world it is in.
+        The number of the instance, a random draw of the world.
     tree, users, ranker
-        What to make.
+        Recipes of the tree, the visitors and the ranker.
     slots
-        How many documents a ranking has.
+        Number of documents in a ranking.
     visits
-        How many visitors come.
+        Number of visits.
     delay
-        How many visits late feedback comes.
+        Number of visits by which feedback is late.
     belief
-        How the tree that the ranker is given differs from the one that visitors live in; None if it does not.
+        The difference between the tree that the ranker is given and the true one; None if there is none.
     seed
-        Where the chance of all instances begins.
-
-    Examples
-    --------
-    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-    >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-    >>> setting = experiment.settings(instances=2)[0]
-    >>> setting.curve, setting.visits
-    ('ZoomRank', 200)
+        The seed of all instances.
     """
 
     experiment: str
@@ -135,45 +115,28 @@ class Setting:
 
     @property
     def id(self) -> str:
-        """A readable name.
+        """Readable name of the run.
 
         Returns
         -------
         str
             The experiment, the curve and the instance.
-
-        Examples
-        --------
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> experiment.settings(instances=1)[1].id
-        'small/random/0'
         """
         return f"{self.experiment}/{self.curve}/{self.instance}"
 
     def to_json(self) -> str:
-        """Write everything down, always in the same words: two settings are the same if these are.
+        """Serialise the setting canonically: two settings are equal if their texts are.
 
         Returns
         -------
         str
             JSON, for `from_json`.
-
-        Examples
-        --------
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> setting = experiment.settings(instances=1)[0]
-        >>> Setting.from_json(setting.to_json()) == setting
-        True
         """
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Setting:
-        """Read what `to_json` wrote.
+        """Parse a setting that `to_json` wrote.
 
         Parameters
         ----------
@@ -183,16 +146,7 @@ class Setting:
         Returns
         -------
         Setting
-            The same as the one that was written.
-
-        Examples
-        --------
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> setting = experiment.settings(instances=1)[1]
-        >>> Setting.from_json(setting.to_json()).id
-        'small/random/0'
+            A setting equal to the one that was written.
         """
         fields = json.loads(text)
         for name in ("tree", "users", "ranker", "belief"):
@@ -204,23 +158,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Curve:
-    """A ranker under a name, and what is special about the circumstances it is put in.
+    """A named ranker in an experiment, with special circumstances if there are any.
 
     Attributes
     ----------
     name
-        What it is called in reports.
+        Its name in reports.
     ranker
-        What to make.
+        The recipe of the ranker.
     delay
-        How many visits late feedback comes.
+        Number of visits by which feedback is late.
     belief
-        How the tree that the ranker is given differs from the one that visitors live in; None if it does not.
-
-    Examples
-    --------
-    >>> Curve("ZoomRank, late", recipe("ZoomRank"), delay=100).delay
-    100
+        The difference between the tree that the ranker is given and the true one; None if there is none.
     """
 
     name: str
@@ -236,15 +185,15 @@ class Experiment:
     Attributes
     ----------
     name
-        What it is called in results.
+        Its name in results.
     title
-        What it is called in reports.
+        Its title in reports.
     tree, users
-        The world: what to make.
+        Recipes of the tree and the visitors.
     slots
-        How many documents a ranking has.
+        Number of documents in a ranking.
     visits
-        How many visitors come.
+        Number of visits.
     curves
         The rankers.
 
@@ -268,31 +217,23 @@ class Experiment:
     def settings(
         self, curves: Sequence[str] | None = None, *, instances: int, visits: int | None = None, seed: int = SEED
     ) -> list[Setting]:
-        """The runs of an experiment, instance by instance.
+        """Return the runs of an experiment, instance by instance.
 
         Parameters
         ----------
         curves
-            The names of those that are wanted; all of them unless said otherwise.
+            The names of the curves to run; by default all of them.
         instances
-            How many worlds are drawn; all curves meet the same.
+            Number of instances to draw, shared by all curves.
         visits
-            Other than the experiment's own, for a quick look.
+            Number of visits, if different from the experiment's.
         seed
-            From which all instances are drawn.
+            The seed of all instances.
 
         Returns
         -------
         list of Setting
             One per curve and instance.
-
-        Examples
-        --------
-        >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-        >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
-        >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-        >>> [setting.id for setting in experiment.settings(["random"], instances=2)]
-        ['small/random/0', 'small/random/1']
         """
         count = _at_least_one(instances, "instances")
         length = _at_least_one(self.visits if visits is None else visits, "visits")
@@ -322,7 +263,7 @@ class Experiment:
 def _at_least_one(value: int, what: str) -> int:
     count = whole_number(value, what)
     if count < 1:
-        raise ParameterError(f"{count} {what} are nothing to look at; ask for at least one.")
+        raise ParameterError(f"{count} {what} cannot be run; ask for at least one.")
     return count
 
 

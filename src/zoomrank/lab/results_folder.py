@@ -1,12 +1,12 @@
-"""A folder of results: one small Parquet file per run, and a page that says what made them.
+"""A folder of results: one small Parquet file per run, and a manifest.
 
-    manifest.json                          which zoomrank, what was asked of it, which machine
-    rows/two-peaks/RankCorrZoom/3.parquet  a row per look; the setting stands in the file's metadata, and how many
-                                           strategies were active in the end
-    times.jsonl                            how long each run took: the one thing here that differs from time to time
+    manifest.json                          version of zoomrank, what was asked for, the machine
+    rows/two-peaks/RankCorrZoom/3.parquet  a row per checkpoint; the setting and the final number of active strategies
+                                           are in the file's metadata
+    times.jsonl                            duration of each run: the only file here that differs from time to time
 
-A file appears under its name only when it is whole, and its bytes depend on its setting alone. So a sweep that was
-killed goes on where it was, and ends with the same bytes as one that was not.
+A file appears under its name only when it is complete, and its bytes depend on its setting alone. So a sweep that was
+killed can be resumed, and ends with the same bytes as one that was not.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from zoomrank.lab.reports.machine import machine
 
 FORMAT = 3
 _MANIFEST = "manifest.json"
-_FIXED = ("kind", "study", "slots", "visits", "seed")  # of what was asked for: a folder stays with it
-_MORE = ("taxonomy", "judged")  # which files of one's own there are worlds of; they may come later
+_FIXED = ("kind", "study", "slots", "visits", "seed")  # fixed when a folder is created
+_MORE = ("taxonomy", "judged")  # the user's own files; these may be added later
 _SCHEMA = pa.schema(
     [
         ("experiment", pa.dictionary(pa.int32(), pa.string())),
@@ -47,7 +47,7 @@ _SCHEMA = pa.schema(
 
 
 def about_sweep(kind: str, instances: int, visits: int | None, seed: int, **more: Any) -> dict[str, Any]:
-    """What a manifest says was asked for; `kind` is the application that asked, and knows how to report on it."""
+    """Return what a manifest says was asked for; `kind` is the application that writes the report."""
     return {"kind": kind, **more, "instances": instances, "visits": visits, "seed": seed}
 
 
@@ -60,11 +60,11 @@ class ResultsFolder:
         try:
             self.manifest: dict[str, Any] = json.loads(file.read_text())
         except (FileNotFoundError, NotADirectoryError):
-            raise ResultsError(f"{self.path} has no results: there is no {_MANIFEST} in it.") from None
+            raise ResultsError(f"{self.path} has no results: it does not contain {_MANIFEST}.") from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ResultsError(f"{file} cannot be read: {error}.") from None
         if not isinstance(self.manifest, dict):
-            raise ResultsError(f"{file} is no manifest of results.")
+            raise ResultsError(f"{file} is not a manifest of results.")
         if self.manifest.get("format") != FORMAT:
             raise ResultsError(
                 f"{self.path} was written in format {self.manifest.get('format')!r}; this zoomrank reads {FORMAT}. "
@@ -73,12 +73,12 @@ class ResultsFolder:
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], about: dict[str, Any], *, resume: bool = False) -> ResultsFolder:
-        """Start a folder or, if `resume`, go on in one that is there."""
+        """Create a folder or, with `resume`, continue in an existing one."""
         return cls.resume(path, about) if resume else cls.create(path, about)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], about: dict[str, Any]) -> ResultsFolder:
-        """Start a folder; one that has anything in it is left alone."""
+        """Create a folder; one that is not empty is left untouched."""
         path = Path(path)
         if not _is_fresh(path):
             hint = "pass --resume to go on, or name" if (path / _MANIFEST).exists() else "name"
@@ -89,7 +89,7 @@ class ResultsFolder:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str], about: dict[str, Any]) -> ResultsFolder:
-        """Go on in a folder that this version began, or start it. More figures and instances may be asked for."""
+        """Continue in a folder of this version, or create it. More figures and instances may be asked for."""
         path = Path(path)
         if _is_fresh(path):
             return cls.create(path, about)
@@ -120,11 +120,11 @@ class ResultsFolder:
         return folder
 
     def rows_file(self, setting: Setting) -> Path:
-        """Where the rows of a run are, or will be."""
+        """Return the path of the rows of a run."""
         return self.path / "rows" / f"{setting.id}.parquet"
 
     def missing(self, settings: Iterable[Setting]) -> list[Setting]:
-        """The runs that have no rows yet; rows of the same name but another setting are refused."""
+        """Return the runs that have no rows yet; rows of the same name but another setting raise an error."""
         wanted = []
         for setting in settings:
             held = _setting_in(self.rows_file(setting))
@@ -135,7 +135,7 @@ class ResultsFolder:
         return wanted
 
     def add(self, rows: RunRows, seconds: float) -> None:
-        """Keep the rows of a run."""
+        """Store the rows of a run."""
         file = self.rows_file(rows.setting)
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as written:
@@ -143,24 +143,24 @@ class ResultsFolder:
         self.note_time(rows.setting.id, seconds)
 
     def note_time(self, run: str, seconds: float) -> None:
-        """Keep how long a run took."""
+        """Record how long a run took."""
         with (self.path / "times.jsonl").open("a") as times:
             times.write(json.dumps({"run": run, "seconds": round(seconds, 3)}) + "\n")
 
     def rows(self) -> Iterator[RunRows]:
-        """All rows there are, run by run."""
+        """Iterate over all rows, run by run."""
         for file in sorted((self.path / "rows").rglob("*.parquet")):
             yield from_parquet(file)
 
     def seconds(self) -> dict[str, float]:
-        """How long each run took, as far as that is known."""
+        """Return how long each run took, where known."""
         file = self.path / "times.jsonl"
         lines = file.read_text().splitlines() if file.exists() else []
         return {entry["run"]: entry["seconds"] for entry in map(_or_nothing, lines) if entry}
 
 
 def _is_fresh(path: Path) -> bool:
-    """Whether nothing is there but what a kill may have left of the very first file."""
+    """Return whether the folder holds nothing except remains of a killed first write."""
     return not path.exists() or (path.is_dir() and all(is_unfinished(entry) for entry in path.iterdir()))
 
 
@@ -170,7 +170,7 @@ def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def to_parquet(rows: RunRows) -> bytes:
-    """The bytes of a run's file."""
+    """Return the bytes of a run's file."""
     count = len(rows.visits)
     table = pa.table(
         {
@@ -202,11 +202,11 @@ def from_parquet(path: Path) -> RunRows:
             None if active is None else tuple(active),
         )
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise ResultsError(f"{path} holds no rows of a run: {error}.") from error
+        raise ResultsError(f"{path} has no rows of a run: {error}.") from error
 
 
 def _setting_in(path: Path) -> str | None:
-    """The setting whose rows a file holds; None if there is no such file, or it was cut short."""
+    """Return the setting whose rows a file holds; None if the file is missing or truncated."""
     try:
         metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
     except (FileNotFoundError, pa.ArrowInvalid):

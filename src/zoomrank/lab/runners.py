@@ -1,8 +1,8 @@
-"""Where runs are carried out: in this process, in worker processes beside it, or with Ray, on a cluster or here.
+"""Runners, which carry out runs: in this process, in worker processes, or with Ray, on a cluster or locally.
 
-A runner takes settings and yields `Finished` runs in whatever order they end. Rows depend on the setting alone, so it
-does not matter which runner is asked, or how many workers it has. A worker that dies costs only its own run, which is
-tried again; `TRIES` deaths of the same run are too many.
+A runner takes settings and yields `Finished` runs in the order in which they end. Rows depend on the setting alone, not
+on the runner or its number of workers. If a worker dies, only its own run is lost and tried again; after `TRIES` deaths
+of the same run the runner gives up.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _ANSWER_SECONDS = 40
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that is done."""
+    """A finished run."""
 
     rows: RunRows
     seconds: float
-    version: str  # of the zoomrank that did it
+    version: str  # version of zoomrank that carried it out
 
 
 def timed(setting: Setting) -> Finished:
-    """Carry out a run, with a clock beside it."""
+    """Carry out a run and measure its time."""
     start = time.perf_counter()
     rows = run(setting)
     return Finished(rows, time.perf_counter() - start, this_version())
@@ -58,7 +58,7 @@ class Runner(ABC):
     @property
     @abstractmethod
     def workers(self) -> int:
-        """How many runs are carried out at a time.
+        """Number of runs carried out at a time.
 
         Returns
         -------
@@ -78,16 +78,11 @@ class Runner(ABC):
         Yields
         ------
         Finished
-            Each run with its rows, in whatever order they end.
+            Each run with its rows, in the order in which they end.
         """
 
-    def close(self) -> None:  # noqa: B027  (most have nothing to do)
-        """Let go of what was begun for the runs.
-
-        Examples
-        --------
-        >>> Local(workers=1).close()
-        """
+    def close(self) -> None:  # noqa: B027  (most have nothing to close)
+        """Release what was started for the runs."""
 
 
 class Local(Runner):
@@ -96,30 +91,21 @@ class Local(Runner):
     Parameters
     ----------
     workers
-        How many; one per core unless said otherwise. With one there is no process but this.
-
-    Examples
-    --------
-    >>> from zoomrank.lab import Curve, Experiment, recipe
-    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
-    >>> curves = (Curve("random", recipe("RankRandom")),)
-    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
-    >>> [finished.rows.setting.id for finished in Local(workers=1).finish(experiment.settings(instances=2))]
-    ['small/random/0', 'small/random/1']
+        Number of processes; by default one per core. A single worker runs in this process.
     """
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = cores() if workers is None else whole_number(workers, "workers")
         if self._workers < 1:
-            raise ParameterError(f"{self._workers} workers get nothing done; ask for at least one.")
+            raise ParameterError(f"{self._workers} workers cannot run anything; ask for at least one.")
 
     @property
     def workers(self) -> int:
-        """How many processes."""
+        """Number of processes."""
         return self._workers
 
     def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
-        """Carry them out; whoever stops listening stops the workers."""
+        """Carry out the runs; closing the iterator stops the workers."""
         yield from map(timed, settings) if self._workers == 1 else self._finish_beside(settings)
 
     def _finish_beside(self, settings: Sequence[Setting]) -> Iterator[Finished]:
@@ -136,7 +122,7 @@ class Local(Runner):
                 for future in done:
                     worker, setting = busy.pop(future)
                     died = isinstance(future.exception(), BrokenProcessPool)
-                    free.append(_Worker() if died else worker)  # first of all: whoever is neither free nor busy is lost
+                    free.append(_Worker() if died else worker)  # first: one neither free nor busy would be lost
                     if died:
                         worker.end()
                         deaths[setting.id] += 1
@@ -151,7 +137,7 @@ class Local(Runner):
 
 
 class _Worker:
-    """One process of its own, so that its death is nobody else's."""
+    """A worker process of its own, so that its death affects no other run."""
 
     def __init__(self) -> None:
         # Spawned, not forked: threads of libraries do not survive a fork.
@@ -176,7 +162,7 @@ def _too_many_deaths(setting: Setting) -> RunnerError:
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed must not wait for work for ever."""
+    """End a worker whose parent was killed, which would otherwise wait for work forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_watch, args=(parent.sentinel,), daemon=True).start()
@@ -188,25 +174,20 @@ def _watch(sentinel: int) -> None:
 
 
 class Ray(Runner):
-    """A Ray cluster that exists, with zoomrank on its nodes; or Ray on this machine, which is started and ends with us.
+    """An existing Ray cluster with zoomrank on its nodes; or a local Ray, which is started here and ends with this
+    process.
 
     Parameters
     ----------
     address
-        Where the cluster is, such as `head:6379`, or `auto`; without one, Ray is started here.
+        The address of the cluster, such as `head:6379`, or `auto`; without one, Ray is started locally.
     workers
-        Of Ray that is started here: how many runs at a time; one per core unless said otherwise.
-
-    Examples
-    --------
-    >>> cluster = Ray("head:6379")  # doctest: +SKIP
-    >>> for finished in cluster.finish(settings):  # doctest: +SKIP
-    ...     print(finished.rows.setting.id)
+        Number of runs at a time of a local Ray; by default one per core.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self._ray = _imported()
-        self._ours = not self._ray.is_initialized()  # else somebody in this process uses it, and goes on
+        self._ours = not self._ray.is_initialized()  # otherwise the process already used Ray, and keeps it
         if address is not None:
             _connect(self._ray, address)
         elif self._ours:
@@ -214,11 +195,11 @@ class Ray(Runner):
 
     @property
     def workers(self) -> int:
-        """One per core of the cluster."""
+        """Number of cores of the cluster."""
         return max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
 
     def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
-        """Carry them out; Ray itself tries a run again whose worker died."""
+        """Carry out the runs; Ray retries a run whose worker died."""
         ray = self._ray
         task = ray.remote(num_cpus=1, max_retries=TRIES - 1)(timed)
         todo = iter(settings)
@@ -235,7 +216,7 @@ class Ray(Runner):
                 for reference in done:
                     yield self._result(reference)
         finally:
-            for reference in running if ray.is_initialized() else ():  # else Ray would start itself to be told
+            for reference in running if ray.is_initialized() else ():  # a cancellation would start Ray
                 ray.cancel(reference)
 
     def _result(self, reference: Any) -> Finished:
@@ -252,27 +233,22 @@ class Ray(Runner):
         return finished
 
     def close(self) -> None:
-        """Leave the cluster, which goes on without us; what was started here ends.
-
-        Examples
-        --------
-        >>> Ray("head:6379").close()  # doctest: +SKIP
-        """
+        """Disconnect from the cluster, which keeps running; a local Ray ends."""
         if self._ours:
             self._ray.shutdown()
 
 
 def runner_named(name: str, workers: int | None = None, address: str | None = None) -> Runner:
-    """The runner that `--engine` names."""
+    """Return the runner that `--engine` names."""
     if name == "local":
         if address is not None:
-            raise RunnerError("An address is for --engine ray; --engine local has none.")
+            raise RunnerError("--address is only for --engine ray; leave it out with --engine local.")
         return Local(workers)
     if name == "ray":
         if address is not None and workers is not None:
-            raise RunnerError("The number of workers is for this machine; a cluster has its own.")
+            raise RunnerError("--workers is only for this machine; leave it out with a cluster.")
         return Ray(address, workers)
-    raise RunnerError(f"There is no engine {name!r}; there are local and ray.")
+    raise RunnerError(f"Unknown engine {name!r}; choose local or ray.")
 
 
 def _imported() -> Any:
@@ -284,34 +260,33 @@ def _imported() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Join a cluster."""
     _refuse_nobody(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
-    except Exception as error:  # whatever Ray raises, and it raises many things, the address is of no use
+    except Exception as error:  # Ray raises many types; all of them mean that the address is of no use
         raise RunnerError(f"No Ray cluster answers at {address!r}: {_first_line(str(error))}.") from error
 
 
 def _begin(ray: Any, workers: int) -> None:
-    """Start Ray on this machine, without the page that it would serve."""
+    """Start Ray on this machine, without its dashboard."""
     try:
         ray.init(
-            address="local",  # whatever RAY_ADDRESS says: who means a cluster names it
+            address="local",  # ignores RAY_ADDRESS: a cluster must be named explicitly
             num_cpus=workers,
             include_dashboard=False,
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-    except Exception as error:  # whatever Ray raises, and it raises many things, there is none here
+    except Exception as error:  # Ray raises many types; all of them mean that it did not start
         raise RunnerError(f"Ray does not start on this machine: {_first_line(str(error))}.") from error
 
 
 def _refuse_nobody(address: str) -> None:
-    """Ask first, from a process of its own: Ray tries for minutes, and may end the process rather than raise."""
+    """Check the address in a separate process: Ray tries for minutes, and may end the process instead of raising."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     why = ""
     try:
-        if host and port.isdigit():  # else it is "auto", or something Ray knows to read
+        if host and port.isdigit():  # otherwise "auto", or another form that Ray parses
             socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
         ask = [sys.executable, "-c", f"import ray; ray.init(address={address!r}, log_to_driver=False)"]
         asked = subprocess.run(  # noqa: S603
@@ -322,9 +297,11 @@ def _refuse_nobody(address: str) -> None:
     except (OSError, OverflowError) as error:
         why = str(error)
     except subprocess.TimeoutExpired:
-        why = f"nothing that speaks Ray within {_ANSWER_SECONDS} seconds"
+        why = f"no response within {_ANSWER_SECONDS} seconds"
     if why:
-        raise RunnerError(f"No Ray cluster answers at {address!r}: {why}. Is it running, and is the address right?")
+        raise RunnerError(
+            f"No Ray cluster answers at {address!r}: {why}. Check that it is running and that the address is right."
+        )
 
 
 def _first_line(text: str) -> str:

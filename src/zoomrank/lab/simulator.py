@@ -1,8 +1,7 @@
-"""Let simulated visitors click: the whole loop of ranking, clicking and learning.
+"""Simulation: the whole loop of ranking, clicking and learning.
 
-Rankers of the library and visitors that have a compiled `state` meet in one compiled loop. Anything else that can
-`rank` and `learn`, and visitors written in plain Python, meet in the plain loop below it: slower, but the same
-experiment.
+Rankers of the library and visitors that have a compiled `state` run in one compiled loop. Anything else that can `rank`
+and `learn`, and visitors written in plain Python, run in the plain loop below it: slower, but the same experiment.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from zoomrank.spaces import DocumentId
 from zoomrank.users import UserDistribution
 from zoomrank.users.first_click import first_click
 
-WINDOWS = 60  # recorded unless said otherwise
+WINDOWS = 60  # by default
 
 
 class Ranker(Protocol):
-    """Whatever can be simulated: the rankers of the library, and your own.
+    """Interface of rankers that can be simulated: those of the library, and your own.
 
     Examples
     --------
@@ -45,61 +44,40 @@ class Ranker(Protocol):
     """
 
     def rank(self) -> Any:
-        """Choose what to show to one visitor.
+        """Choose the ranking for one visitor.
 
         Returns
         -------
         list of DocumentId, or a Ranking
-            The documents from the top, or something whose `documents` they are.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker: Ranker = zr.RankRandom(zr.DocumentTree.exponential(depth=4), slots=2, seed=1)
-        >>> len(ranker.rank().documents)
-        2
+            The documents from the top, or an object with an attribute `documents`.
         """
 
     def learn(self, ranking: Any, click: int | None) -> None:
-        """Take her feedback.
+        """Learn from the visitor's feedback.
 
         Parameters
         ----------
         ranking
-            What `rank` returned.
+            The value that `rank` returned.
         click
-            The slot of her first click, counted from 0, or None.
-
-        Examples
-        --------
-        >>> import zoomrank as zr
-        >>> ranker: Ranker = zr.RankRandom(zr.DocumentTree.exponential(depth=4), slots=2, seed=1)
-        >>> ranker.learn(ranker.rank(), click=0)
+            The slot of the first click, counted from 0, or None.
         """
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened in a simulation, window by window.
+    """Result of a simulation, window by window.
 
     Attributes
     ----------
     visits
-        How many visits there had been at the end of each window.
+        Number of visits at the end of each window.
     satisfied
-        How many visitors of each window clicked.
+        Number of visitors of each window who clicked.
     clicks
-        How many clicked on each slot, a row per window.
+        Number of clicks on each slot, a row per window.
     shown
         The last ranking of each window.
-
-    Examples
-    --------
-    >>> import zoomrank as zr
-    >>> tree = zr.DocumentTree.exponential(depth=4)
-    >>> trace = simulate(zr.RankRandom(tree, slots=2, seed=1), zr.users.two_peaks(tree, seed=1), 100, seed=1, windows=2)
-    >>> trace.visits.tolist(), len(trace.shown[0])
-    ([50, 100], 2)
     """
 
     visits: Array
@@ -109,34 +87,23 @@ class Trace:
 
     @property
     def rate(self) -> float:
-        """The share of all visitors who clicked.
+        """Share of all visitors who clicked.
 
         Returns
         -------
         float
             From 0 to 1.
-
-        Examples
-        --------
-        >>> Trace(np.array([50, 100]), np.array([10, 30]), np.array([[8, 2], [20, 10]]), [["a", "b"]] * 2).rate
-        0.4
         """
         return float(self.satisfied.sum() / self.visits[-1]) if len(self.visits) else float("nan")
 
     @property
     def rates(self) -> Array:
-        """The share of visitors of each window who clicked.
+        """Share of visitors of each window who clicked.
 
         Returns
         -------
         ndarray
             From 0 to 1, one per window.
-
-        Examples
-        --------
-        >>> trace = Trace(np.array([50, 100]), np.array([10, 30]), np.array([[8, 2], [20, 10]]), [["a", "b"]] * 2)
-        >>> trace.rates.tolist()
-        [0.2, 0.6]
         """
         return np.asarray(self.satisfied / np.diff(self.visits, prepend=0))
 
@@ -150,27 +117,27 @@ def simulate(
     delay: int = 0,
     windows: Sequence[int] | int = WINDOWS,
 ) -> Trace:
-    """Show this many visitors a ranking each and let the ranker learn from their clicks.
+    """Simulate visits: show each visitor a ranking and let the ranker learn from the clicks.
 
     Parameters
     ----------
     ranker
         One of the library, or anything that can `rank` and `learn`.
     users
-        Where visitors are drawn from.
+        The distribution that visitors are drawn from.
     visits
-        How many visitors come.
+        Number of visitors.
     seed
-        The visitors come from it alone: two rankers with the same seed meet the same people in the same order.
+        It alone determines the visitors: two rankers with the same seed meet the same visitors in the same order.
     delay
-        How many visits late feedback comes. What is still on its way at the end is never given.
+        Number of visits by which feedback is late. Feedback still pending at the end is dropped.
     windows
-        How many equal windows to record, or where each of them ends.
+        Number of equal windows to record, or the last visit of each.
 
     Returns
     -------
     Trace
-        Who clicked in each window, on which slot, and what was shown last.
+        Clicks by window and slot, and the last ranking of each window.
 
     References
     ----------
@@ -187,7 +154,9 @@ def simulate(
     """
     total, late = whole_number(visits, "visits"), whole_number(delay, "delay")
     if total < 1 or late < 0:
-        raise ParameterError(f"{total} visits with a delay of {late} cannot be simulated.")
+        raise ParameterError(
+            f"{total} visits with a delay of {late} cannot be simulated; visits must be at least 1, delay at least 0."
+        )
     ends = window_ends(total, windows)
     rng = np.random.default_rng(seed)
     if isinstance(ranker, Ranked) and users.state is not None:
@@ -196,14 +165,14 @@ def simulate(
 
 
 def window_ends(visits: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
-    """Where windows end: so many equal ones, or the given ends once they are checked."""
+    """Return the ends of windows: equal ones if given a number, or the given ends after a check."""
     if isinstance(windows, int | np.integer):
         if windows < 1:
-            raise ParameterError(f"{windows} windows cannot be recorded.")
+            raise ParameterError(f"{windows} windows cannot be recorded; ask for at least one.")
         return sorted({round(visits * (i + 1) / int(windows)) for i in range(int(windows))} - {0})
     ends = [whole_number(end, "a window's end") for end in windows]
     if not ends or ends[0] < 1 or ends[-1] != visits or any(a >= b for a, b in pairwise(ends)):
-        raise ParameterError(f"Windows must end at ascending visits, the last at {visits}; they end at {ends}.")
+        raise ParameterError(f"Windows must end at ascending visits, the last at {visits}; these end at {ends}.")
     return ends
 
 
@@ -211,7 +180,7 @@ def window_ends(visits: int, windows: Sequence[int] | int = WINDOWS) -> list[int
 def _play(
     state: Any, users: Any, log: RankingArrays, clicks: Array, counts: Array, span: Array, duplicates: Scalar, rngs: Any
 ) -> Scalar:
-    """Play visits span[0] .. span[1] - 1; feedback comes len(clicks) - 1 visits late. Returns the visit it got to."""
+    """Play visits span[0] .. span[1] - 1, with feedback len(clicks) - 1 visits late; return the visit reached."""
     delay = len(clicks) - 1
     slots = log.shown.shape[1]
     for t in range(span[0], span[1]):
@@ -231,7 +200,10 @@ def _simulate_compiled(
     ranker: Ranked, users: UserDistribution, ends: list[int], late: int, rng: np.random.Generator
 ) -> Trace:
     if users.documents is not ranker.tree.documents and list(users.documents) != list(ranker.tree.documents):
-        raise UnknownDocumentError("The visitors and the ranker are not about the same documents in the same order.")
+        raise UnknownDocumentError(
+            "The visitors and the ranker have different documents, or the same in another order; make both from one "
+            "tree."
+        )
     log = empty_rankings(late + 1, ranker.slots, weighed=False)
     pending = np.zeros(late + 1, np.int64)
     clicks = np.zeros((len(ends), ranker.slots + 1), np.int64)
@@ -272,7 +244,10 @@ def _simulate_plainly(
             if clicks.size == 0:
                 clicks = np.zeros((len(ends), slots + 1), np.int64)
             if slots == 0 or slots + 1 != clicks.shape[1]:
-                raise SlotsError(f"A ranking of {slots} documents came after rankings of {clicks.shape[1] - 1}.")
+                raise SlotsError(
+                    f"A ranking has {slots} documents, those before it {clicks.shape[1] - 1}; all must have equally "
+                    "many, at least 1."
+                )
             click = users.click(documents, rng)
             clicks[window, slots if click is None else click] += 1
             pending.append((ranking, click))
@@ -284,5 +259,5 @@ def _simulate_plainly(
 
 
 def _trace(ends: list[int], clicks: Array, shown: list[list[DocumentId]]) -> Trace:
-    """`clicks` counts those who left without one in its last column."""
+    """Build a trace; the last column of `clicks` counts visitors who left without a click."""
     return Trace(np.array(ends), clicks[:, :-1].sum(axis=1), clicks[:, :-1], shown)

@@ -1,4 +1,4 @@
-"""Carry out all runs of a sweep that have no rows yet, and keep each as it ends."""
+"""Sweep: carry out all runs that have no rows yet, and store each as it ends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from zoomrank.lab.runners import Finished, Runner
 
 
 class Watcher(Protocol):
-    """Whoever wants to see a sweep go on."""
+    """Observer of a sweep's progress."""
 
     def begin(self, runs: int, done: int, workers: int) -> None:
-        """There are so many runs, some of them done before."""
+        """Receive the number of runs, how many of them are done already, and the number of workers."""
 
     def ended(self, finished: Finished, seconds_left: float) -> None:
-        """One more run is done."""
+        """Receive a finished run and the estimated time left."""
 
 
 def swept(
@@ -33,27 +33,27 @@ def swept(
     resume: bool = False,
     watcher: Watcher | None = None,
 ) -> ResultsFolder:
-    """Begin a folder, or go on in it, and carry out what is missing there.
+    """Create or continue a folder, and carry out the runs missing there.
 
     Parameters
     ----------
     settings
-        All runs that are wanted.
+        All runs.
     path
-        Where their rows are kept.
+        The folder of their rows.
     about
-        What was asked for, as `about_sweep` writes it.
+        The request, as `about_sweep` returns it.
     runner
-        Who carries them out.
+        The runner that carries them out.
     resume
         Whether the folder may have results already.
     watcher
-        Who is told of each run that ends.
+        The observer that is told of each finished run.
 
     Returns
     -------
     ResultsFolder
-        With rows of all settings.
+        The folder, with rows of all settings.
     """
     folder = ResultsFolder.begin(path, about, resume=resume)
     sweep(settings, folder, runner, watcher)
@@ -61,14 +61,14 @@ def swept(
 
 
 def sweep(settings: Sequence[Setting], folder: ResultsFolder, runner: Runner, watcher: Watcher | None = None) -> None:
-    """Carry out what is missing. Interrupted, it can be called again."""
+    """Carry out the missing runs. Can be called again after an interruption."""
     missing = folder.missing(settings)
     time_left = TimeLeft(missing, runner.workers)
     if watcher:
         watcher.begin(len(settings), len(settings) - len(missing), runner.workers)
     wanted = {setting.id: setting for setting in missing}
     for finished in runner.finish([located(setting, folder.path) for setting in missing]):
-        # Kept under the setting that was asked for: rows do not depend on where the folder is.
+        # Stored under the original setting: rows do not depend on where the folder is.
         folder.add(replace(finished.rows, setting=wanted[finished.rows.setting.id]), finished.seconds)
         left = time_left.after(finished)
         if watcher:
@@ -76,7 +76,7 @@ def sweep(settings: Sequence[Setting], folder: ResultsFolder, runner: Runner, wa
 
 
 class TimeLeft:
-    """How long the rest takes: each curve as long as its own runs did, others as the average visit."""
+    """Estimate of the remaining time: each curve takes as long as its own runs did, others as the average visit."""
 
     def __init__(self, settings: Sequence[Setting], workers: int) -> None:
         self._left = {setting.id: setting for setting in settings}
@@ -85,7 +85,7 @@ class TimeLeft:
         self._seconds, self._visits = 0.0, 0
 
     def after(self, finished: Finished) -> float:
-        """Seconds that are left after this run."""
+        """Return the seconds that are left after this run."""
         setting = finished.rows.setting
         del self._left[setting.id]
         self._seen[setting.experiment, setting.curve].append(finished.seconds)
@@ -95,4 +95,4 @@ class TimeLeft:
 
     def _guess(self, setting: Setting) -> float:
         seen = self._seen.get((setting.experiment, setting.curve))
-        return min(seen) if seen else setting.visits * self._seconds / self._visits  # the first of them compiled, too
+        return min(seen) if seen else setting.visits * self._seconds / self._visits  # min: the first run also compiled

@@ -1,4 +1,6 @@
-"""Who clicks: models of visitors, and what only an all-knowing observer can say of them. Learners never look here."""
+"""Models of visitors: distributions of relevance, and what full information about them implies. Learners never use
+them.
+"""
 
 from zoomrank.users.best_rankings import BestRanking
 from zoomrank.users.continuity_checks import CheckResult, CheckSampling, check_continuity, check_correlation

@@ -1,4 +1,4 @@
-"""The best rankings that full information allows: the greedy optimum of Section 4.1, and the optimum itself."""
+"""Best rankings that full information allows: the greedy optimum of Section 4.1, and the optimum itself."""
 
 from __future__ import annotations
 
@@ -30,16 +30,11 @@ class BestRanking:
     satisfaction : float
         The share of visitors who click.
     every_tie : bool
-        Whether all choices among equals were followed, so that no such ranking is worse (or better).
+        Whether all choices among ties were followed, so that no such ranking is worse (or better).
 
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4.1.
-
-    Examples
-    --------
-    >>> BestRanking(["owl", "pike"], satisfaction=0.75, every_tie=True)
-    BestRanking(['owl', 'pike'], satisfaction=0.750000)
     """
 
     documents: list[DocumentId]
@@ -52,10 +47,10 @@ class BestRanking:
 
 
 def greedy(users: UserDistribution, slots: int, tie_budget: int) -> BestRanking:
-    """The worst of all greedy rankings, as far as `tie_budget` evaluations can tell."""
+    """Return the worst of all greedy rankings, as far as `tie_budget` evaluations can tell."""
     worst, ranking, every_tie = -np.inf, None, True
     pending: list[tuple[int, ...]] = [()]  # beginnings of greedy rankings, the next one last
-    seen: set[frozenset[int]] = set()  # what can follow depends on the set alone
+    seen: set[frozenset[int]] = set()  # the continuation depends on the set alone
     budget = max(tie_budget, 1)
     while pending:
         chosen = pending.pop()
@@ -67,7 +62,7 @@ def greedy(users: UserDistribution, slots: int, tie_budget: int) -> BestRanking:
         seen.add(frozenset(chosen))
         budget -= 1
         log_skip, means = users.given_skipped(_positions(chosen))
-        if log_skip == -np.inf or means.max() <= TIE:  # nobody is left to win: whatever follows changes nothing
+        if log_skip == -np.inf or means.max() <= TIE:  # no visitor is left to satisfy, so the rest does not matter
             whole = (*chosen, *_others(chosen, slots - len(chosen)))
         else:
             tied = _tied(users, chosen, means, last=len(chosen) + 1 == slots)
@@ -77,21 +72,21 @@ def greedy(users: UserDistribution, slots: int, tie_budget: int) -> BestRanking:
                 pending.extend((*chosen, int(document)) for document in reversed(tied[:room]))
                 continue
             whole = (*chosen, int(tied[0]))
-            with np.errstate(divide="ignore"):  # log 0: the last slot satisfies whoever was left
+            with np.errstate(divide="ignore"):  # log 0: the last slot satisfies all remaining visitors
                 log_skip += float(np.log1p(-means[tied[0]]))
         if ranking is None or log_skip > worst:
             worst, ranking = log_skip, whole
-    assert ranking is not None  # noqa: S101  (slots never outnumber documents, so something is always left)
+    assert ranking is not None  # noqa: S101  (slots never outnumber documents)
     return BestRanking(users.documents.at(ranking), satisfied(worst), every_tie)
 
 
 def satisfied(log_skip: float) -> float:
-    """The share of visitors who click, given the logarithm of the share who do not."""
+    """Return the share of visitors who click, given the logarithm of the share who do not."""
     return max(float(-np.expm1(log_skip)), 0.0)
 
 
 def _tied(users: UserDistribution, chosen: tuple[int, ...], means: Array, last: bool) -> Positions:
-    """One document of each kind among those with the highest mean; in the last slot one is as good as any."""
+    """Return one document of each symmetry class among those with the highest mean; in the last slot, any one."""
     left = means.copy()
     left[list(chosen)] = -1.0
     tied = np.flatnonzero(left >= left.max() - TIE)
@@ -102,10 +97,10 @@ def _tied(users: UserDistribution, chosen: tuple[int, ...], means: Array, last: 
 
 
 def optimum_bound(users: UserDistribution, documents: Sequence[DocumentId]) -> float:
-    """No ranking of this length satisfies more: not more than the beginning S of this one and the largest gains on top.
+    """Bound the satisfaction of any ranking of this length: that of a beginning S of this one, plus the largest gains.
 
-    Satisfaction is submodular: what a document adds only shrinks as others are shown. So the best ranking, shown below
-    S, adds at most its documents' gains after S.
+    Satisfaction is submodular: the gain of a document only shrinks as others are shown. So the best ranking, shown
+    below S, adds at most its documents' gains after S.
     """
     positions = users.documents.positions(documents)
     bound = 1.0
@@ -118,9 +113,9 @@ def optimum_bound(users: UserDistribution, documents: Sequence[DocumentId]) -> f
 
 
 def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
-    """The best set of documents: the greedy one if a bound proves it, else by branch and bound.
+    """Return the best set of documents: the greedy one if a bound proves it, else by branch and bound.
 
-    The largest gains now, added up, bound what the remaining slots can still add.
+    The sum of the largest current gains bounds what the remaining slots can add.
     """
     evaluations = 0
     start = greedy(users, slots, tie_budget=1)
@@ -133,7 +128,10 @@ def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
         nonlocal evaluations, best, found
         evaluations += 1
         if evaluations > limit:
-            raise SearchTooLargeError(f"The optimum over {len(users)} documents takes more than {limit} evaluations.")
+            raise SearchTooLargeError(
+                f"The optimum over {len(users)} documents takes more than {limit} evaluations; raise limit, or use "
+                "greedy."
+            )
         log_skip, means = users.given_skipped(_positions(chosen))
         already = satisfied(log_skip)
         if log_skip == -np.inf:
@@ -144,7 +142,7 @@ def optimum(users: UserDistribution, slots: int, limit: int) -> BestRanking:
         left = slots - len(chosen)
         for rank, at in enumerate(order):
             if len(order) - rank < left or already + gains[order[rank : rank + left]].sum() <= best + TIE:
-                return  # not even the largest gains would do
+                return  # even the largest gains are too small
             document = int(allowed[at])
             if left == 1:
                 best, found = float(already + gains[at]), (*chosen, document)

@@ -1,10 +1,10 @@
-"""Is a user distribution (conditionally) L-continuous, or L-correlated, for a metric? (Section 2.)
+"""Checks of whether a user distribution is (conditionally) L-continuous or L-correlated for a metric (Section 2).
 
-Both ask the same thing of every pair of documents and, conditionally, of every set S that visitors may have skipped:
-that something is at most D(x, y). On small collections all sets and pairs are tried; on large ones random sets, half
-of them close together, and for each the pairs of some documents with all others. The worst that was found is returned.
+Both require, for every pair of documents and (conditionally) every set S that visitors may have skipped, that some
+quantity is at most D(x, y). On small collections all sets and pairs are tried; on large ones random sets, half of them
+close together, and for each the pairs of some documents with all others. The worst case found is returned.
 
-Nothing but conditional means is needed, because given Z_S
+Only conditional means are needed, because given Z_S
 `P[π(x) ≠ π(y)] = μ(x) - μ(y) + 2 · μ(y | x skipped too) · (1 - μ(x))`.
 """
 
@@ -22,14 +22,14 @@ from zoomrank.spaces import DocumentId, DocumentIds, Space
 from zoomrank.spaces.ids import Positions
 from zoomrank.users.distribution import UserDistribution
 
-EXHAUSTIVE_UP_TO = 12  # documents for which all 2^n sets are tried unless said otherwise
-ROUNDING = 1e-9  # of a ratio
+EXHAUSTIVE_UP_TO = 12  # documents up to which all 2^n sets are tried by default
+ROUNDING = 1e-9  # tolerance of a ratio
 NOISE = 1e-14  # probabilities below it are rounding errors
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The worst pair of documents that was found, and how bad it is.
+    """The worst pair of documents found, with its ratio.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class CheckResult:
     ratio : float
         The value divided by the distance.
     pair : tuple of DocumentId or None
-        The pair (x, y); None if nothing differs at all.
+        The pair (x, y); None if no two documents differ.
     skipped : list of DocumentId
         The set S that visitors had skipped.
     value : float
@@ -48,15 +48,7 @@ class CheckResult:
     exhaustive : bool
         Whether every set and pair was tried, so that `holds` is a proof.
     sets : int
-        How many sets were tried.
-
-    Examples
-    --------
-    >>> from zoomrank.users import three_documents
-    >>> tree, users = three_documents()
-    >>> result = check_correlation(users, tree)
-    >>> result.holds, result.pair, result.exhaustive
-    (True, ('x1', 'x2'), True)
+        Number of sets tried.
     """
 
     holds: bool
@@ -71,28 +63,20 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class CheckSampling:
-    """Where a check looks: everywhere or at random.
+    """Extent of a check: exhaustive or random.
 
     Attributes
     ----------
     exhaustive : bool, optional
-        Whether to look at all sets and pairs; if left out, up to a dozen documents.
+        Whether to try all sets and pairs; by default for up to a dozen documents.
     sets : int
-        How many random sets to look at, half of them close together.
+        Number of random sets to try, half of them close together.
     largest : int
-        How many documents a set has at most.
+        Maximum number of documents in a set.
     documents : int
-        For how many documents all pairs with others are looked at, for each set.
+        Number of documents, for each set, of which all pairs are tried.
     seed : int, Generator or None
-        Where chance begins.
-
-    Examples
-    --------
-    >>> from zoomrank.spaces import DocumentTree
-    >>> from zoomrank.users import two_peaks
-    >>> tree = DocumentTree.exponential(depth=4)
-    >>> check_continuity(two_peaks(tree, seed=1), tree, sampling=CheckSampling(sets=5)).sets  # and the empty one
-    6
+        The seed of the random numbers.
     """
 
     exhaustive: bool | None = None
@@ -103,9 +87,7 @@ class CheckSampling:
 
     def __post_init__(self) -> None:
         if self.sets < 1 or self.largest < 1 or self.documents < 1:
-            raise ParameterError(
-                "A check needs at least one set, of at least one document, and one document to look at."
-            )
+            raise ParameterError("sets, largest and documents must each be at least 1.")
 
 
 EVERYWHERE = CheckSampling()
@@ -114,7 +96,7 @@ EVERYWHERE = CheckSampling()
 def check_continuity(
     users: UserDistribution, space: Space, *, conditional: bool = True, sampling: CheckSampling = EVERYWHERE
 ) -> CheckResult:
-    """Check (conditional) L-continuity: whether |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y).
+    """Check (conditional) L-continuity: |μ(x | Z_S) - μ(y | Z_S)| ≤ D(x, y).
 
     Parameters
     ----------
@@ -123,14 +105,14 @@ def check_continuity(
     space : Space
         Their documents, and distances.
     conditional : bool
-        Whether to ask it of visitors who have skipped any set S of documents, not only of all.
+        Whether to check visitors who have skipped any set S of documents, not only all visitors.
     sampling : CheckSampling
-        Where to look: everywhere, or at random.
+        The extent of the check.
 
     Returns
     -------
     CheckResult
-        The worst pair of documents that was found.
+        The worst pair of documents found.
 
     References
     ----------
@@ -149,7 +131,7 @@ def check_continuity(
 def check_correlation(
     users: UserDistribution, space: Space, *, conditional: bool = True, sampling: CheckSampling = EVERYWHERE
 ) -> CheckResult:
-    """Check (conditional) L-correlation: whether P[π(x) ≠ π(y) | Z_S] ≤ D(x, y).
+    """Check (conditional) L-correlation: P[π(x) ≠ π(y) | Z_S] ≤ D(x, y).
 
     Parameters
     ----------
@@ -158,25 +140,18 @@ def check_correlation(
     space : Space
         Their documents, and distances.
     conditional : bool
-        Whether to ask it of visitors who have skipped any set S of documents, not only of all.
+        Whether to check visitors who have skipped any set S of documents, not only all visitors.
     sampling : CheckSampling
-        Where to look: everywhere, or at random.
+        The extent of the check.
 
     Returns
     -------
     CheckResult
-        The worst pair of documents that was found.
+        The worst pair of documents found.
 
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.2, Eq. 3.
-
-    Examples
-    --------
-    >>> from zoomrank.users import three_documents
-    >>> tree, users = three_documents()
-    >>> check_correlation(users, tree).ratio
-    0.5
     """
     return _check(users, space, conditional, correlated=True, sampling=sampling)
 
@@ -215,9 +190,11 @@ def _check(
 
 
 def _looks_everywhere(users: UserDistribution, space: Space, conditional: bool, sampling: CheckSampling) -> bool:
-    """Whether all sets and pairs are to be tried; refused if there are too many, or nothing to compare."""
+    """Return whether to try all sets and pairs; raise an error if there are too many, or nothing to compare."""
     if set(users.documents) != set(space.documents):
-        raise UnknownDocumentError("The visitors and the space are not about the same documents.")
+        raise UnknownDocumentError(
+            "The visitors and the space have different documents; make both from one collection."
+        )
     everything = len(users) <= EXHAUSTIVE_UP_TO if sampling.exhaustive is None else sampling.exhaustive
     if everything and conditional and len(users) > 20:
         raise ParameterError(
@@ -227,7 +204,7 @@ def _looks_everywhere(users: UserDistribution, space: Space, conditional: bool, 
 
 
 def _worst_partner(x: int, values: Array, far: Array) -> tuple[int, float]:
-    """The document whose value is largest for its distance from x, and how many times the distance it is."""
+    """Return the document whose value is largest relative to its distance from x, and that ratio."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(values > NOISE, values / far, 0.0)
     ratios[x] = 0.0
@@ -236,7 +213,7 @@ def _worst_partner(x: int, values: Array, far: Array) -> tuple[int, float]:
 
 
 def _discorrelation(users: UserDistribution, skipped: Positions, means: Array, x: int) -> Array:
-    """P[π(x) ≠ π(y) | Z_S] for all y."""
+    """Return P[π(x) ≠ π(y) | Z_S] for all y."""
     if means[x] >= 1.0:
         return np.asarray(1.0 - means)
     if x in skipped:
@@ -265,7 +242,7 @@ def _sets(
         size = int(rng.integers(1, min(sampling.largest, len(ids) - 1) + 1))
         if number % 2:
             yield rng.choice(len(ids), size=size, replace=False)
-        else:  # close together: where conditioning bites
+        else:  # close together, where conditioning matters most
             centre = ids[int(rng.integers(len(ids)))]
             near = np.argsort(space.distances(centre), kind="stable")[: 2 * size]
             chosen_ids = space.documents.at(rng.choice(near, size=size, replace=False))

@@ -1,9 +1,8 @@
-"""`UserDistribution`: who visits (the 𝒫 of Section 2), and everything an all-knowing observer can say about them.
+"""`UserDistribution`: the distribution of visitors (the 𝒫 of Section 2), and what full information about it implies.
 
-A visitor is a relevance vector π: a set of documents that are relevant to her. She reads a ranking top-down and
-clicks on the first relevant document. A model of visitors supplies two things, how a visitor is drawn and what is
-known of those who skip a set S of documents; means, satisfaction and the greedy optimum follow from these for every
-model alike.
+A visitor is a relevance vector π: the set of documents that are relevant to the visitor, who reads a ranking top-down
+and clicks on the first relevant document. A model of visitors supplies two things: how a visitor is drawn, and the
+means among visitors who skip a set S of documents. Means, satisfaction and the greedy optimum follow from these.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ class UserDistribution(ABC):
         return f"{type(self).__name__}({len(self)} documents)"
 
     def __len__(self) -> int:
-        """How many documents there are."""
+        """Return the number of documents."""
         return len(self.documents)
 
-    # What a model supplies; documents are positions here.
+    # Supplied by a model; documents are positions here.
 
     @abstractmethod
     def log_skip_probability(self, shown: Positions) -> float:
-        """Compute the logarithm of P(Z_S): how likely no document of a set S is relevant to a visitor.
+        """Compute the logarithm of P(Z_S): the probability that no document of a set S is relevant to a visitor.
 
         Parameters
         ----------
@@ -70,20 +69,11 @@ class UserDistribution(ABC):
         -------
         float
             The logarithm; -inf if every visitor finds one of them relevant.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> round(np.exp(users.log_skip_probability(np.array([0]))), 12)
-        np.float64(0.75)
         """
 
     @abstractmethod
     def given_skipped(self, shown: Positions) -> tuple[float, Array]:
-        """Compute the logarithm of P(Z_S), and what is relevant to those visitors to whom no document of S is.
+        """Compute the logarithm of P(Z_S), and the mean relevance among visitors to which no document of S is relevant.
 
         Parameters
         ----------
@@ -95,97 +85,61 @@ class UserDistribution(ABC):
         log_probability : float
             The logarithm; -inf if every visitor finds one of them relevant.
         means : ndarray
-            μ(x | Z_S) of each document; anything, if there are no such visitors.
+            μ(x | Z_S) of each document; arbitrary if there are no such visitors.
 
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.given_skipped(np.array([0]))[1].round(3).tolist()
-        [0.0, 0.667, 0.333]
         """
 
     @abstractmethod
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
-        """Draw visitors: whole relevance vectors.
+        """Draw visitors as whole relevance vectors.
 
         Parameters
         ----------
         visitors : int
-            How many to draw.
+            Number of visitors to draw.
         rng : Generator
-            Where chance comes from.
+            The source of random numbers.
 
         Returns
         -------
         ndarray of bool
             A row for each visitor, a column for each document.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.draw(5, np.random.default_rng(1)).shape
-        (5, 3)
         """
 
     @property
     @abstractmethod
     def state(self) -> ClickState | None:
-        """What `first_click` draws from; its scratch space belongs to this object, one thread at a time.
+        """State that `first_click` draws from; its scratch space belongs to this object, one thread at a time.
 
         Returns
         -------
         ForestState, TableState or None
             None if clicks are drawn in plain Python.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> type(users.state).__name__
-        'TableState'
         """
 
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
-        """Show the same ranking to many visitors, and see where they click first.
+        """Draw visitors, and return their first clicks on the same ranking.
 
         Parameters
         ----------
         ranking : ndarray of int
             The positions of the documents, from the top.
         visitors : int
-            How many visitors to draw.
+            Number of visitors to draw.
         rng : Generator
-            Where chance comes from.
+            The source of random numbers.
 
         Returns
         -------
         ndarray of int
             The slot of each visitor's first click; the number of slots for those who leave without one.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.first_clicks(np.array([1, 0]), 8, np.random.default_rng(1)).tolist()
-        [0, 2, 1, 2, 0, 0, 2, 0]
         """
         return np.asarray(first_clicks(self.state, ranking, visitors, rng))
 
-    # What follows from it; documents are the caller's ids here.
+    # Derived; documents are the caller's ids here.
 
     @overload
     def mean(self) -> Array: ...
@@ -194,7 +148,7 @@ class UserDistribution(ABC):
     def mean(self, document: DocumentId) -> float: ...
 
     def mean(self, document: DocumentId | None = None) -> Array | float:
-        """Compute μ(x): the chance that a document is relevant to a visitor.
+        """Compute μ(x): the probability that a document is relevant to a visitor.
 
         Parameters
         ----------
@@ -204,20 +158,11 @@ class UserDistribution(ABC):
         Returns
         -------
         float or ndarray
-            The chance; without a document that of each, in the order of `documents`.
+            The probability; without a document that of each, in the order of `documents`.
 
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.mean("pike"), users.mean().tolist()
-        (0.5, [0.25, 0.5, 0.25])
         """
         means = self.given_skipped(_no_documents())[1]
         return means if document is None else float(means[self.documents.position(document)])
@@ -229,38 +174,29 @@ class UserDistribution(ABC):
     def conditional_mean(self, shown: Iterable[DocumentId], document: DocumentId) -> float: ...
 
     def conditional_mean(self, shown: Iterable[DocumentId], document: DocumentId | None = None) -> Array | float:
-        """Compute μ(x | Z_S): the chance that a document is relevant to a visitor who has skipped some others.
+        """Compute μ(x | Z_S): the probability that a document is relevant to a visitor who has skipped some others.
 
         Parameters
         ----------
         shown : iterable of DocumentId
-            The documents S, none of which is relevant to her.
+            The documents S, none of which is relevant to the visitor.
         document : DocumentId, optional
             The document x; all of them, if left out.
 
         Returns
         -------
         float or ndarray
-            The chance, 0 for the shown ones; without a document that of each, in the order of `documents`.
+            The probability, 0 for the shown ones; without a document that of each, in the order of `documents`.
 
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.conditional_mean(["pike"], "owl"), users.conditional_mean(["pike"]).tolist()
-        (0.5, [0.5, 0.0, 0.0])
         """
         names = list(shown)
         log_probability, means = self.given_skipped(self.documents.positions(names))
         if log_probability == -np.inf:
             raise ImpossibleEventError(
-                f"Every visitor finds one of {_few(names)} relevant; there is nobody left to ask."
+                f"Every visitor finds one of {_few(names)} relevant, so no visitors remain to compute a mean for."
             )
         return means if document is None else float(means[self.documents.position(document)])
 
@@ -275,65 +211,48 @@ class UserDistribution(ABC):
         Returns
         -------
         float
-            The share to whom one of them is relevant, from 0 to 1.
+            The share of visitors with a relevant document among them, from 0 to 1.
 
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.satisfaction(["trout", "owl"])
-        0.5
         """
         return satisfied(self.log_skip_probability(self.documents.positions(ranking)))
 
     def greedy(self, slots: int, tie_budget: int = 64) -> BestRanking:
-        """Find the greedy optimum: slot by slot the document most likely to be relevant to those who skip all above it.
+        """Find the greedy optimum: slot by slot the document most likely to be relevant to visitors who skip all above
+        it.
 
         Where several are best, the paper counts the *worst* greedy ranking.
 
         Parameters
         ----------
         slots : int
-            How many documents the ranking has.
+            Number of documents in the ranking.
         tie_budget : int
-            While so many evaluations last, all choices among ties are followed; documents that a symmetry of the model
-            exchanges count as one.
+            Number of evaluations for following all choices among ties; documents that a symmetry of the model exchanges
+            count as one.
 
         Returns
         -------
         BestRanking
-            The ranking; its `every_tie` says whether all choices were followed.
+            The ranking; `every_tie` is true if all choices were followed.
 
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4.1.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.greedy(slots=2)
-        BestRanking(['pike', 'owl'], satisfaction=0.750000)
         """
         return greedy(self, self._checked_slots(slots), tie_budget)
 
     def optimum(self, slots: int, limit: int = 1_000_000) -> BestRanking:
-        """Find the best ranking there is, by search with bounds: for small collections.
+        """Find the best ranking by branch and bound: for small collections.
 
         Parameters
         ----------
         slots : int
-            How many documents the ranking has.
+            Number of documents in the ranking.
         limit : int
-            How many sets of documents may be looked at before the search is given up, with an error.
+            Number of sets of documents to evaluate before the search gives up, with an error.
 
         Returns
         -------
@@ -343,149 +262,96 @@ class UserDistribution(ABC):
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 4.1, OPT.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.optimum(slots=2)
-        BestRanking(['pike', 'owl'], satisfaction=0.750000)
         """
         return optimum(self, self._checked_slots(slots), limit)
 
     def optimum_bound(self, slots: int) -> float:
-        """Bound how many visitors any ranking can satisfy: at once, and often sharp.
+        """Bound the share of visitors that any ranking can satisfy: fast, and often sharp.
 
         Parameters
         ----------
         slots : int
-            How many documents rankings have.
+            Number of documents in a ranking.
 
         Returns
         -------
         float
             A share of visitors, at most 1, that no ranking exceeds.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.optimum_bound(slots=2)
-        0.75
         """
         return optimum_bound(self, self.greedy(slots, tie_budget=1).documents)
 
     def sample(self, visitors: int, seed: Seed = None) -> Array:
-        """Draw visitors: whole relevance vectors.
+        """Draw visitors as whole relevance vectors.
 
         Parameters
         ----------
         visitors : int
-            How many to draw.
+            Number of visitors to draw.
         seed : int, Generator or None
-            Where chance begins.
+            The seed of the random numbers.
 
         Returns
         -------
         ndarray of bool
             A row for each visitor, a column for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.sample(2, seed=1).tolist()
-        [[False, True, False], [False, False, False]]
         """
         return self.draw(_checked_count(visitors), np.random.default_rng(seed))
 
     def clicks(self, ranking: Iterable[DocumentId], visitors: int, seed: Seed = None) -> Array:
-        """Show the same ranking to many visitors, and see where they click first.
+        """Draw visitors, and return their first clicks on the same ranking.
 
         Parameters
         ----------
         ranking : iterable of DocumentId
             The documents, from the top.
         visitors : int
-            How many visitors to draw.
+            Number of visitors to draw.
         seed : int, Generator or None
-            Where chance begins.
+            The seed of the random numbers.
 
         Returns
         -------
         ndarray of int
             The slot of each visitor's first click; the number of slots for those who leave without one.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.clicks(["pike", "owl"], visitors=8, seed=1).tolist()
-        [0, 2, 1, 2, 0, 0, 2, 0]
         """
         positions = self.documents.positions(ranking)
         return self.first_clicks(positions, _checked_count(visitors), np.random.default_rng(seed))
 
     def click(self, ranking: Sequence[DocumentId], rng: np.random.Generator) -> int | None:
-        """Show a ranking to one visitor, and see where she clicks first.
+        """Draw one visitor, and return the first click on a ranking.
 
         Parameters
         ----------
         ranking : sequence of DocumentId
-            The documents, from the top; one may be there twice.
+            The documents, from the top; a document may occur twice.
         rng : Generator
-            Where chance comes from.
+            The source of random numbers.
 
         Returns
         -------
         int or None
-            The slot, or None if she leaves without a click.
+            The slot, or None without a click.
 
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 2.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import RelevanceTable
-        >>> tree = DocumentTree.from_paths(["owl", "pike", "trout"])
-        >>> users = RelevanceTable(tree, rows=[["owl"], ["pike", "trout"], ["pike"], []])
-        >>> users.click(["pike", "owl"], np.random.default_rng(1))
-        0
         """
         positions = np.array([self.documents.position(document) for document in ranking], np.int64)
         slot = int(self.first_clicks(positions, 1, rng)[0])
         return None if slot == len(positions) else slot
 
-    def symmetry_classes(self, shown: Positions) -> Array | None:  # noqa: ARG002  (nothing is known here)
-        """Number the documents so that two share a number only if the model cannot tell them apart.
+    def symmetry_classes(self, shown: Positions) -> Array | None:  # noqa: ARG002  (a model may know symmetries)
+        """Number the documents so that two share a number only if the model cannot distinguish them.
 
         Parameters
         ----------
         shown : ndarray of int
-            The positions of documents that a visitor has skipped, which tells some apart.
+            The positions of documents that a visitor has skipped, which distinguishes some.
 
         Returns
         -------
         ndarray or None
             A number for each document; None if nothing is known.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> from zoomrank.users import TreeNetwork
-        >>> users = TreeNetwork(DocumentTree.exponential(depth=2), [0.4, 0.4, 0.1, 0.1])
-        >>> len(set(users.symmetry_classes(np.array([0])).tolist()))  # documents 2 and 3 are the same to it
-        3
         """
         return None
 
@@ -497,7 +363,9 @@ class UserDistribution(ABC):
 
 
 def mean_array(documents: DocumentIds, mean: Mapping[DocumentId, float] | Iterable[float] | Array) -> Array:
-    """One mean per document in the order of `documents`, from a mapping or an array; refused if not within [0, 1]."""
+    """Return one mean per document in the order of `documents`, from a mapping or an array, checked to be within [0,
+    1].
+    """
     if isinstance(mean, Mapping):
         positions = documents.positions(mean)
         values = np.full(len(documents), np.nan)
@@ -522,7 +390,7 @@ def _no_documents() -> Positions:
 def _checked_count(visitors: int) -> int:
     count = whole_number(visitors, "visitors")
     if count < 0:
-        raise ParameterError(f"{count} visitors cannot be drawn.")
+        raise ParameterError(f"{count} visitors cannot be drawn; ask for 0 or more.")
     return count
 
 

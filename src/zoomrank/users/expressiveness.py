@@ -1,4 +1,4 @@
-"""The distances that Theorem 3.1 speaks of: how far a tree network can be from L-correlated, at most."""
+"""Distances of Theorem 3.1, for which a tree network is conditionally L-correlated."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,7 +23,7 @@ class ExpressivenessBound:
     mean : mapping, sequence or array of float
         μ(x) above 0, by document or in the order of `space.documents`; α is the smallest of them.
     factor : float
-        What D_μ is multiplied by.
+        The factor on D_μ.
 
     References
     ----------
@@ -48,10 +48,10 @@ class ExpressivenessBound:
         self.factor = factor
         self._alpha = float(self.mean.min())
         if self._alpha <= 0:
-            raise ParameterError("The theorem needs means above 0.")
+            raise ParameterError("All means must be above 0 for the theorem to apply.")
 
     def __len__(self) -> int:
-        """How many documents there are."""
+        """Return the number of documents."""
         return len(self.documents)
 
     def distance(self, one: DocumentId, other: DocumentId) -> float:
@@ -66,13 +66,6 @@ class ExpressivenessBound:
         -------
         float
             Their distance.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
-        >>> bound.distance(0, 1)
-        12.0
         """
         return float(self.distances(one)[self.documents.position(other)])
 
@@ -88,13 +81,6 @@ class ExpressivenessBound:
         -------
         ndarray
             A distance for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
-        >>> bound.distances(0).tolist()
-        [0.0, 12.0]
         """
         both = self.mean[self.documents.position(document)] + self.mean
         return np.asarray(self.factor * self.space.distances(document) * np.minimum(1 / self._alpha, 3 / both))
@@ -106,13 +92,6 @@ class ExpressivenessBound:
         -------
         ndarray
             A row and a column for each document, in the order of `documents`.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
-        >>> bound.distance_matrix().tolist()
-        [[0.0, 12.0], [12.0, 0.0]]
         """
         matrix = np.stack([self.distances(document) for document in self.documents])
         return np.asarray(np.minimum(matrix, matrix.T))
@@ -128,13 +107,6 @@ class ExpressivenessBound:
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.1, the remark after Theorem 3.1.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> bound = ExpressivenessBound(DocumentTree.exponential(depth=1), [0.5, 0.25])
-        >>> bound.closure()
-        FiniteMetric(2 documents, diameter 12)
         """
         closure = shortest_path(self.distance_matrix())
         return FiniteMetric.from_matrix(np.minimum(closure, closure.T), self.documents)

@@ -1,11 +1,11 @@
-"""Visitors drawn lazily: only the bits that decide the first click on a given ranking, compiled.
+"""Lazy draws of visitors, compiled: only the bits that decide the first click on a given ranking.
 
-`first_click(state, ranking, rng)` is the one question a simulated visitor answers: the 0-based slot of the first
-relevant document, or the number of slots if there is none. Each user model registers a body for its own kind of state.
+`first_click(state, ranking, rng)` returns the 0-based slot of the first relevant document, or the number of slots if
+there is none. Each user model registers a body for its own kind of state.
 
-A visitor costs one number of the generator, whatever she is shown, and all her bits follow from that number. So two
-rankers with the same seed meet the same visitors one by one, and what `lazy_relevance` says of a visitor is what
-`whole_relevance` says of her.
+A visitor costs one number of the generator, whatever the ranking, and all bits of the visitor follow from that number.
+So two rankers with the same seed meet the same visitors one by one, and `lazy_relevance` and `whole_relevance` agree on
+every visitor.
 """
 
 from typing import Any, NamedTuple
@@ -17,23 +17,23 @@ from zoomrank.numbers import Array
 
 
 def _no_body(state: Any, *_: Any) -> int:
-    raise TypeError(f"No way to draw a click from a {type(state).__name__}.")
+    raise TypeError(f"Clicks cannot be drawn from a {type(state).__name__}; register first_click for it.")
 
 
 first_click, _register = generic(_no_body)
 
 
 class ForestState(NamedTuple):
-    """One or more tree networks over the same documents, numbered through; a visitor belongs to one of them."""
+    """One or more tree networks over the same documents, numbered consecutively; a visitor belongs to one of them."""
 
     cumulative_share: Array  # of visitors, network by network
     root: Array  # of each network
-    decider: Array  # decider[i, x] is the node of network i whose bit says whether document x is relevant
+    decider: Array  # decider[i, x] is the node of network i whose bit is the relevance of document x
     parent: Array  # of each node
     chance: Array  # chance[u, b] = P(π(u) = 1 | parent's bit b)
-    mark: Array  # scratch: 2 · visitor + bit of every node drawn for her
+    mark: Array  # scratch: 2 · visitor + bit, for every node drawn for the visitor
     path: Array  # scratch: nodes on the way down to a document
-    visitor: Array  # scratch: how many there have been, and the number that decides all about the last of them
+    visitor: Array  # scratch: number of visitors so far, and the random number of the last one
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the constants of SplitMix64 (Steele, Lea and Flood 2014)
@@ -44,7 +44,7 @@ _WHOLE = 9007199254740992.0  # 2^53
 
 @inlined
 def _luck(visitor: np.uint64, question: int) -> float:
-    """Answer a numbered question about a visitor by a number between 0 and 1, the same one whenever it is asked."""
+    """Return a number in [0, 1) for a visitor and a question; the same question always gets the same number."""
     bits = visitor + (np.uint64(question) + np.uint64(1)) * _GOLDEN
     bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
     bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
@@ -54,13 +54,13 @@ def _luck(visitor: np.uint64, question: int) -> float:
 
 @inlined
 def _pick(cumulative: Array, luck: float) -> int:
-    """Choose an index by cumulative probabilities; the last of them may be a rounding error below 1."""
+    """Choose an index by cumulative probabilities; the last may be below 1 by a rounding error."""
     return min(int(np.searchsorted(cumulative, luck, side="right")), len(cumulative) - 1)
 
 
 @inlined
 def _inherit(p: float, visitor: np.uint64, node: int) -> int:
-    """Draw a bit that is 1 with probability p. Most edges cannot flip in one direction: they ask for no luck."""
+    """Draw a bit that is 1 with probability p. Most edges cannot flip in one direction and need no random number."""
     if p <= 0.0:
         return 0
     if p >= 1.0:
@@ -70,7 +70,7 @@ def _inherit(p: float, visitor: np.uint64, node: int) -> int:
 
 @inlined
 def _arrive(state: ForestState, rng: np.random.Generator) -> int:
-    """A new visitor, whose number invalidates all marks: find her network and its root's bit."""
+    """Draw a new visitor, whose number invalidates all marks: the network and its root's bit."""
     state.visitor[0] += np.uint64(1)
     state.visitor[1] = np.uint64(rng.random() * _WHOLE)
     network = 0
@@ -83,7 +83,7 @@ def _arrive(state: ForestState, rng: np.random.Generator) -> int:
 
 @inlined
 def _is_relevant(state: ForestState, decider: int) -> bool:
-    """Climb to the lowest ancestor whose bit is known already, then go down from it (Algorithm 1)."""
+    """Climb to the lowest ancestor whose bit is known, then descend from it (Algorithm 1)."""
     parent, chance, mark, path = state.parent, state.chance, state.mark, state.path
     visitor = np.int64(state.visitor[0])
     node = decider
@@ -117,7 +117,7 @@ class TableState(NamedTuple):
     relevant: Array
 
 
-ClickState = ForestState | TableState  # what clicks can be drawn from
+ClickState = ForestState | TableState  # states that clicks can be drawn from
 
 
 @_register(TableState)
@@ -133,7 +133,7 @@ def _first_click_in_table(state: TableState, ranking: Array, rng: np.random.Gene
 
 @compiled
 def first_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
-    """The slot of each visitor's first click on a fixed ranking; the number of slots where there is none."""
+    """Return the slot of each visitor's first click on a fixed ranking; the number of slots where there is none."""
     slots = np.empty(visitors, np.int32)
     for visitor in range(visitors):
         slots[visitor] = first_click(state, ranking, rng)
@@ -142,9 +142,7 @@ def first_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Gener
 
 @compiled
 def count_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
-    """How many visitors click first on each slot, and last how many leave: the floor that learners are measured
-    against.
-    """
+    """Count first clicks on each slot, and last the visitors without one: the time floor for benchmarks of learners."""
     counts = np.zeros(len(ranking) + 1, np.int64)
     for _ in range(visitors):
         counts[first_click(state, ranking, rng)] += 1
@@ -153,7 +151,7 @@ def count_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Gener
 
 @compiled
 def lazy_relevance(state: ForestState, documents: Array, visitors: int, rng: np.random.Generator) -> Array:
-    """Relevance of these documents only, to each of many visitors: what `first_click` draws, without stopping early."""
+    """Return the relevance of documents to each of many visitors, drawn as in `first_click` without early stop."""
     relevance = np.zeros((visitors, len(documents)), np.bool_)
     for visitor in range(visitors):
         network = _arrive(state, rng)
@@ -164,7 +162,7 @@ def lazy_relevance(state: ForestState, documents: Array, visitors: int, rng: np.
 
 @compiled
 def whole_relevance(state: ForestState, visitors: int, rng: np.random.Generator) -> Array:
-    """Relevance of every document to each of many visitors: Algorithm 1 as it is printed."""
+    """Return the relevance of every document to each of many visitors: Algorithm 1 as printed."""
     documents = state.decider.shape[1]
     relevance = np.empty((visitors, documents), np.bool_)
     bits = np.zeros(len(state.parent), np.uint8)

@@ -1,4 +1,4 @@
-"""Judgments in files: qrels of diversity tracks, tables of subtopics, ratings. A line without sense is refused."""
+"""Judgments in files: qrels of diversity tracks, tables of subtopics, ratings. Malformed lines raise an error."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
 from zoomrank.spaces import DocumentId
 from zoomrank.users.judgments import Judgments
 
-ONE_TOPIC = "all"  # what the only topic of ratings is called
-THRESHOLD = 4.0  # a rating that high means relevant
+ONE_TOPIC = "all"  # name of the only topic of ratings
+THRESHOLD = 4.0  # lowest rating that means relevant
 
 File = str | os.PathLike[str]
 
 
 def read_qrels(path: File) -> Judgments:
-    """Judgments of a diversity track: `topic subtopic document judgment` in each line; above 0 is relevant."""
+    """Read judgments of a diversity track: `topic subtopic document judgment` in each line; above 0 is relevant."""
     found = _Found(path)
     for number, line in _lines(path):
         fields = line.split()
         if len(fields) != 4:
-            _refuse(path, number, f"has {len(fields)} fields; it should have four: topic, subtopic, document, judgment")
+            _refuse(path, number, f"has {len(fields)} fields; it must have four: topic, subtopic, document, judgment")
         topic, subtopic, document, judgment = fields
         found.add(number, topic, subtopic, document, _number(path, number, judgment, "judgment") > 0)
     return found.judgments()
 
 
 def read_subtopics(path: File) -> Judgments:
-    """A table of relevant documents by subtopic: tab separated, with columns subTopicID (such as 3.7) and docID."""
+    """Read relevant documents by subtopic: tab separated, with columns subTopicID (such as 3.7) and docID."""
     found = _Found(path)
     lines = _lines(path)
     at, heads = next(lines, (1, ""))
     names = [name.strip().lower() for name in heads.split("\t")]
     if "subtopicid" not in names or "docid" not in names:
-        _refuse(path, at, "should name the columns subTopicID and docID, separated by a tab")
+        _refuse(path, at, "must name the columns subTopicID and docID, separated by a tab")
     columns = names.index("subtopicid"), names.index("docid")
     for number, line in lines:
         fields = line.split("\t")
@@ -54,9 +54,9 @@ def read_subtopics(path: File) -> Judgments:
 
 
 def read_ratings(path: File, threshold: float = THRESHOLD) -> Judgments:
-    """Ratings `user,item,rating`, by commas or tabs, with a header or without; every user is a kind of visitor."""
+    """Read ratings `user,item,rating`, by commas or tabs, with a header or without; every user is a kind of visitor."""
     if not math.isfinite(threshold):
-        raise ParameterError(f"The threshold {threshold} is no rating; it must be a finite number.")
+        raise ParameterError(f"The threshold is {threshold}; it must be a finite number.")
     found = _Found(path)
     separator = None
     for number, line in _lines(path):
@@ -64,7 +64,7 @@ def read_ratings(path: File, threshold: float = THRESHOLD) -> Judgments:
         separator = separator or ("\t" if "\t" in line else ",")
         fields = [field.strip() for field in _split(path, number, line, separator)]
         if len(fields) < 3:
-            _refuse(path, number, f"has {len(fields)} fields; it should have at least three: user, item, rating")
+            _refuse(path, number, f"has {len(fields)} fields; it must have at least three: user, item, rating")
         user, item, rating = fields[:3]
         if first and not _is_number(rating):
             continue  # a header
@@ -80,7 +80,7 @@ READERS: Mapping[str, Callable[[File], Judgments]] = {
 
 
 class _Found:
-    """What a file says, line by line; whoever says two things about the same document is refused."""
+    """Opinions of a file, collected line by line; two opinions on the same document raise an error."""
 
     def __init__(self, path: File) -> None:
         self._path = path
@@ -88,7 +88,7 @@ class _Found:
 
     def add(self, number: int, topic: str, kind: str, document: str, relevant: bool) -> None:
         if not (topic and kind and document):
-            _refuse(self._path, number, "has an empty field where a name should stand")
+            _refuse(self._path, number, "has an empty field instead of a name")
         if self._opinions[topic][kind].setdefault(document, relevant) != relevant:
             _refuse(self._path, number, f"contradicts an earlier one about {kind!r} and the document {document!r}")
 
@@ -102,7 +102,7 @@ class _Found:
 
 
 def _lines(path: File) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, with their numbers."""
+    """Iterate over lines that are not blank, with their numbers."""
     try:
         with Path(path).open("rb") as file:
             for number, raw in enumerate(file, start=1):
@@ -122,7 +122,7 @@ def _split(path: File, number: int, line: str, separator: str) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=separator, strict=True))
     except csv.Error as error:
-        _refuse(path, number, f"cannot be taken apart: {error}")
+        _refuse(path, number, f"cannot be parsed: {error}")
 
 
 def _is_number(text: str) -> bool:
@@ -134,7 +134,7 @@ def _is_number(text: str) -> bool:
 
 def _number(path: File, number: int, text: str, name: str) -> float:
     if not _is_number(text):
-        _refuse(path, number, f"has the {name} {text!r}, which is no number")
+        _refuse(path, number, f"has the {name} {text!r}, which is not a number")
     return float(text)
 
 

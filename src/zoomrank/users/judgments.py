@@ -1,8 +1,8 @@
-"""Visitors from judgments: what people called relevant in a collection for evaluation (`judgment_files` reads them).
+"""Visitors from relevance judgments of an evaluation collection (`judgment_files` reads them).
 
-A topic is what somebody looks for, and its visitors come in kinds that mean different things by it: the subtopics of
+A topic is an information need, and its visitors come in kinds that mean different things by it: the subtopics of
 a diversity track, or the users who rated. Each kind is a row of a `RelevanceTable`, and clicks drawn from it are
-simulated, from real labels. Kinds to whom no document is relevant are left out, since no ranking can serve them.
+simulated, from real labels. Kinds without a relevant document are left out, since no ranking can serve them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Opinions = Mapping[str, Mapping[str, Mapping[DocumentId, bool]]]  # topic, kind 
 
 
 class Judgments:
-    """Topics, their kinds of visitors with weights, and which documents each of them finds relevant.
+    """Topics, their kinds of visitors with weights, and the documents that each kind finds relevant.
 
     >>> from zoomrank.spaces import DocumentTree
     >>> tree = DocumentTree.from_paths(["A > a", "A > b", "B > c"])
@@ -30,7 +30,7 @@ class Judgments:
 
     def __init__(self, opinions: Opinions, weights: Mapping[tuple[str, str], float] | None = None) -> None:
         self._opinions = opinions
-        self._judged: dict[str, dict[DocumentId, None]] = {}  # without order, runs would not repeat
+        self._judged: dict[str, dict[DocumentId, None]] = {}  # a dict keeps the order, so that runs repeat
         self._rows: dict[str, dict[str, list[DocumentId]]] = {}
         for topic, kinds in opinions.items():
             rows = {kind: [name for name, relevant in row.items() if relevant] for kind, row in kinds.items()}
@@ -38,11 +38,13 @@ class Judgments:
                 self._rows[topic] = {kind: row for kind, row in rows.items() if row}
                 self._judged[topic] = dict.fromkeys(name for row in kinds.values() for name in row)
         if not self._rows:
-            raise EmptyCollectionError("No document is relevant to anybody: there are no visitors to simulate.")
+            raise EmptyCollectionError("No document is relevant to any visitor, so there are no visitors to simulate.")
         self._weights = dict(weights or {})
         for topic, kind in self._weights:
             if kind not in self._rows.get(topic, {}):
-                raise CatalogueError(f"A weight was given for the kind {kind!r} of the topic {topic!r}: there is none.")
+                raise CatalogueError(
+                    f"A weight was given for the kind {kind!r} of the topic {topic!r}, which does not exist."
+                )
 
     def __repr__(self) -> str:
         kinds = sum(map(len, self._rows.values()))
@@ -50,43 +52,43 @@ class Judgments:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics for which something is relevant, in the order in which they came."""
+        """Topics with a relevant document, in the order in which they came."""
         return tuple(self._rows)
 
     def rows(self, topic: str) -> dict[str, list[DocumentId]]:
-        """The relevant documents of each kind of visitor."""
+        """Return the relevant documents of each kind of visitor."""
         if topic not in self._rows:
             known = ", ".join(self.topics[:10]) + (", …" if len(self.topics) > 10 else "")
-            raise CatalogueError(f"There are no judgments for the topic {topic!r}; there are some for {known}.")
+            raise CatalogueError(f"There are no judgments for the topic {topic!r}; choose one of {known}.")
         return {kind: list(row) for kind, row in self._rows[topic].items()}
 
     def weights(self, topic: str) -> dict[str, float]:
-        """How many visitors are of each kind, relative to each other: 1 unless given."""
+        """Return the relative number of visitors of each kind: 1 unless given."""
         return {kind: self._weights.get((topic, kind), 1.0) for kind in self.rows(topic)}
 
     def weighted(self, weights: Mapping[tuple[str, str], float]) -> Judgments:
-        """The same with these weights, by topic and kind of visitor."""
+        """Return the same judgments with these weights, by topic and kind of visitor."""
         return Judgments(self._opinions, {**self._weights, **weights})
 
     def judged(self, topic: str) -> list[DocumentId]:
-        """All documents that somebody judged for this topic, relevant or not."""
+        """Return all documents that were judged for this topic, relevant or not."""
         self.rows(topic)
         return list(self._judged[topic])
 
     def unknown(self, documents: DocumentIds, topic: str | None = None) -> list[DocumentId]:
-        """Judged documents that the collection does not have: of one topic, or of all."""
+        """Return the judged documents that the collection does not have: of one topic, or of all."""
         asked = self.topics if topic is None else (topic,)
         return list(dict.fromkeys(name for one in asked for name in self.judged(one) if name not in documents))
 
     def candidates(self, topic: str, documents: DocumentIds, unknown: str = REFUSE) -> list[DocumentId]:
-        """The documents of the collection that were judged for this topic."""
+        """Return the documents of the collection that were judged for this topic."""
         names = self.judged(topic)
         known = [name for name in names if name in documents]
         _allow(topic, [name for name in names if name not in documents], len(names), "judged", unknown)
         return known
 
     def table(self, topic: str, space: Space | RootedTree, unknown: str = REFUSE) -> RelevanceTable:
-        """Visitors of this topic over the documents of a space; relevant ones it lacks are refused, or skipped."""
+        """Return the visitors of this topic over a space; missing documents raise an error, or are skipped."""
         rows, documents = self.rows(topic), space.documents
         names = list(dict.fromkeys(name for row in rows.values() for name in row))
         _allow(topic, [name for name in names if name not in documents], len(names), "relevant", unknown)
@@ -100,10 +102,10 @@ class Judgments:
 
 def _allow(topic: str, missing: Sequence[DocumentId], of: int, kind: str, unknown: str) -> None:
     if unknown not in (REFUSE, SKIP):
-        raise ParameterError(f"What to do with unknown documents is {REFUSE!r} or {SKIP!r}, not {unknown!r}.")
+        raise ParameterError(f"unknown must be {REFUSE!r} or {SKIP!r}, not {unknown!r}.")
     if missing and unknown == REFUSE:
         few = ", ".join(repr(name) for name in missing[:5]) + (", …" if len(missing) > 5 else "")
         raise UnknownDocumentError(
             f"The collection lacks {len(missing)} of the {of} documents {kind} for the topic {topic!r}: {few}. "
-            'Add them, or say unknown="skip" (--unknown skip) to go on without them.'
+            'Add them, or say unknown="skip" (--unknown skip) to continue without them.'
         )

@@ -1,7 +1,7 @@
-"""Visitors who look like life: what they want is no smooth peak, and the tree knows it only in part, or not at all.
+"""Life-like visitors: their tastes are not smooth peaks, and the tree reflects them only in part, or not at all.
 
-Shoppers want most of a category and some things from elsewhere, a few wishes being far more common than others
-(`intents`); tastes run across the categories (`scattered`); nearly everything is ignored by nearly everybody
+Shoppers want most of a category and some things from elsewhere, and a few intents are far more common than others
+(`intents`); tastes cut across the categories (`scattered`); nearly all documents are ignored by nearly all visitors
 (`needles`).
 """
 
@@ -29,40 +29,34 @@ def intents(
     kinds: int = 20,
     seed: Seed = None,
 ) -> RelevanceTable:
-    """Make visitors who come with an intent: most of a category of the tree is relevant to them, and a few strays.
+    """Make visitors with intents: most of a category of the tree is relevant to them, and a few strays.
 
-    How popular intents are follows Zipf's law: the second is half as frequent as the first, the third a third. The
-    documents of a category differ in how many of its visitors they please.
+    The popularity of intents follows Zipf's law: the second is half as frequent as the first, the third a third. The
+    documents of a category differ in popularity.
 
     Parameters
     ----------
     tree : DocumentTree
         The documents.
     count : int
-        How many intents there are. They are about different categories, as long as there are enough of these.
+        Number of intents. They are about different categories, as long as there are enough of these.
     sizes : tuple of int
         The fewest and the most documents that a category may have.
     liked : tuple of float
-        Each document of a category is relevant to a visitor with a chance of its own, uniform between these.
+        Bounds of the probability that a document of the category is relevant, drawn uniformly for each.
     strays : int
-        How many documents from elsewhere are relevant to some visitors of an intent.
+        Number of documents from elsewhere that are relevant to some visitors of an intent.
     stray_chance : float
-        How likely each of these is to be relevant to a visitor.
+        Probability that each of these is relevant to a visitor.
     kinds : int
-        How many kinds of visitors an intent has, each drawn once by these chances.
+        Number of kinds of visitors of an intent, each drawn once with these probabilities.
     seed : int, Generator or None
-        Where chance begins: it says which categories there are, and who likes what.
+        The seed, which decides the categories and the tastes.
 
     Returns
     -------
     RelevanceTable
         The visitors, `kinds` rows for each intent, the most popular intent first.
-
-    Examples
-    --------
-    >>> users = intents(DocumentTree.exponential(depth=9), count=3, kinds=2, seed=1)
-    >>> (users.weights / users.weights[0]).round(3).tolist()
-    [1.0, 1.0, 0.5, 0.5, 0.333, 0.333]
     """
     rng = np.random.default_rng(seed)
     _at_least_one(count=count, kinds=kinds)
@@ -82,31 +76,25 @@ def intents(
 def scattered(
     tree: DocumentTree, *, groups: int = 25, size: int = 40, exponent: float = 0.7, seed: Seed = None
 ) -> RelevanceTable:
-    """Make visitors in groups whose documents are anywhere: the tree knows nothing of them.
+    """Make visitors in groups whose documents are anywhere: the tree does not reflect them.
 
     Parameters
     ----------
     tree : DocumentTree
         The documents.
     groups : int
-        How many groups of visitors there are. The r-th is as frequent as 1 / r to the power of `exponent`.
+        Number of groups of visitors. The frequency of the r-th is proportional to 1 / r to the power of `exponent`.
     size : int
-        How many documents, drawn at random, are relevant to all visitors of a group.
+        Number of documents, drawn at random, that are relevant to all visitors of a group.
     exponent : float
-        How unequal groups are; with 0 they are equal.
+        Inequality of groups; with 0 they are equal.
     seed : int, Generator or None
-        Where chance begins: it says which documents belong to a group.
+        The seed, which decides which documents belong to a group.
 
     Returns
     -------
     RelevanceTable
         The visitors, a row for each group, the most frequent first.
-
-    Examples
-    --------
-    >>> users = scattered(DocumentTree.exponential(depth=8), groups=4, size=10, exponent=1, seed=1)
-    >>> users.weights.round(2).tolist(), users.sample(3, seed=1).sum(axis=1).tolist()
-    ([0.48, 0.24, 0.16, 0.12], [10, 10, 10])
     """
     rng = np.random.default_rng(seed)
     _at_least_one(groups=groups, size=size)
@@ -130,24 +118,18 @@ def needles(
     tree : DocumentTree
         The documents.
     count : int
-        How many documents are liked, anywhere in the tree.
+        Number of documents that are liked, anywhere in the tree.
     values : tuple of float
-        The mean relevance of each of these is uniform between these.
+        Bounds of the mean relevance of each of these, drawn uniformly.
     background : float
         The mean relevance of all others.
     seed : int, Generator or None
-        Where chance begins: it says which documents are liked, and how much.
+        The seed, which decides which documents are liked, and how much.
 
     Returns
     -------
     Independent
         The visitors.
-
-    Examples
-    --------
-    >>> users = needles(DocumentTree.exponential(depth=8), count=3, seed=1)
-    >>> int((users.mean() > 0.004).sum())
-    3
     """
     rng = np.random.default_rng(seed)
     _at_least_one(count=count)
@@ -159,7 +141,7 @@ def needles(
 
 
 def _categories(tree: DocumentTree, sizes: tuple[int, int]) -> Array:
-    """The nodes with so many documents."""
+    """Return the nodes whose number of documents is within these sizes."""
     fewest, most = sizes
     shape = tree.shape
     documents = shape.end_document.astype(np.int64) - shape.first_document.astype(np.int64)
@@ -187,4 +169,4 @@ def _at_most_all(count: int, tree: DocumentTree) -> None:
 def _chances(**chances: Sequence[float]) -> None:
     for name, values in chances.items():
         if not all(0 <= low <= high <= 1 for low, high in zip([0, *values], [*values, 1], strict=True)):
-            raise ParameterError(f"{name} is {', '.join(map(str, values))}; chances lie between 0 and 1, in order.")
+            raise ParameterError(f"{name} is {', '.join(map(str, values))}; these must lie between 0 and 1, in order.")

@@ -1,4 +1,4 @@
-"""Mean relevance with peaks, as low as L-continuity and a background allow (Eq. 29); and where the peaks may be."""
+"""Mean relevance with peaks, as low as L-continuity and a background allow (Eq. 29); and draws of the peaks."""
 
 from collections.abc import Mapping
 
@@ -29,12 +29,6 @@ def peaks_mean(space: Space, peaks: Mapping[DocumentId, float], background: floa
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 6.1, Eq. 29.
-
-    Examples
-    --------
-    >>> from zoomrank.spaces import DocumentTree
-    >>> peaks_mean(DocumentTree.exponential(depth=2, epsilon=0.25), {0: 0.5}, background=0.05).tolist()
-    [0.5, 0.25, 0.05, 0.05]
     """
     mean, _ = peaks_mean_and_owners(space, peaks, background)
     return mean
@@ -43,7 +37,7 @@ def peaks_mean(space: Space, peaks: Mapping[DocumentId, float], background: floa
 def peaks_mean_and_owners(space: Space, peaks: Mapping[DocumentId, float], background: float) -> tuple[Array, Array]:
     """Compute μ(x), and for each peak the documents whose mean it sets (several peaks may tie for one)."""
     if not peaks:
-        raise MeanError("There are no peaks.")
+        raise MeanError("There are no peaks; give at least one.")
     if not 0 <= background <= 1:
         raise MeanError(f"The background relevance is {background}; it must lie in [0, 1].")
     for document, value in peaks.items():
@@ -63,20 +57,14 @@ def choose_peaks(space: Space, count: int, rng: np.random.Generator) -> list[Doc
     space : Space
         The documents.
     count : int
-        How many to choose.
+        Number of documents to choose.
     rng : Generator
-        Where chance comes from.
+        The source of random numbers.
 
     Returns
     -------
     list of DocumentId
         The chosen documents.
-
-    Examples
-    --------
-    >>> from zoomrank.spaces import DocumentTree
-    >>> len(choose_peaks(DocumentTree.exponential(depth=3), 2, np.random.default_rng(1)))
-    2
     """
     if not 1 <= count <= len(space):
         raise ParameterError(f"{count} peaks cannot be chosen among {len(space)} documents.")
@@ -86,21 +74,21 @@ def choose_peaks(space: Space, count: int, rng: np.random.Generator) -> list[Doc
 def seat_customers(customers: int, theta: float, rng: np.random.Generator) -> list[int]:
     """Seat customers by a Chinese Restaurant Process.
 
-    Customer t takes a new table with probability θ / (t - 1 + θ), otherwise joins one in proportion to who sits there.
+    Customer t takes a new table with probability θ / (t - 1 + θ), otherwise joins one in proportion to its customers.
 
     Parameters
     ----------
     customers : int
-        How many customers come.
+        Number of customers.
     theta : float
         θ, above 0.
     rng : Generator
-        Where chance comes from.
+        The source of random numbers.
 
     Returns
     -------
     list of int
-        How many sit at each table.
+        Number of customers at each table.
 
     References
     ----------
@@ -112,7 +100,9 @@ def seat_customers(customers: int, theta: float, rng: np.random.Generator) -> li
     20
     """
     if customers < 1 or not theta > 0:
-        raise ParameterError(f"A Chinese Restaurant Process needs customers and θ > 0, not {customers} and {theta}.")
+        raise ParameterError(
+            f"A Chinese Restaurant Process needs at least one customer and θ > 0, not {customers} and {theta}."
+        )
     tables: list[int] = []
     for seated in range(customers):
         seat = rng.random() * (seated + theta)

@@ -1,4 +1,4 @@
-"""The named visitors of the paper's experiments (Section 6.1), and the readings they can be given.
+"""Named visitors of the paper's experiments (Section 6.1), under different readings of the paper.
 
 The paper draws visitors "per Algorithm 1" but also speaks of visitors that belong to a peak. So every model takes a
 `reading`:
@@ -29,8 +29,8 @@ from zoomrank.users.models.tree_network import TreeNetwork
 from zoomrank.users.peaked_means import choose_peaks, peaks_mean_and_owners, seat_customers
 
 READINGS = ("network", "mixture", "mutations", "metric")
-HEIGHTS = ("shares", "tallest", "halves")  # how tables of a Chinese restaurant become peaks
-HIGHEST = 0.5  # what Algorithm 1 allows a mean to be
+HEIGHTS = ("shares", "tallest", "halves")  # height of the peak that a table of a Chinese restaurant becomes
+HIGHEST = 0.5  # largest mean that Algorithm 1 allows
 
 
 def peaks(
@@ -52,11 +52,11 @@ def peaks(
     background : float
         The mean relevance far from all peaks.
     shares : sequence of float, optional
-        The share of visitors that belongs to each peak, for the reading "mixture" only; without them they are in
-        proportion to the values.
+        The share of visitors that belongs to each peak, for the reading "mixture" only; by default in proportion to the
+        values.
     reading : {"network", "mixture", "mutations", "metric"}
-        How the paper is read: one network with all the peaks; visitors that belong to one peak each; one network with
-        as many mutations as the theory allows; or a fresh random tree for each visitor.
+        The reading of the paper: one network with all the peaks; visitors that belong to one peak each; one network
+        with as many mutations as the theory allows; or a new random tree for each visitor.
 
     Returns
     -------
@@ -66,12 +66,6 @@ def peaks(
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 6.1, Eq. 29.
-
-    Examples
-    --------
-    >>> tree = DocumentTree.exponential(depth=3, branching=2, epsilon=0.5)
-    >>> peaks(tree, {0: 0.5, 7: 0.4}, background=0.1).mean().round(3).tolist()
-    [0.5, 0.25, 0.1, 0.1, 0.1, 0.1, 0.15, 0.4]
     """
     if reading not in READINGS:
         raise ParameterError(f"reading must be one of {', '.join(READINGS)}, not {reading!r}.")
@@ -109,9 +103,9 @@ def two_peaks(
     value : float
         The mean relevance of both peaks.
     seed : int, Generator or None
-        Where chance begins: it says where the peaks are.
+        The seed, which decides the places of the peaks.
     reading : {"network", "mixture", "mutations", "metric"}
-        How the paper is read (see `peaks`).
+        The reading of the paper (see `peaks`).
 
     Returns
     -------
@@ -152,20 +146,14 @@ def random_peaks(
     background : float
         The mean relevance far from all peaks.
     seed : int, Generator or None
-        Where chance begins: it says where the peaks are.
+        The seed, which decides the places of the peaks.
     reading : {"network", "mixture", "mutations", "metric"}
-        How the paper is read (see `peaks`).
+        The reading of the paper (see `peaks`).
 
     Returns
     -------
     UserDistribution
         The visitors.
-
-    Examples
-    --------
-    >>> users = random_peaks(DocumentTree.exponential(depth=4), values=[0.5, 0.4, 0.3], seed=1)
-    >>> round(float(users.mean().max()), 12)
-    0.5
     """
     chosen = choose_peaks(tree, len(values), np.random.default_rng(seed))
     return peaks(tree, dict(zip(chosen, values, strict=True)), background=background, reading=reading)
@@ -179,7 +167,7 @@ def decoy(
     flat: float = 0.2,
     seed: Seed = None,
 ) -> UserDistribution:
-    """Make visitors with peaks, to whom a whole quarter of all documents is somewhat relevant: tempting, and a trap.
+    """Make visitors with peaks, and a quarter of all documents that is somewhat relevant: a decoy for rankers.
 
     Parameters
     ----------
@@ -192,18 +180,12 @@ def decoy(
     flat : float
         The mean relevance of the quarter, at least.
     seed : int, Generator or None
-        Where chance begins: it says where the peaks and the quarter are.
+        The seed, which decides the places of the peaks and the quarter.
 
     Returns
     -------
     UserDistribution
         The visitors.
-
-    Examples
-    --------
-    >>> users = decoy(DocumentTree.exponential(depth=6), seed=1)
-    >>> int((users.mean() >= 0.2).sum()) >= 16
-    True
     """
     rng = np.random.default_rng(seed)
     mean = random_peaks(tree, values=values, background=background, seed=rng).mean()
@@ -220,8 +202,7 @@ def twins(
     neighbours: int = 64,
     seed: Seed = None,
 ) -> CopiedRelevance:
-    """Make visitors with peaks, each of which has a twin elsewhere: a copy of its neighbourhood, relevant to the same
-    visitors.
+    """Make visitors with peaks, each with a twin elsewhere: a copy of its neighbourhood, relevant to the same visitors.
 
     Parameters
     ----------
@@ -232,20 +213,14 @@ def twins(
     background : float
         The mean relevance far from all peaks.
     neighbours : int
-        How many documents a neighbourhood has.
+        Number of documents in a neighbourhood.
     seed : int, Generator or None
-        Where chance begins: it says where the peaks and their twins are.
+        The seed, which decides the places of the peaks and their twins.
 
     Returns
     -------
     CopiedRelevance
         The visitors.
-
-    Examples
-    --------
-    >>> users = twins(DocumentTree.exponential(depth=6), neighbours=8, seed=1)
-    >>> len(set(users.origin.tolist()))  # of 64 documents, two neighbourhoods of 8 are copies
-    48
     """
     rng = np.random.default_rng(seed)
     blocks = len(tree) // neighbours
@@ -280,19 +255,19 @@ def chinese_restaurant(
     tree : DocumentTree
         The documents.
     customers : int
-        How many customers are seated.
+        Number of customers.
     theta : float
-        How much they like new tables, above 0.
+        Concentration θ, above 0: larger values give more tables.
     background : float
         The mean relevance far from all peaks.
     heights : {"shares", "tallest", "halves"}
         The mean relevance of a peak, never below the background: its share c / n, at most ½; in proportion to c, the
-        largest table's being ½; or ½ for every peak, as Eq. 29 is printed. Only shares are sure to go with the reading
+        largest table's being ½; or ½ for every peak, as Eq. 29 is printed. Only shares always suit the reading
         "mixture": no peak can be relevant to more visitors than belong to it.
     seed : int, Generator or None
-        Where chance begins: it says how customers are seated and where the peaks are.
+        The seed, which decides the tables and the places of the peaks.
     reading : {"network", "mixture", "mutations", "metric"}
-        How the paper is read (see `peaks`).
+        The reading of the paper (see `peaks`).
 
     Returns
     -------
@@ -302,12 +277,6 @@ def chinese_restaurant(
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 6.1.
-
-    Examples
-    --------
-    >>> users = chinese_restaurant(DocumentTree.exponential(depth=6), seed=1)
-    >>> users.greedy(slots=5).satisfaction > users.greedy(slots=1).satisfaction
-    True
     """
     if heights not in HEIGHTS:
         raise ParameterError(f"heights must be one of {', '.join(HEIGHTS)}, not {heights!r}.")
@@ -328,8 +297,7 @@ def _heights(shares: Sequence[float], heights: str) -> list[float]:
 
 
 def three_documents() -> tuple[DocumentTree, Independent]:
-    """Make the paper's example of three unrelated documents, on which ranked bandits without context settle at 2/3, not
-    at 3/4.
+    """Make the paper's example of three unrelated documents: ranked bandits without context settle at 2/3, not at 3/4.
 
     Returns
     -------
@@ -341,23 +309,17 @@ def three_documents() -> tuple[DocumentTree, Independent]:
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 5.1.
-
-    Examples
-    --------
-    >>> tree, users = three_documents()
-    >>> users.greedy(slots=2).satisfaction, round(users.satisfaction(["x1", "x3"]), 12)
-    (0.75, 0.666666666667)
     """
     tree = DocumentTree.from_parents([-1, 0, 0, 0], width=[1.0, 0.0, 0.0, 0.0], ids=["x1", "x2", "x3"])
     return tree, Independent(tree, {"x1": 1 / 2, "x2": 1 / 2, "x3": 1 / 3})
 
 
 def _parts(tree: DocumentTree, mean: Array, owners: Array, shares: Array, background: float) -> Array:
-    """The mean of each peak's own visitors: the background, plus all that the peak adds to it, shared only by them."""
+    """Return the mean of each peak's own visitors: the background, plus all that the peak adds to it."""
     empty = np.flatnonzero((shares == 0) & owners.any(axis=1))
     if len(empty):
         raise WeightError(f"Peak number {empty[0]} has no visitors; a peak needs a share above 0.")
-    owned_by = shares @ owners  # how many visitors a document's peaks have together
+    owned_by = shares @ owners  # share of visitors of all peaks of a document
     with np.errstate(divide="ignore", invalid="ignore"):
         raised = np.where(owned_by > 0, (mean - background) / owned_by, 0.0)
     parts = background + owners * raised

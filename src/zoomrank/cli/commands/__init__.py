@@ -1,1 +1,1 @@
-"""The sub-commands of `zoomrank`, one a module."""
+"""Sub-commands of `zoomrank`, one per module."""

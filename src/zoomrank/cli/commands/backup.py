@@ -1,4 +1,4 @@
-"""`zoomrank backup`: everything that a service keeps, in one file."""
+"""`zoomrank backup`: copy all data of a service into one file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from zoomrank.cli.arguments import Commands, add_command, add_force, check_new
 from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
 
-_ABOUT = """Copy everything that a service keeps at one moment into one file, while it
-runs or not: collections, the log, what was learned, the secret that signs
-impressions. The file is for your eyes alone. `zoomrank restore` puts it back,
+_ABOUT = """Copy all data of a service at one moment into one file, whether the service
+runs or not: collections, the event log, learners, the secret that signs
+impressions. Keep the file secret. `zoomrank restore` puts it back,
 into SQLite or PostgreSQL, wherever it came from."""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "backup",
-        "copy everything that a service keeps into one file",
+        "copy all data of a service into one file",
         _ABOUT,
         "zoomrank backup monday.sqlite                   # of ./zoomrank-data",
         "zoomrank backup monday.sqlite --data rankings --force",
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the file."""
+    """Write the backup."""
     from zoomrank.service.storage.backups import back_up
     from zoomrank.service.storage.opening import open_view
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def told(copied: Mapping[str, int]) -> str:
-    """What was copied, in words.
+    """Summarise what was copied.
 
     >>> told({"about": 2, "collections": 1, "learners": 1200, "events": 1})
     'collections: 1, queries: 1,200, events: 1'

@@ -1,4 +1,4 @@
-"""`zoomrank demo`: what a diverse ranking is worth, and how it is learned from clicks alone."""
+"""`zoomrank demo`: the worth of a diverse ranking, and how it is learned from clicks alone."""
 
 import argparse
 import time
@@ -15,7 +15,7 @@ from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.users import BestRanking, UserDistribution, chinese_restaurant
 
 _VISITS = 20_000
-_SAMPLE = 300_000  # visitors by whom rankings that do not learn are tried
+_SAMPLE = 300_000  # visitors per ranking that does not learn
 _WINDOWS = 30
 _NEXT = f"""
 What to try next, after {installing(["lab", "service"])}:
@@ -23,7 +23,7 @@ What to try next, after {installing(["lab", "service"])}:
   zoomrank demo-service
       a service in your browser that learns as you watch
   zoomrank inspect FILE
-      your own documents: whether their similarity is any good to learn with
+      your own documents: whether their similarity helps learning
   zoomrank reproduce 1 --instances 3 --visits 50000
       a quick look at Figure 1 of the paper
   zoomrank --help
@@ -31,7 +31,7 @@ What to try next, after {installing(["lab", "service"])}:
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "demo",
@@ -51,7 +51,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Show it."""
+    """Run the demo."""
     tree = DocumentTree.exponential(depth=options.depth)
     print(f"{len(tree):,} documents, left to right, and how likely they are to be relevant to\n", flush=True)
     users = chinese_restaurant(tree, seed=options.seed)
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _show_interests(users: UserDistribution, best: Sequence[DocumentId]) -> None:
-    """Draw what visitors like: all of them, then those whom the first documents of the best ranking did not please."""
+    """Draw what visitors like: all of them, then those that the first documents of the best ranking did not please."""
     print(f"  {'every visitor':<28}│{sparkline(users.mean())}│")
     for shown in range(1, min(len(best), 4)):
         skipped = best[:shown]
@@ -73,7 +73,7 @@ def _show_interests(users: UserDistribution, best: Sequence[DocumentId]) -> None
 
 
 def _show_rankings(users: UserDistribution, best: BestRanking, seed: int) -> None:
-    """Compare the best ranking with two that anybody could think of."""
+    """Compare the best ranking with two obvious ones."""
     slots, documents = len(best.documents), len(users.documents)
     popular = users.documents.at(np.argsort(-users.mean(), kind="stable")[:slots])
     chance = users.documents.at(np.random.default_rng([seed, 1]).choice(documents, size=slots, replace=False))
@@ -90,7 +90,7 @@ def _show_rankings(users: UserDistribution, best: BestRanking, seed: int) -> Non
 
 
 def _learn(tree: DocumentTree, users: UserDistribution, best: BestRanking, visits: int, seed: int) -> None:
-    """Let our learner and the best of the paper find such a ranking from clicks alone."""
+    """Let ZoomRank and the best ranker of the paper find such a ranking from clicks alone."""
     print(f"\nLearning it from clicks alone, in {visits:,} visits:\n", flush=True)
     slots = len(best.documents)
     curves, lines = {}, []

@@ -1,7 +1,7 @@
-"""`zoomrank demo-experiment`: a shop that has a ranking, asks whether another is better, and decides.
+"""`zoomrank demo-experiment`: a simulated A/B experiment of a shop, up to its decision.
 
-A week passes in a minute: the service is told what time it is. Everything else is as it would be in earnest, and all
-that is known of the arms is what the service says of them.
+A week passes in a minute: the service gets a simulated clock. Everything else is as in production, and the shop knows
+of the arms only what the service reports.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 COLLECTION, EXPERIMENT, OURS, LEARNED = "library", "learned-or-ours", "ours", "learned"
 _VISITS = 6_000
-_LOOK = 500  # visits between two looks at what the experiment says
+_LOOK = 500  # visits between two checks of the experiment
 _WEEK = 7 * 86_400.0  # seconds
-_NEW = 0.6  # the chance that somebody comes who was not here before
-_ORDER = 20  # books that the shop's own search finds
+_NEW = 0.6  # the probability that a visitor is new
+_ORDER = 20  # books in the order of the shop's own search
 
 _ABOUT = f"""Start a service on this machine with a small sample library, and send it
-simulated visitors who have names, of whom some come again. A search engine of
+simulated visitors who have names, some of which come again. A search engine of
 the library's own begins with two books for different visitors, and goes on with
 what most of them like. Half of the visitors are shown its order as it is, half
 what is learned from it. After every {_LOOK} visits the experiment is looked at: as
@@ -42,7 +42,7 @@ soon as it says that one of them satisfies more visitors, that is promoted."""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "demo-experiment",
@@ -63,11 +63,11 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve, let visitors come, and decide."""
+    """Serve, simulate visitors, and decide."""
     from zoomrank.service.server import make_server
 
     if options.visits < _LOOK:
-        raise ParameterError(f"{options.visits} visits are too few: {_LOOK} come before the first look.")
+        raise ParameterError(f"{options.visits} visits are too few; the first check comes after {_LOOK}.")
     with tempfile.TemporaryDirectory(prefix="zoomrank-") as folder:
         clock = Clock(options.visits)
         server = make_server(Path(folder), port=options.port, now=clock)
@@ -87,27 +87,27 @@ def run(options: argparse.Namespace) -> int:
 
 
 class Clock:
-    """A week that ends now: each visit takes its part of it. Afterwards time passes as it does."""
+    """Clock of a week that ends now: each visit takes its part of it. Afterwards it is the real time."""
 
     def __init__(self, visits: int) -> None:
         self._step = _WEEK / visits
         self._time = time.time() - _WEEK
 
     def __call__(self) -> float:
-        """What time it is."""
+        """Return the time."""
         return min(self._time, time.time())
 
     def tick(self) -> None:
-        """Another visit."""
+        """Advance by one visit."""
         self._time += self._step
 
     def end(self) -> None:
-        """The week is over."""
+        """End the week."""
         self._time = float("inf")
 
 
 def _decided(address: str, options: argparse.Namespace, clock: Clock, stopped: Callable[[], bool]) -> list[str]:
-    """Carry the experiment out; says what went wrong."""
+    """Carry out the experiment; return what went wrong."""
     from zoomrank.client import Client, ClientError
 
     try:
@@ -123,7 +123,7 @@ def _decided(address: str, options: argparse.Namespace, clock: Clock, stopped: C
 
 
 class Shop:
-    """Visitors, an order that there was before, and somebody who decides."""
+    """Visitors, the shop's previous order, and the decision."""
 
     def __init__(self, client: Client, clock: Clock, seed: int) -> None:
         self._client = client
@@ -136,7 +136,7 @@ class Shop:
         client.create_collection(COLLECTION, library)
 
     def experiment(self, visits: int, stopped: Callable[[], bool]) -> None:
-        """Begin an experiment, look at it now and then, and end it."""
+        """Start an experiment, check it now and then, and end it."""
         arms = [{"name": OURS, "share": 0.5, "settings": {"shows": "order"}}, {"name": LEARNED, "share": 0.5}]
         self._client.create_experiment(COLLECTION, EXPERIMENT, arms)
         print(f"“{OURS}” shows the order that there was before, “{LEARNED}” learns from it.\n", flush=True)
@@ -152,7 +152,7 @@ class Shop:
         self._decide(_better(told))
 
     def _visit(self) -> None:
-        """Somebody comes, asks, and clicks or leaves."""
+        """Simulate a visit with a click or without."""
         if self._rng.random() < _NEW or not self._visitors:
             name, self._visitors = self._visitors, self._visitors + 1
         else:
@@ -175,7 +175,7 @@ class Shop:
 
 
 def _so_so(users: UserDistribution) -> list[str]:
-    """An order that somebody may have had before: two books for different visitors, then what most of them like."""
+    """Return a plausible previous order: two books for different visitors, then the most popular."""
     first = users.greedy(2).documents
     popular = users.documents.at(np.argsort(-users.mean(), kind="stable")[:_ORDER])
     return [str(book) for book in [*first, *(book for book in popular if book not in first)]]
@@ -187,7 +187,7 @@ def _look(told: ExperimentInfo, visit: int) -> None:
 
 
 def _better(told: ExperimentInfo) -> str | None:
-    """The arm that satisfies more visitors, if that is known."""
+    """Return the arm that satisfies more visitors, if that is known."""
     difference = told["arms"][1]["difference"]
     if difference is None or difference["low"] <= 0 <= difference["high"]:
         return None

@@ -1,4 +1,4 @@
-"""`zoomrank demo-service`: a service, a small library in it, and visitors who come, ask and click."""
+"""`zoomrank demo-service`: a service with a small library, and simulated visitors who ask and click."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from zoomrank.client import Client
 
 _NAME = "library"
-_LOOKING = 1.5  # seconds that a visitor looks at a ranking, on average
-_BEHIND = 1.0  # seconds of visitors that are made up for when the machine was busy
+_LOOKING = 1.5  # mean seconds that a visitor looks at a ranking
+_BEHIND = 1.0  # seconds of late visitors that are still simulated when the machine was busy
 
 
 _ABOUT = """Start a service on this machine with a small sample library, and send it
@@ -36,7 +36,7 @@ that it names to watch rankings learn."""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "demo-service",
@@ -44,28 +44,28 @@ def add(commands: Commands) -> None:
         _ABOUT,
         "zoomrank demo-service",
         "zoomrank demo-service --port 0 --visitors-per-second 100",
-        "zoomrank demo-service --data library-data   # and go on there next time",
+        "zoomrank demo-service --data library-data   # and continue there next time",
         extras=("service",),
     )
     add_service(parser)
     parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder to keep everything in (default: none; it is thrown away)"
+        "--data", type=Path, metavar="DIR", help="folder for the data (default: none; it is deleted at the end)"
     )
     parser.add_argument(
         "--visitors-per-second",
         type=float,
         default=30.0,
         metavar="X",
-        help="how many come each second, on average; 0 for none (default: 30)",
+        help="mean number of visitors per second; 0 for none (default: 30)",
     )
     add_seed(parser, 7)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve, and let visitors come, until told to stop."""
+    """Serve, and simulate visitors, until stopped."""
     if not 0 <= options.visitors_per_second <= 10_000:
-        raise ParameterError(f"{options.visitors_per_second:g} visitors per second cannot come.")
+        raise ParameterError(f"--visitors-per-second is {options.visitors_per_second:g}; it must be 0 or more.")
     with contextlib.ExitStack() as stack:
         folder = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoomrank-")))
         _serve(folder, options)
@@ -89,7 +89,7 @@ def _serve(folder: Path, options: argparse.Namespace) -> None:
     def begin(address: str) -> None:
         _announce(address, options.visitors_per_second)
         own = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-        client = Client(own, own_key, trust_env=False)  # a proxy would not find this machine
+        client = Client(own, own_key, trust_env=False)  # a proxy may not reach this machine
         visits = Visits(client, options.visitors_per_second, options.seed, lambda: server.should_exit)
         thread = threading.Thread(target=visits.go_on, name="zoomrank-visitors", daemon=True)
         thread.start()
@@ -111,17 +111,17 @@ def _announce(address: str, per_second: float) -> None:
 
 
 class Visits:
-    """Visitors who come at random moments, look at what they are shown for a while, and click or leave."""
+    """Visitors who come at random times, look at a ranking for a while, and click or leave."""
 
     def __init__(self, client: Client, per_second: float, seed: int, stopped: Callable[[], bool]) -> None:
         self._client = client
         self._per_second = per_second
         self._stopped = stopped
         self._rng = np.random.default_rng(seed)
-        self._looking: list[tuple[float, str, str | None]] = []  # when who will answer what
+        self._looking: list[tuple[float, str, str | None]] = []  # time, impression and click of pending feedback
 
     def go_on(self) -> None:
-        """Come and go until told to stop."""
+        """Simulate visits until stopped."""
         from zoomrank.client import ClientError
 
         with self._client as client:
@@ -132,8 +132,8 @@ class Visits:
                 if self._per_second > 0:
                     self._come_and_go(sample.visitors(collection))
             except ClientError as error:
-                if not self._stopped():  # what fails while the service stops is no surprise
-                    sys.stderr.write(f"zoomrank: no more visitors: {error}\n")
+                if not self._stopped():  # errors are expected while the service stops
+                    sys.stderr.write(f"zoomrank: the simulated visitors stopped: {error}\n")
 
     def _come_and_go(self, users: dict[str, UserDistribution]) -> None:
         names = list(users)

@@ -1,4 +1,4 @@
-"""`zoomrank evaluate`: rankers on documents of one's own, with visitors from judgments of relevance."""
+"""`zoomrank evaluate`: rankers on the user's own documents, with visitors from relevance judgments."""
 
 import argparse
 import shlex
@@ -42,11 +42,11 @@ visitor clicks on the first document that is relevant to it.
 
 {SOURCES}
 {listed("rankers:", _RANKERS)}
-             Always there: the greedy optimum, popularity, MMR and random"""
+             Always included: the greedy optimum, popularity, MMR and random"""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "evaluate",
@@ -71,7 +71,7 @@ def add(commands: Commands) -> None:
 
 
 def _add_task(parser: argparse.ArgumentParser) -> None:
-    """Say what has to be ranked, and by whom."""
+    """Add the options of what to rank, and by which rankers."""
     parser.add_argument(
         "--candidates",
         choices=["topic", "all"],
@@ -91,13 +91,13 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=list(DEFAULT_RANKERS),
         metavar="RANKER",
-        help=f"who learns (default: {' '.join(DEFAULT_RANKERS)})",
+        help=f"rankers that learn (default: {' '.join(DEFAULT_RANKERS)})",
     )
     add_slots(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, let everybody learn, report."""
+    """Read the files, run the rankers, write the report."""
     from zoomrank.cli.progress import SweepProgress, duration
     from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
     from zoomrank.lab.evaluation.judged import evaluate
@@ -126,8 +126,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> tuple[list[Topic], list[str]]:
-    """The worlds to evaluate on, and what a reader has to know about them."""
-    judgments, wanted = read_judgments(options)  # before the long work of placing documents
+    """Return the worlds to evaluate on, and notes for the reader."""
+    judgments, wanted = read_judgments(options)  # before placing documents, which is slow
     collection = read_collection(options.documents)
     collection, wanted, widths = rescaled(collection, judgments, wanted, options)
     topics, notes = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
@@ -135,7 +135,7 @@ def _read(options: argparse.Namespace) -> tuple[list[Topic], list[str]]:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """What was asked for, to be asked for again; folders are left out, being one's own."""
+    """Return the command that repeats the evaluation, without the user's folders."""
     words = ["zoomrank", "evaluate", options.documents.name, *relevance_words(options)]
     words += ["--candidates", options.candidates]
     words += [] if options.scale == DEFAULT else ["--scale", options.scale]

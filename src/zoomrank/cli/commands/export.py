@@ -1,4 +1,4 @@
-"""`zoomrank export`: impressions and what became of them, in a file that others read."""
+"""`zoomrank export`: impressions with their feedback, as a file for other programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
 from zoomrank.errors import ParameterError
 
-_ABOUT = """Write the impressions of a service and what became of them to a file, one row
+_ABOUT = """Write the impressions of a service and their outcomes to a file, one row
 each, in the order in which they were shown, while the service runs or not.
 Lines of JSON (their form is in docs/export.schema.json) or Parquet: the ending
 of the file says which, or --format. With --learned, a file of one that
@@ -25,11 +25,11 @@ otherwise) or a number of seconds since 1970."""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "export",
-        "write impressions and their answers to a file",
+        "write impressions and their feedback to a file",
         _ABOUT,
         "zoomrank export impressions.jsonl                   # of ./zoomrank-data",
         "zoomrank export november.parquet --since 2026-11-01 --until 2026-12-01",
@@ -38,11 +38,11 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("output", type=Path, metavar="FILE", help="the file")
     add_place(parser)
-    parser.add_argument("--collection", metavar="NAME", help="of this collection alone (default: of all)")
+    parser.add_argument("--collection", metavar="NAME", help="only this collection (default: all)")
     parser.add_argument("--since", type=_time, metavar="TIME", help="shown from this time on")
     parser.add_argument("--until", type=_time, metavar="TIME", help="shown before this time")
-    parser.add_argument("--format", choices=("jsonl", "parquet"), help="what is written (default: as the file ends)")
-    parser.add_argument("--learned", action="store_true", help="those alone that something was learned from")
+    parser.add_argument("--format", choices=("jsonl", "parquet"), help="format of the file (default: by its ending)")
+    parser.add_argument("--learned", action="store_true", help="only impressions that were learned from")
     add_force(parser)
     parser.set_defaults(run=run)
 
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     check_new(options.output, options.force)
     with closing(open_view(options.data, options.store)) as view, ProgressLine("events") as progress:
         rows = _pages(view, options, progress)
-        first = next(rows, [])  # what cannot be done is said before a file is begun
+        first = next(rows, [])  # errors come before the file is created
 
         def all_of_them() -> Iterator[list[dict[str, Any]]]:
             yield first
@@ -71,12 +71,13 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _retired(view: Any, options: argparse.Namespace) -> list[str]:
-    """Of which collections something that was asked for is no longer in the log."""
+    """Return notes on collections whose log no longer covers the time asked for."""
     wanted = [one for one in view.collections() if options.collection in (None, one.name)]
     whole = {one.name: view.whole_since(one.id) for one in wanted}
     times = {name: datetime.fromtimestamp(since, timezone.utc) for name, since in whole.items()}
     return [
-        f"Of “{name}” the log has everything since {times[name]:%Y-%m-%d %H:%M} UTC; what is older has been retired."
+        f"Of “{name}” the log has everything since {times[name]:%Y-%m-%d %H:%M} UTC; older events were deleted by "
+        "retention."
         for name, since in whole.items()
         if since > (options.since or 0.0)
     ]
@@ -90,14 +91,14 @@ def _pages(view: Any, options: argparse.Namespace, progress: ProgressLine) -> It
     wanted = [one for one in view.collections() if options.collection in (None, one.name)]
     if options.collection is not None and not wanted:
         known = ", ".join(one.name for one in view.collections()) or "none"
-        raise ParameterError(f"There is no collection called {options.collection!r}; those that there are: {known}.")
+        raise ParameterError(f"There is no collection {options.collection!r}; there are: {known}.")
     with TemporaryDirectory(prefix="zoomrank-export-") as folder:
         for stored in wanted:
             yield from pages(view, signer, exported(view, stored, Path(folder)), wish, progress.tell)
 
 
 def _time(text: str) -> float:
-    """A time, in seconds since 1970.
+    """Parse a time, in seconds since 1970.
 
     >>> _time("86400"), _time("1970-01-02"), _time("1970-01-02T01:00+01:00")
     (86400.0, 86400.0, 86400.0)

@@ -1,4 +1,4 @@
-"""`zoomrank import`: the click log of another ranker, learned by a service."""
+"""`zoomrank import`: let a service learn from the click log of another ranker."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
 from zoomrank.errors import SourceError
 
-_ABOUT = """Let a service learn from what another ranker showed, and say what that was
+_ABOUT = """Let a service learn from the log of another ranker, and report what that is
 worth: the last tenth of the log is predicted before it is learned.
 
 log:         JSONL or Parquet, with a row for each impression: query, shown (a
              list of ids from the top), clicked (an id or null); or a row for
              each document: query, impression, position, document, clicked
 to:          a service that runs (--url; its key, if it has keys, is in the
-             environment variable ZOOMRANK_KEY), or what one keeps that does
+             environment variable ZOOMRANK_KEY), or the data of one that does
              not run now (--data or --store)
 
-The same log is learned once: what was interrupted can be sent again."""
+The same log is learned only once, so an interrupted import can be repeated."""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "import",
@@ -41,24 +41,26 @@ def add(commands: Commands) -> None:
         extras=("service",),
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the click log")
-    parser.add_argument("--collection", required=True, metavar="NAME", help="whose queries learn")
-    parser.add_argument("--url", metavar="URL", help="where the service is, if it runs")
+    parser.add_argument("--collection", required=True, metavar="NAME", help="collection whose learners learn")
+    parser.add_argument("--url", metavar="URL", help="address of the service, if it runs")
     parser.add_argument(
         "--unknown",
         choices=["refuse", "skip"],
         default="refuse",
         help="what to do with documents that the collection lacks (default: refuse)",
     )
-    parser.add_argument("--key", metavar="KEY", help="an Idempotency-Key of this log (default: what is in it)")
+    parser.add_argument(
+        "--key", metavar="KEY", help="Idempotency-Key of this log (default: a fingerprint of its content)"
+    )
     add_place(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Send the log, or learn it here."""
+    """Send the log to the service, or learn it in this process."""
     told = _through_http(options) if options.url else asyncio.run(_here(options))
     if told["status"] == "repeated":
-        print("This log was learned before; nothing was learned now. What was said then:")
+        print("This log was learned before; nothing was learned now. The earlier result:")
     print(told["words"])
 
 
@@ -71,7 +73,7 @@ def _through_http(options: argparse.Namespace) -> Any:
 
         def watch() -> None:
             while not done.wait(1.0):
-                with contextlib.suppress(ClientError):  # what is wrong is said by what is sent
+                with contextlib.suppress(ClientError):  # the request itself will report the error
                     at = client.import_progress(options.collection)
                     progress.tell(at["learned"], at["of"])
 

@@ -1,4 +1,4 @@
-"""`zoomrank inspect`: whether the similarity of a collection is any good."""
+"""`zoomrank inspect`: check whether the similarity of a collection agrees with labels or clicks."""
 
 import argparse
 from pathlib import Path
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from zoomrank.documents import ClickLog
 
 
-_ABOUT = f"""Look at the tree that documents live in: how deep, how wide, how uneven. With
-labels or clicks also at whether documents that are close please the same
-visitors, by what factor widths should be other than they are, and what that
+_ABOUT = f"""Summarise the tree of the documents: how deep, how wide, how uneven. With
+labels or clicks, also check whether close documents please the same
+visitors, suggest a factor for the widths, and say what that
 means for the choice of a ranker.
 
 {SOURCES}
@@ -24,30 +24,30 @@ means for the choice of a ranker.
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "inspect",
-        "whether the similarity of your documents is any good",
+        "check whether the similarity of your documents is useful",
         _ABOUT,
         "zoomrank inspect categories.txt",
         "zoomrank inspect pages.tsv --relevance STRel.txt --kind subtopics",
         "zoomrank inspect films.csv --relevance ratings.csv --kind ratings",
         "zoomrank inspect pages.tsv --clicks clicks.jsonl --unknown skip",
-        "zoomrank inspect pages.tsv --save pages.zoom   # keep what was made of it",
+        "zoomrank inspect pages.tsv --save pages.zoom   # keep the collection",
         extras=("documents", "lab"),
     )
     add_documents(parser)
     add_relevance(parser, required=False)
     parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of --relevance")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the collection, to be loaded in no time")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="save the collection, which loads much faster")
     add_out(parser, "the report", Path("inspection"))
     add_seed(parser, 0)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Look, and write down what is seen."""
+    """Inspect the collection, and write the report."""
     from zoomrank.lab.inspection.inspection_report import write_inspection
     from zoomrank.lab.inspection.look import inspect_tree
 

@@ -1,4 +1,4 @@
-"""`zoomrank judge`: from a log with propensities, how another ranking or ranker would have done."""
+"""`zoomrank judge`: estimate from a log with propensities how another ranking or ranker would have done."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from zoomrank.spaces import DocumentTree
 
 _ESTIMATORS = ("doubly-robust", "self-normalised", "weighted", "self-normalised-doubly-robust")
-_ABOUT = f"""Tell from a log how many visitors another ranking or ranker would have
-satisfied, with a 95 % interval, beside what was shown; or refuse, in words,
-where the log cannot tell. The log must say how likely its rankings were, and
-chance must have played a part in them (the setting explore of a collection).
+_ABOUT = f"""Estimate from a log how many visitors another ranking or ranker would have
+satisfied, with a 95 % interval, beside what was shown; or explain why
+the log cannot tell. The log must have the propensities of its rankings, and
+these must have been randomised (the setting explore of a collection).
 
 log:         JSON lines or Parquet, as zoomrank export writes them: query,
              shown, propensity, slot or clicked; outcome, looked_at and void
-             count if they are there
+             are optional
 --ranking:   a table with columns query and shown (a list of ids, from the top),
              or query and document, a row each; without query, for all queries
---ranker:    a ranker that was saved, for all queries alike, or for --query; it
-             learns nothing on the way
+--ranker:    a saved ranker, for all queries, or for --query; it
+             does not learn meanwhile
 --replay:    a ranker that learns from those impressions that it might have
              shown itself: for a slot or two over few documents
---tree:      documents, as for zoomrank inspect; which are alike, for estimates
-             that have a model, and where a saved or new ranker lives
+--tree:      documents, as for zoomrank inspect; their similarity is used by
+             estimators with a model, and by a saved or new ranker
 {listed("estimators:", _ESTIMATORS)}"""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "judge",
-        "tell from a log how another ranking would have done",
+        "estimate from a log how another ranking would have done",
         _ABOUT,
         "zoomrank judge log.jsonl --ranking better.tsv",
         "zoomrank judge log.parquet --ranking better.jsonl --by-query --json",
@@ -50,11 +50,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("log", type=Path, metavar="LOG", help="the log")
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--ranking", type=Path, metavar="FILE", help="a ranking for each query, or one for all")
-    asked.add_argument("--ranker", type=Path, metavar="FILE", help="a saved ranker, as it is")
+    asked.add_argument("--ranker", type=Path, metavar="FILE", help="a saved ranker, in its current state")
     asked.add_argument("--replay", metavar="RANKER", help="a ranker that learns from the log")
-    parser.add_argument("--tree", type=Path, metavar="FILE", help="the documents, and which are alike")
+    parser.add_argument("--tree", type=Path, metavar="FILE", help="the documents and their similarity")
     parser.add_argument(
-        "--slots", type=int, metavar="N", help="look at so many documents from the top only (default: all)"
+        "--slots", type=int, metavar="N", help="judge only this many documents from the top (default: all)"
     )
     parser.add_argument("--set", type=parameter, action="append", default=[], metavar="NAME=VALUE", help="of --replay")
     parser.add_argument(
@@ -62,23 +62,23 @@ def add(commands: Commands) -> None:
         choices=_ESTIMATORS,
         default=_ESTIMATORS[0],
         metavar="NAME",
-        help=f"how to estimate (default: {_ESTIMATORS[0]})",
+        help=f"estimator (default: {_ESTIMATORS[0]})",
     )
-    parser.add_argument("--query", metavar="QUERY", help="judge by the impressions of this query alone")
-    parser.add_argument("--by-query", action="store_true", help="judge each query for itself, too")
+    parser.add_argument("--query", metavar="QUERY", help="judge by the impressions of this query only")
+    parser.add_argument("--by-query", action="store_true", help="also judge each query separately")
     parser.add_argument(
         "--unknown",
         choices=["refuse", "skip"],
         default="refuse",
-        help="what to do with impressions whose propensities are not known (default: refuse)",
+        help="what to do with impressions whose propensities are unknown (default: refuse)",
     )
-    parser.add_argument("--json", action="store_true", help="say it as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add_seed(parser, 1)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, judge, and say what was found."""
+    """Read the files, judge, and print the result."""
     from zoomrank.cli.inputs import read_collection
     from zoomrank.judging import read_log
 
@@ -123,9 +123,9 @@ def _replayed(options: argparse.Namespace, log: ImpressionLog, tree: DocumentTre
     from zoomrank.lab.catalogue import RANKERS
 
     if tree is None:
-        raise ParameterError("A learner needs to know the documents: say --tree FILE.")
+        raise ParameterError("--replay needs the documents: give --tree FILE.")
     if options.replay not in RANKERS:
-        raise ParameterError(f"There is no ranker {options.replay!r}; there are {', '.join(RANKERS)}.")
+        raise ParameterError(f"Unknown ranker {options.replay!r}; choose one of {', '.join(RANKERS)}.")
     kind, given, slots = RANKERS[options.replay], dict(options.set), options.slots or log.slots
     return replay(log, lambda: kind(tree, slots, seed=options.seed, **given), seed=options.seed)
 

@@ -1,4 +1,4 @@
-"""`zoomrank report`: write the report of a folder of results again."""
+"""`zoomrank report`: rewrite the report of a folder of results."""
 
 import argparse
 from pathlib import Path
@@ -9,23 +9,23 @@ from zoomrank.lab import evaluation, paper, studies
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "report",
         "write the report of finished runs again",
-        "Draw the figures and write the report from whatever a folder of results has so\n"
+        "Draw the figures and write the report from the rows that a folder of results has so\n"
         "far; the command that fills it may still be at work.",
         "zoomrank report reproduction",
         "zoomrank report evaluation",
         extras=("lab",),
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that --out of the other command named")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder given to --out of the other command")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write it, as the command would that began the folder."""
+    """Write the report of the command that created the folder."""
     from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
     from zoomrank.lab.paper.paper_report import write_paper_report
     from zoomrank.lab.results_folder import ResultsFolder
@@ -43,5 +43,5 @@ def run(options: argparse.Namespace) -> None:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
         print(f"Claims of the paper: {counts}.")
     else:
-        raise ResultsError(f"{folder.path} holds rows of a {kind}; there are no reports of those.")
+        raise ResultsError(f"{folder.path} has rows of the kind {kind}, for which there is no report.")
     print(f"Report: {page}")

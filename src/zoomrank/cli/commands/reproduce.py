@@ -1,4 +1,4 @@
-"""`zoomrank reproduce`: the paper's evaluation, and more, in one command."""
+"""`zoomrank reproduce`: rerun the paper's evaluation, and more."""
 
 import argparse
 import time
@@ -26,15 +26,15 @@ _ABOUT = "\n".join(
         "\nfigures:",
         *(f"  {figure.name:<9} {figure.title}" for figure in FIGURES.values()),
         "  paper     the five of the paper, which is what you get unless you name some",
-        "  beyond    those that ask what the paper does not",
+        " beyond    those on questions that the paper does not ask",
         "  all       every one",
-        "  undecided more --instances of what the rows there are cannot tell",
+        "  undecided more --instances of what the rows so far cannot decide",
     ]
 )
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "reproduce",
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         _ABOUT,
         "zoomrank reproduce                                  # all of the paper",
         "zoomrank reproduce 1 --instances 3 --visits 50000   # a quick look at Figure 1",
-        "zoomrank reproduce all --out results --resume       # go on, or add figures",
+        "zoomrank reproduce all --out results --resume       # resume, or add figures",
         "zoomrank reproduce undecided --instances 200 --out results --resume",
         "zoomrank reproduce readings --out results --resume  # other readings, too",
         "zoomrank reproduce --engine ray --address auto      # on a Ray cluster",
@@ -60,7 +60,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Carry out what is missing, then report."""
+    """Carry out what is missing, then write the report."""
     from zoomrank.cli.progress import SweepProgress, duration
     from zoomrank.lab.paper.paper_report import write_paper_report
     from zoomrank.lab.results_folder import about_sweep
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _undecided(options: argparse.Namespace) -> list[Setting]:
-    """More instances of what the rows there are cannot tell."""
+    """Return more instances of what the rows so far cannot decide."""
     from zoomrank.lab.curves import Results
     from zoomrank.lab.paper.verdicts import undecided
     from zoomrank.lab.results_folder import ResultsFolder

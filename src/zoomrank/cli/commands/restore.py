@@ -1,4 +1,4 @@
-"""`zoomrank restore`: a backup becomes a store again."""
+"""`zoomrank restore`: restore a backup into an empty store."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from zoomrank.cli.commands.backup import told
 from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
 
-_ABOUT = """Put a backup into a folder or a database that has nothing in it, all of it or
-nothing. A service that is started there goes on where the backup was made:
+_ABOUT = """Restore a backup into an empty folder or database, all of it or
+nothing. A service that is started there continues where the backup was made:
 impressions from before are known, and feedback on them is learned."""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "restore",
-        "put a backup into an empty folder or database",
+        "restore a backup into an empty folder or database",
         _ABOUT,
         "zoomrank restore monday.sqlite --data rankings-again",
         "zoomrank restore monday.sqlite --store postgresql://user@host/empty",
@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Fill the store."""
+    """Restore the backup."""
     from zoomrank.service.storage.backups import restore
     from zoomrank.service.storage.opening import open_store
 

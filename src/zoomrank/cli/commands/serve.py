@@ -14,23 +14,23 @@ from zoomrank.cli.arguments import Commands, add_command
 from zoomrank.cli.extras import installing, require
 from zoomrank.errors import ParameterError
 
-_ABOUT = f"""Serve rankings that learn from clicks. What was acknowledged is never lost.
+_ABOUT = f"""Serve rankings that learn from clicks. Acknowledged requests are never lost.
 docs/service.md says how to send documents, ask for rankings and report clicks.
 
 keys:        a file with a role and a key on each line: “feedback KEY”, “rank
              KEY”, “read KEY” or “admin KEY”; without keys only this machine is
              served
-store:       where PostgreSQL is, if everything is to be kept there, which needs
+store:       address of PostgreSQL, if data is to be kept there, which needs
              {installing(["postgres"])}; the environment variable
-             ZOOMRANK_STORE can say it, too: then its password is in no list of
+             ZOOMRANK_STORE can hold it, too: then its password is in no list of
              processes
-cluster:     several replicas on a Ray cluster, each with a share of queries;
-             PostgreSQL says who has what (docs/cluster.md). It needs
+cluster:     several replicas on a Ray cluster, each with a share of the queries;
+             PostgreSQL records which replica owns what (docs/cluster.md). Needs
              {installing(["cluster"])}"""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "serve",
@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
         type=float,
         default=256.0,
         metavar="MB",
-        help="largest collection that it takes (default: 256)",
+        help="size limit of an uploaded collection (default: 256)",
     )
     parser.add_argument(
         "--allow-origin",
@@ -60,32 +60,32 @@ def add(commands: Commands) -> None:
         help="https://shop.example, whose pages may give feedback themselves; may be repeated (default: none)",
     )
     parser.add_argument(
-        "--cluster", action="store_true", help="on a Ray cluster: the one that is there, or one on this machine"
+        "--cluster", action="store_true", help="serve on a Ray cluster: an existing one, or one started on this machine"
     )
     parser.add_argument(
-        "--replicas", type=int, default=2, metavar="N", help="with --cluster: how many processes (default: 2)"
+        "--replicas", type=int, default=2, metavar="N", help="with --cluster: number of processes (default: 2)"
     )
     parser.add_argument(
-        "--address", metavar="ADDRESS", help="with --cluster: where Ray is, if it does not find it by itself"
+        "--address", metavar="ADDRESS", help="with --cluster: address of Ray, if it is not found automatically"
     )
     parser.add_argument(
         "--door",
         type=int,
         metavar="PORT",
-        help="with --cluster: a port at which replicas take requests themselves, too, on each machine; that is ten "
-        "times cheaper, and for a load balancer that looks who is well (default: none)",
+        help="with --cluster: a port on each machine at which replicas also take requests directly; that is ten "
+        "times cheaper, and for a load balancer with health checks (default: none)",
     )
     parser.set_defaults(run=run)
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add where a service keeps everything."""
+    """Add the options of where a service stores its data."""
     parser.add_argument(
         "--data",
         type=Path,
         default=Path("zoomrank-data"),
         metavar="DIR",
-        help="folder to keep everything in (default: zoomrank-data)",
+        help="folder for the data (default: zoomrank-data)",
     )
     parser.add_argument(
         "--store",
@@ -96,9 +96,9 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 
 
 def add_service(parser: argparse.ArgumentParser) -> None:
-    """Add what all services can be told."""
+    """Add the options that all services share."""
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, for this machine alone)"
+        "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, only for this machine)"
     )
     parser.add_argument(
         "--port", type=int, default=8000, metavar="N", help="port to listen on; 0 for any that is free (default: 8000)"
@@ -108,12 +108,12 @@ def add_service(parser: argparse.ArgumentParser) -> None:
         "--memory", type=float, default=1.0, metavar="GB", help="memory that learners may take (default: 1)"
     )
     parser.add_argument(
-        "--log", choices=("text", "json"), default="text", help="what lines of the log look like (default: text)"
+        "--log", choices=("text", "json"), default="text", help="format of the log lines (default: text)"
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve until told to stop."""
+    """Serve until stopped."""
     from zoomrank.service.http.access import Keys
     from zoomrank.service.logs import log_to_stderr
     from zoomrank.service.server import make_server
@@ -135,24 +135,26 @@ def run(options: argparse.Namespace) -> None:
     server.announce = lambda address: print(f"zoomrank serves on {address} (stop it with Ctrl-C)", flush=True)
     server.run()
     if options.log == "json":
-        logging.getLogger(__name__).info("Stopped; everything is written down.")
+        logging.getLogger(__name__).info("Stopped; all data is saved.")
     else:
-        sys.stderr.write("zoomrank: stopped; everything is written down\n")
+        sys.stderr.write("zoomrank: stopped; all data is saved\n")
 
 
 def _run_cluster(options: argparse.Namespace) -> None:
-    """Have a Ray cluster serve: for as long as this command runs if the cluster does, else for as long as that does."""
+    """Deploy on a Ray cluster: until this command ends if it started the cluster, otherwise until Ray Serve is shut
+    down.
+    """
     require("serve --cluster", ["cluster"])
     from zoomrank.cluster.deploying import Deployed
     from zoomrank.cluster.replica import Options
     from zoomrank.service.server import check_reachable
 
     if not (options.store or "").startswith("postgres"):
-        raise ParameterError("Replicas share a PostgreSQL database: say where it is, with --store postgresql://….")
+        raise ParameterError("--cluster needs a PostgreSQL database that replicas share: give --store postgresql://….")
     if options.keys:
         from zoomrank.service.http.access import Keys
 
-        Keys.read(options.keys)  # refused here already if it cannot be
+        Keys.read(options.keys)  # raises here already if the file is wrong
     check_reachable(options.host, bool(options.keys))
     told = Options(
         options.store,
@@ -168,22 +170,22 @@ def _run_cluster(options: argparse.Namespace) -> None:
     some = f"{options.replicas} replica{'s' if options.replicas > 1 else ''}"
     print(f"zoomrank serves on {deployed.address} with {some}", flush=True)
     if not deployed.began:
-        print("It goes on without this command; “serve shutdown” stops it.")
+        print("It keeps running without this command; “serve shutdown” stops it.")
         return
     print("(stop it with Ctrl-C)", flush=True)
     told_to_stop = threading.Event()
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, lambda *_: told_to_stop.set())
     try:
-        while not told_to_stop.wait(1.0):  # a signal is heard between two waits
+        while not told_to_stop.wait(1.0):  # signals are handled between two waits
             pass
     finally:
         deployed.stop()
-        sys.stderr.write("zoomrank: stopped; everything is written down\n")
+        sys.stderr.write("zoomrank: stopped; all data is saved\n")
 
 
 def in_bytes(option: str, number: float, unit: int) -> int:
-    """How many bytes an option says."""
+    """Convert the value of an option to bytes."""
     if not 0 < number < 2**40:
-        raise ParameterError(f"{option} {number:g} is nothing that a service could keep to: say a number above 0.")
+        raise ParameterError(f"{option} is {number:g}; it must be above 0.")
     return max(1, int(number * unit))

@@ -1,4 +1,4 @@
-"""`zoomrank simulate`: one ranker, one kind of visitors."""
+"""`zoomrank simulate`: simulate one ranker with one kind of visitors."""
 
 import argparse
 
@@ -27,7 +27,7 @@ _ABOUT = f"""Let simulated visitors teach one ranker, and draw how many of them 
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "simulate",
@@ -38,15 +38,15 @@ def add(commands: Commands) -> None:
         "zoomrank simulate RankUCB1 chinese-restaurant --set-users reading=mixture",
         "zoomrank simulate mine:MyRanker mine:MyUsers --visits 20000   # from mine.py",
     )
-    parser.add_argument("ranker", metavar="RANKER", help="who learns")
-    parser.add_argument("users", metavar="USERS", help="who visits, and likes what")
+    parser.add_argument("ranker", metavar="RANKER", help="the ranker")
+    parser.add_argument("users", metavar="USERS", help="the model of visitors")
     _add_set(parser, "--set", "ranker")
     _add_set(parser, "--set-users", "users")
     add_depth(parser)
     add_slots(parser)
     add_visits(parser, 300_000)
     parser.add_argument(
-        "--delay", type=int, default=0, metavar="N", help="feedback comes so many visits late (default: 0)"
+        "--delay", type=int, default=0, metavar="N", help="number of visits by which feedback is late (default: 0)"
     )
     add_instances(parser, 1, "it")
     add_out(parser, f"the rows, as Parquet files, which needs {installing(_WRITING)}", "nothing is written")
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
 
     wanted = experiment(options)
     folder = None
-    if options.out is not None:  # before anything is done: it may not be empty
+    if options.out is not None:  # first, since the folder may not be empty
         require("simulate --out", _WRITING)
         from zoomrank.lab.results_folder import ResultsFolder, about_sweep
 
@@ -91,10 +91,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def experiment(options: argparse.Namespace) -> Experiment:
-    """What was asked for, beside the greedy optimum."""
+    """Return the experiment asked for, beside the greedy optimum."""
     curves = [Curve(GREEDY, recipe(GREEDY))]
     if options.ranker != GREEDY:
-        name = options.ranker.replace(":", ".")  # it names a folder, too
+        name = options.ranker.replace(":", ".")  # also the name of a folder
         curves.insert(0, Curve(name, recipe(options.ranker, **dict(options.set)), delay=options.delay))
     small = options.users == "three-documents"
     return Experiment(

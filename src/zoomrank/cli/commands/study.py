@@ -1,4 +1,4 @@
-"""`zoomrank study`: how many impressions learners need."""
+"""`zoomrank study`: measure how many impressions learners need."""
 
 import argparse
 import time
@@ -56,7 +56,7 @@ _ABOUT = "\n".join(
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "study",
@@ -94,7 +94,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Carry out what is missing, then report."""
+    """Carry out what is missing, then write the report."""
     from zoomrank.cli.progress import SweepProgress, duration
     from zoomrank.lab.results_folder import ResultsFolder, about_sweep
     from zoomrank.lab.runners import runner_named
@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _let_traffic_come(folder: Any, workers: int) -> None:
-    """Queries that learn at the same time; each world is done when it is told of."""
+    """Simulate traffic of queries that learn at the same time; report each finished world."""
     from zoomrank.lab.studies.traffic_runs import carry_out
 
     for name in carry_out(folder.manifest, folder.path, workers):
@@ -136,7 +136,7 @@ def _let_traffic_come(folder: Any, workers: int) -> None:
 
 
 def _judge_logs(folder: Any, workers: int) -> None:
-    """Logs that are simulated and judged, some at a time."""
+    """Simulate and judge logs, part by part."""
     from zoomrank.lab.studies.judged_runs import carry_out
 
     with ProgressLine("parts of logs") as progress:
@@ -146,7 +146,7 @@ def _judge_logs(folder: Any, workers: int) -> None:
 
 @dataclass
 class _OwnFiles:
-    """Worlds of one's own: what the manifest says of them, and how their files are written to a folder of results."""
+    """Worlds from the user's own files: their entries in the manifest, and how to write them to a folder of results."""
 
     about: dict[str, Any] = field(default_factory=dict)
     writes: list[Callable[[Path], None]] = field(default_factory=list)
@@ -155,12 +155,12 @@ class _OwnFiles:
 def _own_files(options: argparse.Namespace) -> _OwnFiles:
     own = _OwnFiles({"traffic": True} if options.traffic else {})
     if options.traffic and options.study != "queries":
-        raise ParameterError("There is traffic in the study called queries only: leave --traffic out.")
+        raise ParameterError("--traffic is only for the study queries; leave it out.")
     if (options.judged is None) != (options.relevance is None):
-        raise ParameterError("Judged documents need both --judged, the documents, and --relevance, who likes them.")
+        raise ParameterError("Judged documents need both --judged, the documents, and --relevance, the judgments.")
     if options.study in ("convergence", "warm-start", "judging") and (options.taxonomy or options.judged):
         raise ParameterError(
-            "A taxonomy and judged documents are worlds of the studies called efficiency, tuning and queries only."
+            "--taxonomy and --judged are only for the studies efficiency, tuning and queries; leave them out."
         )
     if options.taxonomy is not None:
         _add_taxonomy(own, options.taxonomy)
@@ -178,7 +178,7 @@ def _add_taxonomy(own: _OwnFiles, path: Path) -> None:
 
 def _add_judged(own: _OwnFiles, options: argparse.Namespace) -> None:
     require("study --judged", ("documents", "lab"))
-    judgments, wanted = read_judgments(options)  # before the long work of placing documents
+    judgments, wanted = read_judgments(options)  # before placing documents, which is slow
     collection = read_collection(options.judged)
     near, notes = topics_of(collection, judgments, wanted, "topic", options.unknown)
     everything, _ = topics_of(collection, judgments, wanted, "all", options.unknown)
@@ -197,7 +197,7 @@ def _add_judged(own: _OwnFiles, options: argparse.Namespace) -> None:
 
 
 def _files(topics: list[Topic]) -> list[str]:
-    """Where topics are kept, as seen from the folder of results."""
+    """Return the paths of topics, relative to the folder of results."""
     return [file_of(topic, "").as_posix() for topic in topics]
 
 

@@ -1,4 +1,4 @@
-"""`zoomrank verify`: whether all that a service keeps agrees with its log."""
+"""`zoomrank verify`: check that all data of a service agrees with its event log."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from zoomrank.cli.arguments import Commands, add_command
 from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
 
-_ABOUT = """Check what a service keeps, while it runs or not: that files are sound, that
-the log is whole, and that all that was learned and counted is what the log
-makes of it. Nothing is changed. The exit status is 1 if anything is wrong."""
+_ABOUT = """Check the data of a service, whether it runs or not: that files are sound, that
+the event log is complete, and that learners and counts are what the log
+implies. Nothing is changed. The exit status is 1 if anything is wrong."""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "verify",
-        "check everything that a service keeps against its log",
+        "check all data of a service against its event log",
         _ABOUT,
         "zoomrank verify                                 # of ./zoomrank-data",
         "zoomrank verify --store postgresql://user@host/base",
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what was looked at and what was found; the exit status."""
+    """Print what was checked and found; return the exit status."""
     from zoomrank.service.storage.opening import open_view
     from zoomrank.service.storage.store_view import SQLiteView
     from zoomrank.service.verifying import verify
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     opened = SQLiteView(options.backup) if options.backup else open_view(options.data, options.store)
     with closing(opened) as view, ProgressLine("events") as progress:
         verdict = verify(view, progress.tell)
-    print("Looked at " + ", ".join(f"{what}: {count:,}" for what, count in verdict.checked.items()) + ".")
+    print("Checked " + ", ".join(f"{what}: {count:,}" for what, count in verdict.checked.items()) + ".")
     for finding in verdict.findings:
         print(f"- {finding}")
     print(f"Findings: {len(verdict.findings):,}." if verdict.findings else "Everything agrees.")

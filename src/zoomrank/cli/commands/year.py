@@ -1,4 +1,4 @@
-"""`zoomrank year`: a shop lives through a year in minutes, and its learners are compared with undisturbed ones."""
+"""`zoomrank year`: simulate a year of a shop in minutes, and compare its learners with undisturbed ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from zoomrank.cli.arguments import Commands, add_command, add_out, add_seed, add
 from zoomrank.cli.progress_line import ProgressLine
 from zoomrank.errors import ParameterError
 
-_ABOUT = """Let a simulated shop live through a year with the service, in minutes: every
+_ABOUT = """Simulate a year of a shop that uses the service, in minutes: every
 day 2 % of its products go, come or change, seasons empty shelves and fill
-them, searches bring candidates that nobody knows any more, the process is
-killed, pages report nonsense that is taken back later, a category moves, and
-in the middle everything goes on from a backup on another store.
+them, searches bring candidates that are no longer known, the process is
+killed, pages report nonsense that is voided later, a category moves, and
+in the middle everything is restored from a backup on another store.
 
 At the end the satisfaction of visitors is computed exactly and compared with
 that of a service that met none of this: the last day's catalogue from the
@@ -29,22 +29,22 @@ what --without can leave out:
   candidates   searches that pass a list of candidates
   silence      clicks that are reported late, or never
   outages      the process is killed, and starts again hours later
-  deploys      pages that report nonsense, until it is taken back
+  deploys      pages that report nonsense, until it is voided
   categories   one is moved, one is renamed
   restore      a backup, restored on another store"""
 
 
 def add(commands: Commands) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         "year",
-        "let a shop live through a year, in minutes",
+        "simulate a year of a shop, in minutes",
         _ABOUT,
         "zoomrank year",
         "zoomrank year --days 30 --products 1200 --queries 8   # a short one",
         "zoomrank year --without seasons,deploys --out calm",
-        "zoomrank year --store postgresql://user@host/empty   # where it goes on",
+        "zoomrank year --store postgresql://user@host/empty   # for the second half",
         extras=("service", "lab"),
     )
     parser.add_argument("--days", type=int, default=365, metavar="N", help="days of the year (default: 365)")
@@ -57,15 +57,15 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--store",
         metavar="ADDRESS",
-        help="postgresql://…, an empty database in which the year goes on after its middle (default: a server of "
+        help="postgresql://…, an empty database for the second half of the year (default: a server of "
         "this command's own if its wheel is installed, or else SQLite in another folder)",
     )
-    parser.add_argument("--without", default="", metavar="WHAT", help="leave these out, to see what each costs")
+    parser.add_argument("--without", default="", metavar="WHAT", help="events to leave out, to measure what each costs")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Live, and say what it came to; the exit status is 1 if the store is not sound."""
+    """Simulate the year, and print the result; the exit status is 1 if the store is not sound."""
     from zoomrank.lab.year.living import Year
     from zoomrank.lab.year.plan import Plan
     from zoomrank.lab.year.whole_year import whole_year
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
     for name, least in (("visits", 1), ("products", 100), ("queries", 1)):
         if getattr(options, name) < least:
-            raise ParameterError(f"--{name} {getattr(options, name)} is too few: {least} will do.")
+            raise ParameterError(f"--{name} is {getattr(options, name)}; it must be at least {least}.")
     plan = Plan.of(options.days, [name for name in options.without.split(",") if name])
     year = Year(plan, options.products, options.queries, options.visits, options.slots, options.seed)
     with contextlib.ExitStack() as stack:

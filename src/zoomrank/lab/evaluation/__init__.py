@@ -1,3 +1,3 @@
 """Rankers on judged documents, with simulated clicks from real labels."""
 
-KIND = "evaluation"  # what the manifest of its results says
+KIND = "evaluation"  # in the manifest of its results

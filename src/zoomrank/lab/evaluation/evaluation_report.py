@@ -1,4 +1,4 @@
-"""The report of an evaluation: learning curves over topics, what was collected by each mark, and topic by topic."""
+"""Report of an evaluation: learning curves over topics, clicks collected by each mark, and results by topic."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from zoomrank.lab.reports.drawing import (
 from zoomrank.lab.reports.page_text import label, made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
 
-_LEVEL = 0.005  # shares nearer than this are called level
-_SAME = 1e-9  # means nearer than this are equal
+_LEVEL = 0.005  # shares closer than this are called level
+_SAME = 1e-9  # means closer than this are equal
 _COLOUR: Mapping[str, str] = {
     OURS: RED,
     RIVAL: PINK,
@@ -52,7 +52,7 @@ _OTHERS = (SKY, WINE, INDIGO, OLIVE, BLACK)
 
 
 def write_evaluation_report(folder: ResultsFolder) -> Path:
-    """Draw and write everything; returns where the page is."""
+    """Draw and write everything; return the path of the page."""
     results = Results(folder.rows())
     rankers, topics = _common(results)
     if not topics:
@@ -62,7 +62,7 @@ def write_evaluation_report(folder: ResultsFolder) -> Path:
 
 
 def _common(results: Results) -> tuple[list[str], list[str]]:
-    """Whoever learned, ours first, and the topics that all of them have met."""
+    """Return the learning rankers, ours first, and the topics that all of them have run on."""
     curves = dict.fromkeys(curve for name in results.experiments() for curve in results.curves(name))
     rankers = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != OURS, curve))
     return rankers, topics_in(results, *rankers, *GIVEN)
@@ -94,7 +94,7 @@ def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], t
     yield "## Topic by topic"
     yield (
         f"Shares of greedy's clicks by {_listed(at)} visits, means of instances. *Greedy* is the share of visitors "
-        "whom the greedy optimum satisfies; every other number is a part of it."
+        "that the greedy optimum satisfies; every other number is a part of it."
     )
     yield _by_topic(folder.path, results, topics, curves, at)
 
@@ -106,7 +106,7 @@ def _opening(folder: ResultsFolder, topics: int, instances: int, visits: int, sl
     return (
         "**Clicks here are simulated from real labels.** Which documents are relevant to which kind of visitor was "
         "judged by people; that visitors come in these shares, read top-down and click on the first relevant document "
-        f"is our model, and nobody real has clicked. {made}{topics} {'topics' if topics > 1 else 'topic'}, {slots} "
+        f"is our model, without real clicks. {made}{topics} {'topics' if topics > 1 else 'topic'}, {slots} "
         f"slots, {visits:,} visits, {instances} {'instances' if instances > 1 else 'instance'} of each; on every topic "
         "rankers start from nothing, and all of an instance meet the same visitors. Clicks are counted as "
         "shares of what the greedy optimum, with full information, is expected to collect in as many visits. "
@@ -139,14 +139,15 @@ def _told(curve: str) -> str:
 
 
 def _caution(path: Path, results: Results, topics: Sequence[str]) -> str:
-    """Say how much there is to know from popularity, and how far chance alone gets."""
+    """Say how much popularity tells about relevance, and how far chance alone gets."""
     runs = [results.curve(experiment_of(topic), GREEDY).settings[0] for topic in topics]
     worlds = [kept_world_of(run, path)[1] for run in runs]
     relevant = [mean[mean > 0] for mean in (users.mean() for users in worlds)]
     level = sum(float(np.ptp(mean)) < _SAME for mean in relevant)
     share = np.mean([len(mean) / len(users) for mean, users in zip(relevant, worlds, strict=True)])
     return (
-        f"On average {share:.0%} of a topic's candidates are relevant to somebody. On {level} of {len(topics)} topics "
+        f"On average {share:.0%} of a topic's candidates are relevant to some visitor. On {level} of {len(topics)} "
+        "topics "
         "all of these are relevant to equally many: there, popularity cannot tell one from another."
     )
 
@@ -209,7 +210,7 @@ def _draw(results: Results, rankers: Sequence[str], topics: Sequence[str], folde
 
 def _draw_curves(axes: Axes, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> None:
     spare = iter(_OTHERS * len(rankers))
-    for curve in (CHANCE, POPULARITY, DIVERSIFIED, *reversed(rankers)):  # ours over the others
+    for curve in (CHANCE, POPULARITY, DIVERSIFIED, *reversed(rankers)):  # ours is drawn over the others
         colour = _COLOUR.get(curve) or next(spare)
         at, values = learning_curves(results, topics, curve)
         bands = [estimate(column) for column in values.T]

@@ -1,8 +1,8 @@
-"""Rankings that nobody has to learn, because they are given what rankers must find out.
+"""Rankings that do not learn, because they are given what learning rankers must find out.
 
-The greedy optimum, the documents in the order of their popularity, and these re-ranked for diversity by maximal
-marginal relevance; and random ones, which know nothing. Ties are broken at random, by instance: the order of a tree
-puts like beside like.
+The greedy optimum, the documents in the order of their popularity, and the same re-ranked for diversity by maximal
+marginal relevance; and random ones, which are given nothing. Ties are broken at random, by instance: in tree order,
+similar documents are neighbours.
 
 References
 ----------
@@ -24,11 +24,11 @@ from zoomrank.spaces.ids import Positions
 
 TRADEOFF = 0.5  # λ of maximal marginal relevance
 POPULARITY, DIVERSIFIED, CHANCE = "Popularity", "MMR", "RankRandom"
-GIVEN = (GREEDY, POPULARITY, DIVERSIFIED, CHANCE)  # always there, whoever learns
+GIVEN = (GREEDY, POPULARITY, DIVERSIFIED, CHANCE)  # part of every evaluation
 
 
 def given_rankings(file: str) -> dict[str, Recipe]:
-    """How to make them on the topic that is kept in this file."""
+    """Return the recipes of these rankings on the topic that is stored in this file."""
     return {
         GREEDY: recipe(GREEDY),
         POPULARITY: recipe(most_popular, file=file),
@@ -46,13 +46,13 @@ def most_popular(tree: DocumentTree, slots: int, *, seed: np.random.Generator, f
 def diversified(
     tree: DocumentTree, slots: int, *, seed: np.random.Generator, file: str, tradeoff: float
 ) -> FixedRanking:
-    """Rank by popularity and distance from what stands above."""
+    """Rank by popularity and distance from the documents above."""
     chosen = marginally_relevant(tree, kept_users(tree, file=file).mean(), slots, tradeoff, seed)
     return FixedRanking(tree, tree.documents.at(chosen))
 
 
 def by_popularity(mean: Array, slots: int, rng: np.random.Generator) -> Positions:
-    """The positions of the documents that are relevant to most visitors, the most popular first."""
+    """Return the positions of the documents that are relevant to most visitors, the most popular first."""
     luck = rng.permutation(len(mean))
     return np.lexsort((luck, -rounded_for_ties(mean)))[:slots]
 
@@ -60,12 +60,12 @@ def by_popularity(mean: Array, slots: int, rng: np.random.Generator) -> Position
 def marginally_relevant(
     tree: DocumentTree, mean: Array, slots: int, tradeoff: float, rng: np.random.Generator
 ) -> Positions:
-    """Choose slot by slot what maximises λ · popularity - (1 - λ) · the largest similarity to what stands above.
+    """Choose slot by slot what maximises λ · popularity - (1 - λ) · the largest similarity to the documents above.
 
     Both are within [0, 1]: popularity is divided by the largest, and similarity is 1 - distance / the largest distance.
     """
     popularity = mean / max(float(mean.max()), np.finfo(float).tiny)
-    # In a tree metric every document is as far from some other one as any two are.
+    # In a tree metric, the largest distance from any one document is the largest distance of all.
     diameter = max(float(tree.distances(tree.documents[0]).max()), np.finfo(float).tiny)
     luck = rng.permutation(len(mean))
     alike = np.zeros(len(mean))

@@ -1,7 +1,7 @@
-"""Rankers on judged collections: visitors follow from real labels, their clicks are simulated.
+"""Evaluation of rankers on judged collections: visitors follow real labels, their clicks are simulated.
 
-Every topic is a world of its own, in which rankers start from nothing. Beside them stand rankings that are given what
-rankers must find out.
+Every topic is a separate world, in which rankers start without data. They are compared with rankings that are given
+what rankers must find out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.runners import Local
 
-if TYPE_CHECKING:  # these need the extra zoomrank[lab], which nobody needs who only asks for help
+if TYPE_CHECKING:  # these need the extra zoomrank[lab], which `--help` must not require
     from zoomrank.lab.results_folder import ResultsFolder
     from zoomrank.lab.sweep import Watcher
 
@@ -44,31 +44,31 @@ def evaluate(
     about: Mapping[str, Any] | None = None,
     watcher: Watcher | None = None,
 ) -> ResultsFolder:
-    """Let all rankers learn on every topic and keep their rows in a folder.
+    """Run all rankers on every topic and store their rows in a folder.
 
     Parameters
     ----------
     topics
-        The worlds; rankers start from nothing in each.
+        The worlds; rankers start without data in each.
     path
         The folder, which must be new or empty unless `resume`.
     rankers
         Names of competitors, of rankers in the catalogue, or `module:Name` of your own.
     slots, visits, instances, seed
-        How long rankings are, how many visitors come, how often each topic is repeated, and from which seed.
+        Length of rankings, number of visits, repetitions of each topic, and the seed.
     workers
-        Processes; one per core unless said otherwise.
+        Number of processes; by default one per core.
     resume
-        Whether to go on in a folder that has results already.
+        Whether to continue in a folder that has results already.
     about
-        More for the manifest, such as the command and the notes that the report shows.
+        Additions to the manifest, such as the command and the notes that the report shows.
     watcher
-        Who is told of each run that ends.
+        The observer that is told of each finished run.
 
     Returns
     -------
     ResultsFolder
-        For `write_evaluation_report`.
+        The folder, for `write_evaluation_report`.
     """
     from zoomrank.lab.results_folder import ResultsFolder, about_sweep
     from zoomrank.lab.sweep import sweep
@@ -93,14 +93,14 @@ def settings(
     instances: int,
     seed: int,
 ) -> list[Setting]:
-    """All runs, instance by instance; nothing is written."""
+    """Return all runs, instance by instance, without writing anything."""
     if not topics:
-        raise ParameterError("There is no topic to evaluate on.")
+        raise ParameterError("There is no topic to evaluate on; give at least one.")
     learning = {name.replace(":", "."): _ranker(name) for name in rankers if name not in GIVEN}
     runs = []
     for topic in topics:
         require_slots(topic, slots)
-        # Topics are independent of each other only if their visitors come from streams of their own.
+        # Topics are independent only if each draws its visitors from a random stream of its own.
         own = seed + zlib.crc32(topic.name.encode())
         experiment = _experiment(topic, str(file_of(topic, path)), learning, slots, visits)
         runs += experiment.settings(instances=instances, seed=own)
@@ -108,7 +108,7 @@ def settings(
 
 
 def _experiment(topic: Topic, file: str, learning: Mapping[str, Recipe], slots: int, visits: int) -> Experiment:
-    """All rankers on one topic, whose world is read from its file."""
+    """Return the experiment of all rankers on one topic, whose world is read from its file."""
     return Experiment(
         name=experiment_of(topic.name),
         title=topic.name,
@@ -123,7 +123,7 @@ def _experiment(topic: Topic, file: str, learning: Mapping[str, Recipe], slots: 
 def _ranker(name: str) -> Recipe:
     if name not in COMPETITORS and name not in RANKERS and ":" not in name:
         known = ", ".join(sorted({*COMPETITORS, *RANKERS}))
-        raise CatalogueError(f"There is no ranker {name!r}; there are {known}. Your own are called module:Name.")
+        raise CatalogueError(f"Unknown ranker {name!r}; choose one of {known}, or name your own as module:Name.")
     if name == "RankEXP3":
         return recipe(name, horizon=ALL_VISITS)
     return COMPETITORS.get(name, recipe(name))

@@ -1,4 +1,4 @@
-"""What was collected on each topic, as shares of what the greedy optimum collects there."""
+"""Clicks collected on each topic, as shares of what the greedy optimum collects there."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _PREFIX = "topic-"
 
 
 def marks(visits: int) -> list[int]:
-    """The visits by which clicks are counted, the last of them included."""
+    """Return the visits by which clicks are counted, including the last."""
     return [mark for mark in MARKS if mark < visits] + [visits]
 
 
 def topics_in(results: Results, *curves: str) -> list[str]:
-    """The topics on which all of these curves and greedy have run, 2 before 10."""
+    """Return the topics on which all of these curves and greedy have run, in natural order (2 before 10)."""
     there = [name for name in results.experiments() if results.comparable(name, GREEDY, *curves)]
     names = [unquote(name.removeprefix(_PREFIX)) for name in there if name.startswith(_PREFIX)]
     return sorted(names, key=_words_and_numbers)
 
 
 def _words_and_numbers(name: str) -> list[str | int]:
-    """They take turns, so like is compared with like."""
+    """Split a name into words and numbers, which alternate, so that like is compared with like."""
     return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name))]
 
 
 def experiment_of(topic: str) -> str:
-    """How the experiment of a topic is called."""
+    """Return the name of a topic's experiment."""
     return _PREFIX + quote(topic, safe="")
 
 
 def shares(results: Results, topics: Sequence[str], curve: str, visits: int) -> Array:
-    """Clicks by some visit as shares of greedy's, a number per topic: the mean of its instances."""
+    """Return clicks by some visit as shares of greedy's, a number per topic: the mean of its instances."""
     pairs = (results.together(experiment_of(topic), curve, GREEDY) for topic in topics)
     return np.array([float(collected(mine, greedy, visits).mean()) for mine, greedy in pairs])
 
 
 def learning_curves(results: Results, topics: Sequence[str], curve: str) -> tuple[Array, Array]:
-    """At which visits was looked, and clicks so far as shares of greedy's: a row per topic, a column per look."""
+    """Return the checkpoints, and clicks so far as shares of greedy's: a row per topic, a column per checkpoint."""
     rows = []
     for topic in topics:
         mine, greedy = results.together(experiment_of(topic), curve, GREEDY)

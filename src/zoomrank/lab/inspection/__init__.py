@@ -1,1 +1,1 @@
-"""Whether the similarity of a collection is any good."""
+"""Inspection of a collection: whether its distances agree with labels or clicks."""

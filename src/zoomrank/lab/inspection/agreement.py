@@ -1,7 +1,7 @@
-"""Is this similarity any good? Whether relevance follows the distances of a tree.
+"""Agreement of relevance with the distances of a tree.
 
-Rankers believe that documents at distance D differ by at most D in how many visitors like them. With labels or clicks
-at hand that can be looked at: pair by pair, level by level; and whether close documents please the same people at all.
+Rankers assume that documents at distance D differ by at most D in the share of visitors who like them. With labels or
+clicks this can be checked: pair by pair, level by level; and whether close documents please the same visitors at all.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 
 LABELS, CLICKS = "labels", "clicks"
-GOOD, POOR = 0.75, 0.55  # chances that a pair that shares visitors is closer than one that does not
-LEAST_SCALE = 0.01  # labels may ask for less, even for nothing, but rankers need some width
-_SAMPLE = 2_000  # relevant documents a topic
+GOOD, POOR = 0.75, 0.55  # probability that a pair that shares visitors is closer than one that does not
+LEAST_SCALE = 0.01  # labels may suggest less, even 0, but rankers need some width
+_SAMPLE = 2_000  # relevant documents per topic
 _DOUBT = 2.0  # standard errors that a difference of click rates may be off by
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How relevance follows distance among the pairs that part at one depth."""
+    """Agreement of relevance and distance among the pairs that part at one depth."""
 
     depth: int
     pairs: int
     width: float  # how far apart they are, on average
     difference: float  # how much their relevance differs, on average; of click rates the root mean square, less noise
-    violations: float  # the share that differs more than it is far apart, and more than luck explains
+    violations: float  # the share of pairs whose difference exceeds their distance, beyond noise
     worst: float  # the largest excess, as a factor
-    shared: float | None  # the share of pairs with a visitor who likes both; clicks do not tell
+    shared: float | None  # the share of pairs with a visitor who likes both; unknown from clicks
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What labels or clicks say of a tree."""
+    """Verdict of labels or clicks on a tree."""
 
     topics: int
-    power: float | None  # AUC of closeness for shared relevance, or of neighbours' clicks; None if it cannot be told
-    scale: float | None  # factor on the widths with which 95 % of pairs would agree; None if it cannot be told
+    power: float | None  # AUC of closeness for shared relevance, or of neighbours' clicks; None if unknown
+    scale: float | None  # factor on the widths with which 95 % of pairs would agree; None if unknown
     levels: tuple[Agreement, ...]
     source: str = LABELS
 
     @property
     def words(self) -> str:
-        """What it means for the choice of a ranker."""
+        """Advice on the choice of a ranker."""
         return f"{self._sense} {self._widths}"
 
     @property
@@ -64,7 +64,7 @@ class Verdict:
         clicks = self.source == CLICKS
         alike = "Close documents are clicked alike" if clicks else "Close documents please the same people"
         if self.power is None:
-            return f"These {self.source} are too few to tell whether closeness means anything."
+            return f"These {self.source} are too few to tell whether close documents are similar."
         if self.power >= GOOD:
             return f"{alike}: the metric is worth using, and ZoomRank will use it."
         if self.power >= POOR:
@@ -92,11 +92,11 @@ class Verdict:
 def verdict_of_labels(
     tree: DocumentTree, depths: Array, topics: Sequence[tuple[RelevanceRows, Sequence[float]]], seed: int
 ) -> Verdict:
-    """Ask, topic by topic, rows of relevant documents with their weights; nodes are as deep as `depths` says."""
+    """Judge a tree by topics: rows of relevant documents with their weights; `depths` are those of the nodes."""
     rng = np.random.default_rng(seed)
     powers, scales, pairs = [], [], []
     for rows, weights in topics:
-        with suppress(ParameterError):  # nobody likes two documents, or everybody the same: nothing to predict
+        with suppress(ParameterError):  # no visitor likes two documents, or all like the same: nothing to predict
             powers.append(predictive_power_from_labels(tree, rows, weights, seed=seed))
         with suppress(ParameterError):  # no two documents are apart
             scales.append(suggested_scale(tree, rows, weights, seed))
@@ -108,12 +108,12 @@ def verdict_of_labels(
 
 
 def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float], seed: int = 0) -> float:
-    """The factor on all widths that labels ask for: the largest of what is asked for near and far, above and below.
+    """Suggest the factor on all widths that labels require: the largest that any of several samples requires.
 
-    Close pairs ask for the most, mostly. Yet where only what is far apart is liked by more people or fewer, the factor
-    that close pairs need would make the whole collection too narrow, so all pairs have a say as well. And rankers
-    learn in each slot from those who skipped what stands above. Documents that all please equally many differ a lot
-    for those. So visitors are asked again without those who like the most popular document, and so on down to half.
+    Usually close pairs require the most. But where only distant documents differ in popularity, the factor of
+    close pairs would make the whole collection too narrow, so all pairs are used as well. And each slot learns from
+    visitors who skipped the documents above; among these, documents of equal popularity may differ a lot. So the
+    samples are repeated without the visitors who like the most popular document, and so on down to half of them.
     """
     left = [(frozenset(row), weight) for row, weight in zip(rows, weights, strict=True)]
     enough = sum(weights) / 2
@@ -121,7 +121,7 @@ def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[f
     while sum(weight for _, weight in left) >= enough and any(row for row, _ in left):
         those, shares = [row for row, _ in left], [weight for _, weight in left]
         asked.append(scale_from_labels(tree, those, shares, close=1.0, seed=seed))
-        with suppress(ParameterError):  # no two documents are close, yet apart
+        with suppress(ParameterError):  # no two documents are close without being equal
             asked.append(scale_from_labels(tree, those, shares, seed=seed))
         popular = tree.documents[int(np.argmax(mean_relevance(tree, those, shares)))]
         left = [(row, weight) for row, weight in left if popular not in row]
@@ -131,7 +131,7 @@ def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[f
 
 
 def verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: int, unknown: str) -> Verdict:
-    """Ask a log of clicks."""
+    """Judge a tree by a log of clicks."""
     power, scale, levels = None, None, []
     counts = log.counted(tree.documents, unknown)
     with suppress(ParameterError):  # too few visits
@@ -145,7 +145,7 @@ def verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: in
 
 
 def _agreement_of_clicks(depth: int, found: Comparisons, here: Array) -> Agreement:
-    """Only what luck does not explain counts as a difference."""
+    """Measure differences of click rates, with the noise subtracted."""
     _, width, difference, noise = (column[here] for column in found)
     surely = np.abs(difference) - _DOUBT * noise
     return Agreement(
@@ -162,8 +162,9 @@ def _agreement_of_clicks(depth: int, found: Comparisons, here: Array) -> Agreeme
 def _pairs(
     tree: DocumentTree, depths: Array, rows: RelevanceRows, weights: Sequence[float], rng: np.random.Generator
 ) -> Array:
-    """Relevant documents, each with one other from every subtree around it: depth where they part, distance,
-    difference of relevance, whether somebody likes both.
+    """Pair relevant documents, each with one other from every subtree around it.
+
+    Columns: depth where they part, distance, difference of relevance, whether some visitor likes both.
     """
     shape, mean = tree.shape, mean_relevance(tree, rows, weights)
     likers: dict[int, set[int]] = {}

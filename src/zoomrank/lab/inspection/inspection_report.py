@@ -1,4 +1,4 @@
-"""The report of `zoomrank inspect`: a page with pictures, and what they mean in plain words."""
+"""Report of `zoomrank inspect`: a page with pictures and an explanation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from zoomrank.lab.inspection.look import Inspection, Level
 from zoomrank.lab.reports.drawing import BLUE, RED, STYLE, WIDTH, save
 from zoomrank.lab.reports.page_text import table, write_page
 
-LARGE = 20  # a covering dimension that only says that there is no structure
+LARGE = 20  # a covering dimension beyond which there is no structure
 
 
 def write_inspection(look: Inspection, name: str, folder: Path) -> Path:
-    """Draw and write everything; returns where the page is."""
+    """Draw and write everything; return the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     _draw(look, folder / "figures")
     return write_page(folder, f"zoomrank: {name}", _sections(look, name))

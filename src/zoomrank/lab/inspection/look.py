@@ -1,4 +1,4 @@
-"""What the tree of a collection looks like, level by level, and what labels or clicks say of its distances."""
+"""Summary of a collection's tree, level by level, and of how labels or clicks agree with its distances."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from zoomrank.spaces.trees.shape import node_depths
 
 @dataclass(frozen=True)
 class Level:
-    """All nodes that are as deep."""
+    """All nodes of one depth."""
 
     depth: int
     nodes: int
     documents: int  # that end here
-    branching: float  # children of those that have some, on average
+    branching: float  # mean number of children of inner nodes
     widest_branching: int
     width: float  # of those, on average
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that can be said of a tree."""
+    """Summary of a tree."""
 
     documents: int
     nodes: int
@@ -48,16 +48,16 @@ def inspect_tree(
     clicks: ClickLog | None = None,
     unknown: str = "refuse",
 ) -> Inspection:
-    """Look at a tree and, if labels or clicks are given, at whether relevance follows its distances.
+    """Summarise a tree and, if labels or clicks are given, whether relevance follows its distances.
 
     Parameters
     ----------
     tree
-        Of the collection.
+        The tree of the collection.
     topics
         For each topic the documents that each kind of visitor likes, and the weights of these kinds.
     seed
-        Of the sample of pairs that is looked at.
+        The seed of the sample of pairs.
     clicks
         A log, instead of topics.
     unknown
@@ -66,13 +66,7 @@ def inspect_tree(
     Returns
     -------
     Inspection
-        Levels of the tree, and a verdict if there was something to tell from.
-
-    Examples
-    --------
-    >>> look = inspect_tree(DocumentTree.exponential(depth=3), [([[0, 1], [0, 1], [6, 7]], [1, 1, 2])])
-    >>> look.depth, look.levels[1].nodes, look.verdict.power
-    (3, 2, 1.0)
+        Levels of the tree, and a verdict if labels or clicks were given.
     """
     depths = node_depths(tree.shape.parent)
     leaves = depths[tree.shape.leaf]

@@ -1,3 +1,3 @@
 """The paper's evaluation: its experiments, figures, claims and theory."""
 
-KIND = "paper"  # what the manifest of its results says
+KIND = "paper"  # in the manifest of its results

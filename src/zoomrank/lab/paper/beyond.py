@@ -1,6 +1,6 @@
-"""What we ask beyond the paper: three documents, more of them, wrong metrics, late feedback, none shown twice.
+"""Experiments beyond the paper's: three documents, more documents, wrong metrics, late feedback, no duplicates.
 
-But for the three documents of its Section 5.1 no document is shown twice, as zoomrank does unless told otherwise.
+Except for the three documents of its Section 5.1, no document is shown twice, which is zoomrank's default.
 """
 
 from __future__ import annotations

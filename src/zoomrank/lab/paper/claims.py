@@ -1,7 +1,7 @@
-"""The sentences of the paper's evaluation that can be true or false, each with a test on the rows.
+"""Claims of the paper's evaluation, each with a test on the rows.
 
-A claim is data: where it stands, what it says in our words, and for each experiment the comparisons that must come out.
-What the paper's adjectives stand for is fixed here, once for all experiments.
+A claim is data: its section, what it says in our words, and for each experiment the comparisons that must hold. The
+meaning of the paper's adjectives is fixed here, once for all experiments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zoomrank.lab.paper.comparisons import (
 from zoomrank.lab.paper.published import MAIN, SMALL
 from zoomrank.lab.reports.page_text import label
 
-# Fractions of visitors over a run, unless said otherwise.
+# Fractions of visitors over a run, unless a comment says otherwise.
 INDISTINGUISHABLE = 0.02  # "the curves are indistinguishable": two millimetres in a figure as the paper prints it
 MUCH = 0.1  # "much better", "dramatically better"
 BETTER = 0.005  # "outperforms": a quarter of what an eye can see
@@ -36,13 +36,13 @@ MANY_TIMES = 3.0  # "much larger" of a number of strategies
 
 @dataclass(frozen=True)
 class Claim:
-    """Something the paper says, and what has to be true of the rows for it."""
+    """A claim of the paper, and the comparisons that must hold for it."""
 
     name: str
     place: str
     says: str
     tests: Mapping[str, tuple[Comparison, ...]]  # by experiment; all of them must hold
-    why: str = ""  # the paper and the rows disagree
+    why: str = ""  # why the paper and the rows disagree
     conjecture: bool = False  # "may eventually": a finite run can confirm it but never contradict it
     undecidable: str = ""  # why no number of instances would decide it
 
@@ -213,7 +213,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"{label(context)} converges more slowly than the other zooming rankers.",
             _on(SMALL, *(Above(other, context, visits=EARLY) for other in ("RankZoom", "RankCorrZoom"))),
             "It learns which peak is shown above as quickly as the others learn the peaks themselves.",
-            undecidable="RankZoom and it are level to a hundredth of visitors, by 200 instances: whoever is ahead by "
+            undecidable="RankZoom and it are level to a hundredth of visitors, by 200 instances: a ranker ahead by "
             "less would not be called slower.",
         )
         for context in _CONTEXT

@@ -1,7 +1,7 @@
-"""What rows can confirm or contradict: one curve is above another, two are alike, one reaches so much.
+"""Comparisons that rows can confirm or contradict: one curve is above another, two are alike, one reaches a level.
 
 A comparison is one number per instance, its mean and 95 % interval over instances, and a threshold: it "holds" if the
-whole interval is on the right side, "differs" if the whole interval is on the wrong side, else one "cannot tell".
+whole interval is on the right side, "differs" if the whole interval is on the wrong side, else it "cannot tell".
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ HOLDS, DIFFERS, CANNOT_TELL = "holds", "differs", "cannot tell"
 
 @dataclass(frozen=True)
 class Measured:
-    """One comparison as it came out."""
+    """Result of one comparison."""
 
     what: str
-    value: Estimate | None  # None: there are no rows to tell from
+    value: Estimate | None  # None if there are no rows
     verdict: str
 
     def __str__(self) -> str:
@@ -35,18 +35,18 @@ class Measured:
 
 
 class Comparison(ABC):
-    """Something that rows can confirm or contradict."""
+    """A statement that rows can confirm or contradict."""
 
-    needs_rows: ClassVar[bool] = True  # whether runs that were cut short say nothing of it
+    needs_rows: ClassVar[bool] = True  # whether it needs runs of full length
 
     @property
     def curves(self) -> tuple[str, ...]:
-        """Whose rows are looked at."""
+        """Curves that are compared."""
         return ()
 
     @abstractmethod
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:
-        """Look at the rows."""
+        """Evaluate the comparison on the rows."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Above(Comparison):
     by: float = 0.0
     start: float = 0.0
     end: float = 1.0
-    visits: int | None = None  # instead of an end: the first so many
+    visits: int | None = None  # instead of an end: the first visits
 
     @property
     def curves(self) -> tuple[str, ...]:
-        """Both of them."""
+        """Both curves."""
         return self.curve, self.other
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
@@ -83,7 +83,7 @@ class Above(Comparison):
 
 @dataclass(frozen=True)
 class Alike(Comparison):
-    """Two curves differ by no more than this, whichever is above: over the run or, everywhere, in its worst window."""
+    """Two curves differ by no more than this: over the run or, with `everywhere`, in its worst window."""
 
     curve: str
     other: str
@@ -92,11 +92,11 @@ class Alike(Comparison):
 
     @property
     def curves(self) -> tuple[str, ...]:
-        """Both of them."""
+        """Both curves."""
         return self.curve, self.other
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Both ends of the interval must be within."""
+        """Check that both ends of the interval are within the threshold."""
         what = f"{label(self.curve)} − {label(self.other)}{' where they differ most' if self.everywhere else ''}"
         if not results.comparable(experiment, self.curve, self.other):
             return Measured(what, None, CANNOT_TELL)
@@ -117,7 +117,7 @@ class Reaches(Comparison):
 
     @property
     def curves(self) -> tuple[str, ...]:
-        """The curve and its measure."""
+        """The curve and the greedy optimum."""
         return self.curve, GREEDY
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
@@ -142,11 +142,11 @@ class Settles(Comparison):
 
     @property
     def curves(self) -> tuple[str, ...]:
-        """The one."""
+        """The curve."""
         return (self.curve,)
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Look at the last tenth."""
+        """Measure the last tenth."""
         what = f"{label(self.curve)} in the last tenth"
         if not results.has(experiment, self.curve):
             return Measured(what, None, CANNOT_TELL)
@@ -156,7 +156,7 @@ class Settles(Comparison):
 
 @dataclass(frozen=True)
 class MoreStrategies(Comparison):
-    """One ranker tells more strategies apart than another, over all slots: so many times as many."""
+    """One ranker has more active strategies than another, over all slots, by a factor."""
 
     curve: str
     other: str
@@ -164,7 +164,7 @@ class MoreStrategies(Comparison):
 
     @property
     def curves(self) -> tuple[str, ...]:
-        """Both of them."""
+        """Both curves."""
         return self.curve, self.other
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
@@ -186,7 +186,7 @@ class Continuous(Comparison):
     needs_rows = False
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Look at the steepest pair of documents of the instances."""
+        """Measure the steepest pair of documents of the instances."""
         what = "largest |μ(x) − μ(y)| / D(x, y)"
         if experiment not in known:
             return Measured(what, None, CANNOT_TELL)
@@ -197,12 +197,12 @@ class Continuous(Comparison):
 
 @dataclass(frozen=True)
 class PowerLaw(Comparison):
-    """Sizes of tables follow a power law more than they fall exponentially; of that there is an exact answer."""
+    """Sizes of tables follow a power law more closely than an exponential; computed exactly."""
 
     needs_rows = False
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
-        """Look at the expected number of tables of each size."""
+        """Compare the fits to the expected number of tables of each size."""
         power, exponential = power_law_and_exponential()
         what = (
             f"tables of size 1 to {LARGEST}: R² of a power law with exponent {power.slope:.2f} is "

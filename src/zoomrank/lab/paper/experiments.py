@@ -1,7 +1,7 @@
-"""All experiments by name: the paper's, those beyond it, and whatever other readings of the paper need.
+"""All experiments by name: the paper's, those beyond it, and those that other readings of the paper need.
 
-Another reading is run where it changes something, and only there: its curves are added by rule to the experiments that
-they belong to, or to experiments of their own.
+Another reading is run only where it changes something: its curves are added by rule to the experiments that they belong
+to, or to new experiments.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _FIGURES = {**PAPER, **BEYOND}
 
 
 def source(experiment: str, curve: str, reading: Reading) -> tuple[str, str]:
-    """Where the rows are that a curve of the figures has under another reading: their experiment and curve."""
+    """Return the experiment and curve that hold the rows of a figure's curve under another reading."""
     world = next(each for each in WORLDS if each.experiment == experiment)
     wanted = next(each for each in published(experiment) if each.name == curve)
     return world.under(reading, wanted), wanted.under(reading).name
 
 
 def _of_reading(world: World, reading: Reading) -> Iterator[tuple[Experiment, Curve]]:
-    """The curves of an experiment that are others under a reading, each in the experiment it is run in."""
+    """Iterate over the curves of an experiment that a reading changes, each with the experiment it is run in."""
     usual = _FIGURES[world.experiment]
     words = ", ".join(CHOICES[name][choice] for name, choice in differences(reading).items())
     title = f"{title_of(world.experiment, reading)}: {words}"
@@ -36,7 +36,7 @@ def _of_reading(world: World, reading: Reading) -> Iterator[tuple[Experiment, Cu
 
 
 def _with_readings() -> dict[str, Experiment]:
-    """All experiments, with whatever other readings need beyond the figures."""
+    """Return all experiments, including those that only other readings need."""
     found = dict(_FIGURES)
     for reading in OTHERS:
         for world in WORLDS:
@@ -48,7 +48,7 @@ def _with_readings() -> dict[str, Experiment]:
 
 
 EXPERIMENTS = _with_readings()
-READINGS = {  # what other readings need beyond the figures: curves by experiment
+READINGS = {  # needed by other readings beyond the figures: curves by experiment
     name: tuple(each for each in one.curves if name not in _FIGURES or each not in _FIGURES[name].curves)
     for name, one in EXPERIMENTS.items()
     if one != _FIGURES.get(name)

@@ -15,7 +15,7 @@ INSTANCES = 10
 
 @dataclass(frozen=True)
 class Panel:
-    """One experiment in a figure: which of its curves."""
+    """One experiment in a figure, with some of its curves."""
 
     experiment: str
     curves: tuple[str, ...]
@@ -23,16 +23,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """What is drawn together."""
+    """Panels that are drawn together."""
 
     name: str
     title: str
-    kind: str  # how it is drawn: see `plots.py`; a "table" is not
+    kind: str  # see `plots.py`; a "table" is not drawn
     panels: tuple[Panel, ...]
     in_paper: bool = True
 
     def settings(self, instances: int, visits: int | None = None, seed: int = SEED) -> list[Setting]:
-        """The runs it needs."""
+        """Return the runs that it needs."""
         return [
             setting
             for panel in self.panels
@@ -98,14 +98,14 @@ BEYOND = tuple(name for name, figure in FIGURES.items() if not figure.in_paper a
 
 
 def figures_named(names: Iterable[str]) -> list[Figure]:
-    """The figures of these names; `paper`, `beyond` and `all` stand for several."""
+    """Return the figures of these names; `paper`, `beyond` and `all` stand for several."""
     groups = {"paper": PAPER, "beyond": BEYOND, "all": tuple(FIGURES)}
     wanted: dict[str, Figure] = {}
     for name in names:
         for member in groups.get(name, (name,)):
             if member not in FIGURES:
                 raise CatalogueError(
-                    f"There is no figure {name!r}; there are {', '.join(FIGURES)}, and paper, beyond, all for several."
+                    f"Unknown figure {name!r}; choose from {', '.join(FIGURES)}, or paper, beyond, all for several."
                 )
             wanted[member] = FIGURES[member]
     return list(wanted.values())
@@ -114,7 +114,7 @@ def figures_named(names: Iterable[str]) -> list[Figure]:
 def settings_of(
     curves: Mapping[str, Iterable[str]], instances: int, visits: int | None = None, seed: int = SEED
 ) -> list[Setting]:
-    """The runs of these curves, by experiment."""
+    """Return the runs of these curves, by experiment."""
     panels = tuple(Panel(experiment, tuple(names)) for experiment, names in curves.items())
     return settings_for([Figure("", "", "table", panels)], instances, visits, seed)
 
@@ -122,6 +122,6 @@ def settings_of(
 def settings_for(
     figures: Iterable[Figure], instances: int, visits: int | None = None, seed: int = SEED
 ) -> list[Setting]:
-    """All runs that these figures need, each once, instance by instance, so that a first picture comes early."""
+    """Return all runs that these figures need, each once, instance by instance, so that first results come early."""
     runs = {setting.id: setting for figure in figures for setting in figure.settings(instances, visits, seed)}
     return sorted(runs.values(), key=lambda setting: setting.instance)

@@ -1,7 +1,7 @@
-"""The report of the paper's evaluation: claims, figures, numbers, theory, settings and machine.
+"""Report of the paper's evaluation: claims, figures, numbers, theory, settings and machine.
 
-Every number and every verdict in it is computed from the rows; only our reading of why something differs is written by
-hand, beside the claim.
+Every number and every verdict in it is computed from the rows; only the explanations of differences are written by
+hand, beside the claims.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from zoomrank.lab.results_folder import ResultsFolder
 
 @dataclass(frozen=True)
 class Report:
-    """Where it is, and how the claims came out."""
+    """Path of the page, and the findings."""
 
     page: Path
     verdicts: Mapping[str, int]
@@ -67,7 +67,7 @@ def write_paper_report(folder: ResultsFolder) -> Report:
 
 
 def _first(results: Results) -> Results:
-    """The instances that most curves of an experiment have: what is drawn together has met the same ones."""
+    """Keep the instances that most curves of an experiment have, so that curves drawn together share them."""
     usual = {
         name: mode(len(results.curve(name, curve).instances) for curve in results.curves(name) if "@" not in curve)
         for name in results.experiments()
@@ -76,7 +76,7 @@ def _first(results: Results) -> Results:
 
 
 def _in_our_order(experiments: Iterable[str]) -> list[str]:
-    """As `EXPERIMENTS` has them; others behind."""
+    """Sort experiments as in `EXPERIMENTS`; others come last."""
     places = {name: place for place, name in enumerate(EXPERIMENTS)}
     return sorted(experiments, key=lambda name: places.get(name, len(places)))
 
@@ -158,7 +158,9 @@ def _opening(folder: ResultsFolder, results: Results, findings: Sequence[Finding
 
 
 def _instances(figure: Figure, results: Results) -> int:
-    """How many most curves of a figure have: some may not be through, others were played more often."""
+    """Return the number of instances that most curves of a figure have: some may be unfinished, others were run more
+    often.
+    """
     there = [
         len(results.curve(panel.experiment, curve).instances)
         for panel in figure.panels
@@ -192,7 +194,7 @@ def _claims(findings: Sequence[Finding]) -> str:
 
 
 def _by_claim(findings: Sequence[Finding], verdict: str) -> Iterable[tuple[Claim, str]]:
-    """The claims that came out so somewhere, and where."""
+    """Return the claims with this verdict somewhere, and the experiments."""
     places: dict[str, list[Finding]] = {}
     for one in findings:
         if one.verdict == verdict:
@@ -201,7 +203,7 @@ def _by_claim(findings: Sequence[Finding], verdict: str) -> Iterable[tuple[Claim
 
 
 def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
-    """Why, for each claim that differs somewhere."""
+    """Explain each claim that differs somewhere."""
     lines = [
         f"- {claim.says} ({where}) {claim.why or 'No explanation yet.'}"
         for claim, where in _by_claim(findings, DIFFERS)
@@ -212,7 +214,7 @@ def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
 
 
 def _undecidable(findings: Sequence[Finding]) -> Iterable[str]:
-    """Which of those that cannot be told will never be."""
+    """List the claims that no number of instances can decide."""
     undecided = _by_claim(findings, CANNOT_TELL)
     lines = [f"- {claim.says} ({where}) {claim.undecidable}" for claim, where in undecided if claim.undecidable]
     if lines:

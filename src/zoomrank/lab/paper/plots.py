@@ -1,4 +1,4 @@
-"""How the figures are drawn, as wide as a page: a colour is a ranker, and dashes mean a variant of it."""
+"""Drawing of the figures, as wide as a page: a colour is a ranker, and dashes mean a variant of it."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
 def draw(figure: Figure, results: Results, folder: Path, known: Mapping[str, Facts] | None = None) -> list[Path]:
-    """Draw a figure as PNG and as SVG; returns where they are."""
+    """Draw a figure as PNG and as SVG; return their paths."""
     kinds: dict[str, Callable[..., Drawing]] = {"learning": _learning, "size": _size, "variants": _variants}
     with mpl.rc_context(STYLE):
         return save(kinds[figure.kind](figure, results, known or {}), folder, figure.name)
 
 
 def _learning(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:
-    """Left: what visitors did, window by window. Right: what the rankings shown were worth, exactly, from early on."""
+    """Draw learning curves. Left: satisfied visitors by window. Right: exact satisfaction of the rankings shown."""
     panels = [panel for panel in figure.panels if results.curves(panel.experiment)]
     drawing = Drawing(figsize=(WIDTH, 2.5 * len(panels) + 0.2), layout="constrained")
     axes = drawing.subplots(len(panels), 2, sharey="row", squeeze=False)
@@ -82,7 +82,7 @@ def _learning(figure: Figure, results: Results, known: Mapping[str, Facts]) -> D
 
 
 def _best_last(panel: Panel, results: Results) -> list[str]:
-    """The better ones are drawn over the others."""
+    """Sort curves so that better ones are drawn over the others."""
     curves = [curve for curve in panel.curves if results.has(panel.experiment, curve)]
     return sorted(curves, key=lambda curve: float(results.curve(panel.experiment, curve).rate(0.8).mean()))
 
@@ -105,7 +105,7 @@ def _look(curve: str) -> tuple[str, Any]:
 
 
 def _theory(axes: Axes, facts: Facts, panel: Panel, results: Results) -> dict[str, Any]:
-    """The worst case of the greedy algorithm, and what RankGridEXP3 is sure of where that is more than nothing."""
+    """Draw the worst case of the greedy algorithm, and the guarantee of RankGridEXP3 where it is above 0."""
     slots = EXPERIMENTS[panel.experiment].slots
     visits = results.curve(panel.experiment, results.curves(panel.experiment)[0]).length
     handles = {"(1 − 1/e) OPT": axes.axhline(WORST_CASE * facts.optimum, color="0.35", linewidth=0.7, linestyle=":")}
@@ -134,7 +134,7 @@ def _thousands(value: float, _: Any) -> str:
 
 
 def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:  # noqa: ARG001
-    """Clicks collected over the run, as a share of greedy's, against the number of documents."""
+    """Draw clicks over the run, as a share of greedy's, against the number of documents."""
     drawing = Drawing(figsize=(WIDTH * 0.75, 2.9), layout="constrained")
     axes = drawing.subplots()
     handles: dict[str, Any] = {}
@@ -168,7 +168,7 @@ def _share(results: Results, experiment: str, curve: str) -> Estimate:
 
 
 def _variants(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:  # noqa: ARG001
-    """One plot per ranker, one line per circumstance."""
+    """Draw one plot per ranker, with one line per variant."""
     panel = figure.panels[0]
     rankers = dict.fromkeys(curve.partition("-")[0] for curve in panel.curves if curve != GREEDY)
     drawing = Drawing(figsize=(WIDTH, 2.7), layout="constrained")

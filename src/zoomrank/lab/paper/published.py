@@ -1,7 +1,7 @@
 """The experiments of the paper's evaluation as data (Section 6), as its figures show them.
 
-They are made under one reading of what the paper leaves open (`readings.py`). Whether visitors belong to a peak is
-shown both ways for most of them.
+They follow one reading of what the paper leaves open (`readings.py`). Most are shown both with and without visitors who
+belong to a peak.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CURVES = (
     Published("RankContextZoom", "RankContextZoom"),
     Published("RankContextZoom-0.2", "RankContextZoom", (("scale", 0.2),)),
 )
-_EXPLORING = (Published("RankExploreCommit", "RankExploreCommit"),)  # the paper's REC, of which it draws no curve
+_EXPLORING = (Published("RankExploreCommit", "RankExploreCommit"),)  # the paper's REC, for which it draws no curve
 _PESSIMISTIC = tuple(  # the paper writes these names with two dashes
     Published(f"{name}--", name, pessimistic=True)
     for name in ("RankUCB1", "RankGridUCB1", "RankZoom", "RankCorrZoom", "RankContextZoom")
@@ -51,19 +51,19 @@ _TITLES = {
 
 
 def title_of(experiment: str, reading: Reading) -> str:
-    """What an experiment is called under a reading."""
+    """Return the title of an experiment under a reading."""
     return _TITLES[experiment].format(heights=_HEIGHTS[reading.heights])
 
 
 def published(experiment: str) -> tuple[Published, ...]:
-    """The curves of an experiment, before anything is decided."""
+    """Return the curves of an experiment, independent of a reading."""
     if experiment in MAIN:
         return _CURVES + _EXPLORING + _PESSIMISTIC + _BASELINES
     return (*(each for each in _CURVES if "Zoom" in each.name), *_BASELINES)
 
 
 def _as_published(world: World) -> Experiment:
-    """An experiment of the paper as the figures show it."""
+    """Return an experiment of the paper as the figures show it."""
     name = world.experiment
     curves = tuple(each.under(READING) for each in published(name))
     title = title_of(name, READING)
@@ -84,7 +84,7 @@ def _secondary(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
 
 
 def large(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
-    """The size of the paper's main experiments, with its two peaks."""
+    """Return an experiment with the size of the paper's main experiments and its two peaks."""
     return Experiment(
         name=name,
         title=title,

@@ -1,4 +1,4 @@
-"""The paper's sentences under other readings of what it leaves open: readings × claims, as a table of the report."""
+"""Table of claims under other readings of what the paper leaves open: readings × claims."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from zoomrank.lab.paper.readings import CHOICES, OTHERS, READING, Reading, diffe
 from zoomrank.lab.paper.verdicts import Finding, judge
 from zoomrank.lab.reports.page_text import table
 
-_SECTIONS = ("4.4", "5, ", "6.2", "6.3", "6.4")  # of the paper: those about how rankers do in its evaluation
+_SECTIONS = ("4.4", "5, ", "6.2", "6.3", "6.4")  # of the paper: those about the performance of rankers
 _MARK = {HOLDS: "✓", DIFFERS: "✗", CANNOT_TELL: "?"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """How the claims come out under another reading."""
+    """Verdicts on the claims under another reading."""
 
     reading: Reading
-    instances: int  # that its own curves have, at least
+    instances: int  # minimum over its own curves
     verdicts: tuple[str | None, ...]  # a verdict per finding; None where the reading changes nothing
 
 
 def reading_sections(results: Results, findings: Sequence[Finding]) -> Iterable[str]:
-    """The table, and what changes against the figures; nothing if there are rows of no other reading."""
+    """Return the table, and what changes against the figures; nothing if no other reading has rows."""
     rows = [one for one in findings if one.claim.place.startswith(_SECTIONS) and _has_rows(one, results)]
     columns = [column for reading in OTHERS if (column := judged_under(reading, results, rows)) is not None]
     if columns:
@@ -38,7 +38,7 @@ def reading_sections(results: Results, findings: Sequence[Finding]) -> Iterable[
 
 
 def judged_under(reading: Reading, results: Results, findings: Sequence[Finding]) -> Column | None:
-    """Judge what a reading changes; None if that is nothing, or if rows of it are missing."""
+    """Judge what a reading changes; None if it changes nothing, or if its rows are missing."""
     names = {
         (name, curve.name): source(name, curve.name, reading) for name, one in PAPER.items() for curve in one.curves
     }
@@ -60,7 +60,7 @@ def _has_rows(finding: Finding, results: Results) -> bool:
 
 
 def _changed(finding: Finding, reading: Reading) -> set[tuple[str, str]]:
-    """The curves that a finding would rest on instead of those in the figures."""
+    """Return the curves that a finding would rest on instead of those in the figures."""
     usual = {(finding.experiment, curve) for curve in _curves(finding)}
     return {source(*each, reading) for each in usual} - usual
 
@@ -102,7 +102,7 @@ def _words(reading: Reading) -> str:
 
 
 def _changes(column: Column, rows: Sequence[Finding]) -> str:
-    """A reading, and which verdicts it turns."""
+    """Describe a reading, and the verdicts that it changes."""
     means = " and ".join(CHOICES[name][choice] for name, choice in differences(column.reading).items())
     turned: dict[tuple[str, str], list[str]] = {}
     for one, other in zip(rows, column.verdicts, strict=True):

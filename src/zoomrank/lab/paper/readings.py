@@ -1,9 +1,9 @@
-"""What the paper leaves open, and how its experiments look under each answer.
+"""Questions that the paper leaves open, and its experiments under each answer.
 
-A reading is a choice for each open question. `READING` is the one that the figures are made under: change it here, and
-everything follows. What another reading changes is found by comparing recipes, and named by rule: another world or
-another way to show documents is an experiment of its own (`two-peaks@mixture`), another ranker in the same world is a
-curve of its own (`RankUCB1@one-radius`). What it does not change has no other name, and so is never run again.
+A reading is a choice for each open question. `READING` is the one behind the figures: change it here, and everything
+follows. What another reading changes is found by comparing recipes, and named by rule: another world or another way to
+show documents becomes a separate experiment (`two-peaks@mixture`), another ranker in the same world a separate curve
+(`RankUCB1@one-radius`). What it does not change keeps its name, and so is never run again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.recipes import ALL_VISITS, LOG_VISITS, Curve, Recipe, recipe
 
-DEEPER, LONGER = 8, 2.0  # the depth of a grid's first phase, and how many times as long phases last
+DEEPER, LONGER = 8, 2.0  # the depth of a grid's first phase, and the factor on the length of phases
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Reading:
     heights: str
 
 
-# Under this one more of the paper's sentences hold together than under any other: see "Under other readings" in
+# More of the paper's claims hold under this one than under any other: see "Under other readings" in
 # docs/reproduction/report.md, and docs/paper-map.md.
 READING = Reading(belongs="network", radii="two-radii", grid="replayed", duplicates="twice", heights="halves")
-CHOICES: Mapping[str, Mapping[str, str]] = {  # what each stands for, by question and choice
+CHOICES: Mapping[str, Mapping[str, str]] = {  # descriptions, by question and choice
     "belongs": {
         "network": "the relevance of all documents comes from one network",
         "mixture": "each visitor belongs to a peak",
@@ -60,13 +60,13 @@ _TOGETHER = {"radii": "one-radius", "grid": "fresh"}  # both are about RankGridU
 
 
 def differences(reading: Reading) -> dict[str, str]:
-    """The choices in which a reading differs from the figures', by question."""
+    """Return the choices in which a reading differs from the figures', by question."""
     usual = asdict(READING)
     return {question: choice for question, choice in asdict(reading).items() if choice != usual[question]}
 
 
 def name_of(reading: Reading) -> str:
-    """The name of a reading: what is different in it.
+    """Return the name of a reading: its differences from the figures'.
 
     >>> name_of(replace(READING, radii="one-radius", grid="fresh"))
     'one-radius+fresh'
@@ -75,7 +75,7 @@ def name_of(reading: Reading) -> str:
 
 
 def _others() -> tuple[Reading, ...]:
-    """All that differ from the figures' in one question, and one that differs in two."""
+    """Return all readings that differ from the figures' in one question, and one that differs in two."""
     single = [
         replace(READING, **{question: choice})
         for question, choices in CHOICES.items()
@@ -91,7 +91,7 @@ OTHERS = _others()
 
 @dataclass(frozen=True)
 class Published:
-    """A curve of the paper, before anything that it leaves open is decided."""
+    """A curve of the paper, independent of a reading."""
 
     name: str
     ranker: str
@@ -99,7 +99,7 @@ class Published:
     pessimistic: bool = False
 
     def under(self, reading: Reading) -> Curve:
-        """The curve as it is run; what is special about its ranker stands behind its name."""
+        """Return the curve as it is run under a reading; variants of its ranker are marked in its name."""
         words = [
             choice
             for question, choice in differences(reading).items()
@@ -108,11 +108,11 @@ class Published:
         return Curve("@".join([self.name, *(["+".join(words)] if words else [])]), self.recipe(reading))
 
     def is_changed(self, reading: Reading) -> bool:
-        """Whether its ranker is another than in the figures."""
+        """Return whether its ranker differs from that in the figures."""
         return self.recipe(reading) != self.recipe(READING)
 
     def recipe(self, reading: Reading) -> Recipe:
-        """Its ranker."""
+        """Return the recipe of its ranker."""
         if self.ranker == GREEDY:
             return recipe(GREEDY)
         given = {**dict(self.parameters), "duplicates": reading.duplicates == "twice"}
@@ -132,15 +132,15 @@ class Published:
 
 @dataclass(frozen=True)
 class World:
-    """The visitors of an experiment, before anything that the paper leaves open is decided."""
+    """The visitors of an experiment, independent of a reading."""
 
     experiment: str
     users: str
-    belongs: str | None = None  # shown both ways in the figures: it is this one
-    twin: str | None = None  # and that is the other
+    belongs: str | None = None  # set if the figures show both ways: this one
+    twin: str | None = None  # the experiment that shows the other way
 
     def under(self, reading: Reading, published: Published) -> str:
-        """The name of the experiment that a curve is run in."""
+        """Return the name of the experiment that a curve is run in."""
         if self.twin is not None and "belongs" in differences(reading):
             return self.experiment if self.belongs == reading.belongs else self.twin
         single = {choice: replace(READING, **{name: choice}) for name, choice in differences(reading).items()}
@@ -153,7 +153,9 @@ class World:
         return "@".join([self.experiment, *(["+".join(words)] if words else [])])
 
     def recipe(self, reading: Reading) -> Recipe:
-        """Its visitors; peaks that are higher than their shares cannot be had where visitors belong to them."""
+        """Return the recipe of its visitors; peaks higher than their shares are impossible where visitors belong to
+        them.
+        """
         belongs = self.belongs or reading.belongs
         given = {} if belongs == "network" else {"reading": belongs}
         if self.users == "chinese-restaurant" and belongs == "network" and reading.heights != "shares":

@@ -1,4 +1,4 @@
-"""How many strategies zooming rankers tell apart, slot by slot, as a table of the report."""
+"""Table of the numbers of strategies of zooming rankers, slot by slot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADS = ("experiment", "ranker", "strategies, slot by slot", "in all", "visits 
 
 
 def strategy_table(results: Results, experiments: Sequence[str]) -> str | None:
-    """A row per ranker that has strategies, in these experiments; None if there are no rows of any."""
+    """Return a row per ranker that has strategies, in these experiments; None if none has rows."""
     rows = [
         _row(experiment, curve, active, results.curve(experiment, curve).examined())
         for experiment in experiments

@@ -1,7 +1,7 @@
-"""Whether tables of a Chinese Restaurant Process come in sizes of a power law, as the paper says of its peaks.
+"""Sizes of the tables of a Chinese Restaurant Process: a check that they follow a power law, as the paper says.
 
-Of n customers, E[tables with j of them] = (θ / j) · n! / (n - j)! · Γ(n - j + θ) / Γ(n + θ) (Ewens 1972). A power law
-is a straight line in log j, an exponential one in j; which of the two describes the logarithms better is what is asked.
+For n customers, E[tables with j of them] = (θ / j) · n! / (n - j)! · Γ(n - j + θ) / Γ(n + θ) (Ewens 1972). A power law
+is a straight line in log j, an exponential one in j; the check is which of the two fits the logarithms better.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from scipy.special import gammaln
 
 from zoomrank.numbers import Array
 
-CUSTOMERS, THETA = 20, 2.0  # the paper's
-LARGEST = 10  # half of the customers: the largest table that others can equal
+CUSTOMERS, THETA = 20, 2.0  # as in the paper
+LARGEST = 10  # half of the customers: the largest size that two tables can have
 
 
 def expected_tables(customers: int, theta: float) -> Array:
-    """How many tables there are of each size from 1 on, on average.
+    """Return the expected number of tables of each size from 1 on.
 
     >>> expected_tables(2, 2.0).round(6).tolist()  # the second customer joins the first with probability 1/3
     [1.333333, 0.333333]
@@ -40,7 +40,7 @@ class Fit:
 def power_law_and_exponential(
     customers: int = CUSTOMERS, theta: float = THETA, largest: int = LARGEST
 ) -> tuple[Fit, Fit]:
-    """How well either describes the sizes from 1 to the largest.
+    """Fit both to the sizes from 1 to the largest.
 
     >>> power, exponential = power_law_and_exponential()
     >>> power.slope < 0 and exponential.slope < 0

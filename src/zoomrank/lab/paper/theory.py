@@ -1,7 +1,7 @@
-"""What Sections 4 and 5 and Appendix A promise, beside what is measured.
+"""Guarantees of Sections 4 and 5 and Appendix A, to be compared with measurements.
 
-The paper's bounds hide constants and logarithms in Õ(·) and O(·). Here they are taken to be 1, which is as kind to the
-bound as can be: where even this says nothing, the true bound says nothing either.
+The paper's bounds hide constants and logarithms in Õ(·) and O(·). Here they are set to 1, which favours the bound as
+much as possible: where even this is vacuous, the true bound is vacuous, too.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from zoomrank.spaces.covering import covering_dimension, covering_number, zoomin
 from zoomrank.spaces.trees.shape import node_depths
 from zoomrank.users import UserDistribution
 
-_SEARCH = 2_000  # evaluations to find the optimum in, before a bound has to do
-WORST_CASE = 1 - 1 / np.e  # of OPT: what the greedy algorithm is sure of
+_SEARCH = 2_000  # evaluations for finding the optimum; after that, a bound is used
+WORST_CASE = 1 - 1 / np.e  # of OPT: the guarantee of the greedy algorithm
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of an instance without any ranker."""
+    """Properties of an instance that do not depend on a ranker."""
 
     greedy: float  # satisfaction of the (worst) greedy ranking
     optimum: float  # OPT, or a bound on it
     optimum_is_exact: bool
     covering_dimension: float
     zooming_dimension: float
-    steepest: float  # the largest |μ(x) - μ(y)| / D(x, y); L-continuity asks for at most 1
+    steepest: float  # the largest |μ(x) - μ(y)| / D(x, y); L-continuity requires at most 1
 
 
 def facts(tree: DocumentTree, users: UserDistribution, slots: int) -> Facts:
-    """Look at an instance as only an all-knowing observer can."""
+    """Compute the properties of an instance from full information."""
     try:
         optimum, exact = users.optimum(slots, limit=_SEARCH).satisfaction, True
     except SearchTooLargeError:
@@ -52,7 +52,7 @@ def facts(tree: DocumentTree, users: UserDistribution, slots: int) -> Facts:
 
 
 def steepest(tree: DocumentTree, mean: Array) -> float:
-    """The largest |μ(x) - μ(y)| / D(x, y) of all pairs of documents.
+    """Return the largest |μ(x) - μ(y)| / D(x, y) of all pairs of documents.
 
     Documents whose smallest common subtree is u are W(u) apart; the largest difference within u is theirs, or is that
     of a pair further down, which is closer and so steeper still.
@@ -71,7 +71,7 @@ def steepest(tree: DocumentTree, mean: Array) -> float:
 
 
 def guarantee(optimum: float, slots: int, dimension: float, visits: Array | float) -> Array:
-    """The fraction of satisfied visitors that RankGridEXP3 is sure of: (1 - 1/e) OPT - k T^(-1/(d + 2)).
+    """Return the fraction of satisfied visitors that RankGridEXP3 guarantees: (1 - 1/e) OPT - k T^(-1/(d + 2)).
 
     With slots · dimension in place of the dimension it is RankContextZoom's.
 
@@ -83,12 +83,12 @@ def guarantee(optimum: float, slots: int, dimension: float, visits: Array | floa
 
 
 def vacuous_until(optimum: float, slots: int, dimension: float) -> float:
-    """The number of visits before which that guarantee promises less than nothing."""
+    """Return the number of visits before which that guarantee is below 0."""
     return float((slots / (WORST_CASE * optimum)) ** (dimension + 2))
 
 
 def regret(tree: DocumentTree, mean: Array, visits: int, bandit: str) -> float:
-    """Bound the regret of a bandit on this very μ.
+    """Bound the regret of a bandit for this μ.
 
     min over δ of δT + Σ over scales r ≥ δ of N(δ, r) · log(T) / r, where N counts what the bandit has to tell apart at
     scale r: documents for "UCB1", balls of radius δ for "GridUCB1", balls of radius r for "zooming".
@@ -98,7 +98,7 @@ def regret(tree: DocumentTree, mean: Array, visits: int, bandit: str) -> float:
     Eq. `eq:regret-Nr` and Table 2 in Appendix A of the paper.
     """
     if bandit not in ("UCB1", "GridUCB1", "zooming"):
-        raise ParameterError(f"There is no such bound for {bandit!r}; there is for UCB1, GridUCB1 and zooming.")
+        raise ParameterError(f"No bound is known for {bandit!r}; choose UCB1, GridUCB1 or zooming.")
     badness = mean.max() - mean
     scales = [2.0**-i for i in range(1, 1 + int(np.ceil(np.log2(max(visits, 2)))))]
     rings = {r: np.flatnonzero((badness > r) & (badness <= 2 * r)) for r in scales}
@@ -120,7 +120,7 @@ def regret(tree: DocumentTree, mean: Array, visits: int, bandit: str) -> float:
 
 
 def over_instances(instances: Sequence[Facts]) -> Facts:
-    """The mean of what is averaged in figures, the worst of what is claimed of every instance."""
+    """Combine instances: the mean of what figures average, the worst of what is claimed of every instance."""
     return Facts(
         greedy=float(np.mean([one.greedy for one in instances])),
         optimum=float(np.mean([one.optimum for one in instances])),

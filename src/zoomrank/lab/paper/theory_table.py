@@ -1,4 +1,4 @@
-"""What theory promises of each experiment, as a table of the report."""
+"""Table of the theoretical guarantees for each experiment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADS = (
 
 
 def theory_table(results: Results, known: Mapping[str, Facts]) -> str:
-    """A row per experiment of which something is known."""
+    """Return a table with a row per experiment whose properties are known."""
     firsts = {name: results.curve(name, results.curves(name)[0]).settings[0] for name in known}
     return _INTRODUCTION + table(_HEADS, (_row(one, firsts[name]) for name, one in known.items()))
 
@@ -53,6 +53,6 @@ def _row(one: Facts, run: Setting) -> tuple[str, ...]:
 def _regrets(run: Setting) -> str:
     tree, users = world(run)
     mean = users.mean()
-    worst = float(mean.max() - mean.min())  # what any bandit can lose in a visit
+    worst = float(mean.max() - mean.min())  # the most that any bandit can lose in a visit
     bounds = [regret(tree, mean, run.visits, kind) / run.visits for kind in ("UCB1", "GridUCB1", "zooming")]
     return " / ".join(f"{bound:.2f}" if bound < worst else "vacuous" for bound in bounds)

@@ -1,4 +1,4 @@
-"""How the claims come out: each is held against the rows of every experiment that it is about."""
+"""Verdicts on the claims: each is tested on the rows of every experiment that it is about."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zoomrank.lab.paper.theory import Facts
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim on one experiment."""
+    """Verdict on a claim in one experiment."""
 
     claim: Claim
     experiment: str
@@ -24,7 +24,7 @@ class Finding:
 
 
 def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:
-    """Hold a claim against the rows of every experiment it is about."""
+    """Test a claim on the rows of every experiment it is about."""
     findings = []
     for experiment, tests in claim.tests.items():
         measured = tuple(test.measure(experiment, results, known or {}) for test in tests)
@@ -38,19 +38,19 @@ def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = No
 
 
 def _cut_short(experiment: str, results: Results) -> bool:
-    """Whether runs are shorter than the experiment's own: a quick look says nothing of what the paper says."""
+    """Return whether runs are shorter than the experiment's own, which say nothing about the paper's claims."""
     full = EXPERIMENTS[experiment].visits if experiment in EXPERIMENTS else 0
     return any(results.curve(experiment, curve).length < full for curve in results.curves(experiment))
 
 
 def judge_all(results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:
-    """Every claim about experiments that there are rows of."""
+    """Test every claim about experiments that have rows."""
     there = set(results.experiments())
     return [one for claim in CLAIMS for one in judge(claim, results, known) if one.experiment in there]
 
 
 def undecided(results: Results) -> dict[str, tuple[str, ...]]:
-    """What more instances could decide: the curves that are compared, by experiment."""
+    """Return the curves whose comparison more instances could decide, by experiment."""
     wanted: dict[str, dict[str, None]] = {}
     for one in judge_all(results):
         for test, measured in zip(one.claim.tests[one.experiment], one.measured, strict=True):
@@ -60,6 +60,6 @@ def undecided(results: Results) -> dict[str, tuple[str, ...]]:
 
 
 def tally(findings: Sequence[Finding]) -> dict[str, int]:
-    """How many came out how."""
+    """Count the findings by verdict."""
     counts = Counter(one.verdict for one in findings)
     return {verdict: counts[verdict] for verdict in (HOLDS, DIFFERS, CANNOT_TELL)}

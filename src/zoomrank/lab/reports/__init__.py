@@ -1,1 +1,1 @@
-"""What all reports of the lab share: text and pages, figures, the machine that made them."""
+"""Parts that all reports of the lab share: text and pages, figures, the description of the machine."""

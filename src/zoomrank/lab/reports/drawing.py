@@ -1,6 +1,6 @@
-"""How figures look, in all reports: for print, in colours that those who see few colours can tell apart.
+"""Style of the figures in all reports: for print, and readable with colour blindness.
 
-The colours are those of Okabe and Ito, which keep apart in every common kind of colour blindness, and a few more for
+The colours are those of Okabe and Ito, which differ in every common kind of colour blindness, and a few more for
 figures that need more.
 """
 
@@ -45,7 +45,7 @@ STYLE: Any = {
 
 
 def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
-    """Write a drawing as PNG and as SVG, the same bytes each time; returns where they are."""
+    """Write a drawing as PNG and as SVG, the same bytes each time; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for kind in ("png", "svg"):
@@ -58,7 +58,7 @@ def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
 
 
 def _shrink(path: Path) -> None:
-    """Few colours are enough for lines, and make a small file."""
+    """Reduce a PNG to few colours, which is enough for lines and makes a small file."""
     with Image.open(path) as picture:
         small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
     small.save(path, optimize=True)

@@ -1,4 +1,4 @@
-"""The machine that runs are made on: enough to compare times, nothing that names it."""
+"""Description of the machine that carries out runs: enough to compare times, nothing that identifies it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGES = ("numba", "numpy", "pyarrow", "scipy")
 
 
 def machine() -> dict[str, Any]:
-    """What a manifest says of it."""
+    """Return the description for a manifest."""
     return {
         "processor": _processor(),
         "cores": cores(),
@@ -24,7 +24,7 @@ def machine() -> dict[str, Any]:
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

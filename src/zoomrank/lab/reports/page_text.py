@@ -1,7 +1,7 @@
-"""What all reports share: tables in Markdown, one page with its pictures inside, and a line on what made them.
+"""Text of reports: tables in Markdown, one page with its pictures inside, and a line on what made them.
 
-A report is written once, as Markdown, to `report.md`; `report.html` is made of it, with its pictures inside, so that it
-can be sent as one file.
+A report is written once, as Markdown, to `report.md`; `report.html` is made from it, with its pictures inside, so that
+it can be sent as one file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from zoomrank.lab.catalogue import GREEDY
 
-if TYPE_CHECKING:  # whoever needs but a word for a curve needs neither Parquet nor Markdown
+if TYPE_CHECKING:  # `label` must not require Parquet or Markdown
     from zoomrank.lab.results_folder import ResultsFolder
 
 _LOOK = """
@@ -30,7 +30,7 @@ td { font-variant-numeric: tabular-nums } td strong { color: #a33c00 }
 
 
 def write_page(folder: Path, title: str, paragraphs: Iterable[str]) -> Path:
-    """Write `report.md` and the page made of it, whose pictures are in `figures`; returns where the page is."""
+    """Write `report.md` and the page made from it, whose pictures are in `figures`; return the path of the page."""
     text = "\n\n".join(paragraphs) + "\n"
     (folder / "report.md").write_text(text, encoding="utf-8")
     written = folder / "report.html"
@@ -68,7 +68,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def label(curve: str) -> str:
-    """A curve's name for readers.
+    """Return a curve's name for readers.
 
     >>> label("RankContextZoom-0.2"), label("RankRandom")
     ('RankContextZoom (widths × 0.2)', 'random')
@@ -83,7 +83,7 @@ def label(curve: str) -> str:
 
 
 def made_with(folder: ResultsFolder) -> str:
-    """Say which zoomrank ran on what, and for how long."""
+    """Say which version of zoomrank ran, on which machine, and for how long."""
     machine = ", ".join(f"{name} = {value}" for name, value in folder.manifest["machine"].items())
     seconds = folder.seconds()
     return (

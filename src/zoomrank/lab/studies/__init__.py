@@ -1,3 +1,3 @@
-"""Studies of our own: how many impressions rankers need, which parameters are best, who converges."""
+"""Studies beyond the paper: how many impressions rankers need, which parameters are best, and convergence."""
 
-KIND = "study"  # what the manifest of its results says
+KIND = "study"  # in the manifest of its results

@@ -1,7 +1,7 @@
-"""What can be found at all: no ranker can know of a peak before somebody has clicked near it.
+"""Limits of search: no ranker can know of a peak before a visitor has clicked near it.
 
-So the worst instance of a study stands beside the chance that visitors who were shown nothing but random documents
-would not have clicked for the sake of some peak that matters.
+So the worst instance of a study is compared with the probability that visitors who were shown random documents only
+would never have clicked near some peak that matters.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zoomrank.users import UserDistribution
 
 
 def blind_chances(tree: DocumentTree, users: UserDistribution, best: Sequence[DocumentId], visits: int) -> list[float]:
-    """How likely it is that so many visitors, all shown documents at random, never click for the sake of one of the
-    best documents: on it, or near it where that makes others more relevant than most.
+    """Return the probability, per best document, that visitors who are shown random documents never click on or near
+    it.
     """
     mean, shape = users.mean(), tree.shape
     usual = float(np.median(mean))
@@ -37,7 +37,7 @@ def blind_chances(tree: DocumentTree, users: UserDistribution, best: Sequence[Do
 
 
 def chance_to_miss(setting: Setting, visits: int, enough: float) -> float:
-    """How likely it is that a blind search misses a document without which greedy is not worth enough of itself."""
+    """Return the probability that a blind search misses a document without which greedy falls below `enough`."""
     tree, users = catalogue.world(setting)
     best = users.greedy(setting.slots)
     chances = blind_chances(tree, users, best.documents, visits)

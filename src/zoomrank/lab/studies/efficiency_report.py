@@ -1,4 +1,4 @@
-"""How many impressions everybody needed: what each ranker collected in each family, where ZoomRank wins and loses."""
+"""Report on efficiency: clicks collected by each ranker in each family, and where ZoomRank wins and loses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ENOUGH = 0.9  # of greedy, for the worst instance
 
 
 def efficiency_sections(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:
-    """The paragraphs of the report, whose picture goes to the folder."""
+    """Return the paragraphs of the report, whose picture goes to the folder."""
     there = [family for family in families if results.comparable(_name(family), *COMPETITORS, GREEDY)]
     if not there:
         raise ResultsError(f"{folder} has no family in which all competitors have run: nothing to report yet.")
@@ -66,7 +66,7 @@ def efficiency_sections(folder: Path, command: str, results: Results, families: 
 
 
 def _twice(families: Sequence[Family]) -> str:
-    """Which families have more instances than others."""
+    """Say which families have more instances than others."""
     needles = [family.title for family in families if family.needles]
     if not needles:
         return ""
@@ -105,7 +105,7 @@ def _settling(results: Results, families: Sequence[Family]) -> str:
 
 
 def _worst(results: Results, families: Sequence[Family]) -> str:
-    """The worst instance beside what a search without any idea could have found by then."""
+    """Compare the worst instance with what a blind search could have found by then."""
     visits = round(0.8 * VISITS)
     rows = []
     for family in families:
@@ -123,9 +123,10 @@ def _worst(results: Results, families: Sequence[Family]) -> str:
         )
     heads = ("family", "worst", f"at {_ENOUGH} or more", "a needed peak unseen", "in some instance")
     return (
-        f"Visits {visits:,} to {VISITS:,} of ZoomRank, on families with a perfect metric. Nobody can know of a peak "
-        f"before somebody has clicked near it. The last columns: how likely it is that in {visits:,} visits with "
-        "nothing but random documents nobody clicks for the sake of some peak without which greedy is not worth "
+        f"Visits {visits:,} to {VISITS:,} of ZoomRank, on families with a perfect metric. A ranker cannot know of a "
+        "peak "
+        f"before a visitor has clicked near it. The last columns: how likely it is that in {visits:,} visits with "
+        "nothing but random documents no visitor clicks near some peak without which greedy is not worth "
         f"{_ENOUGH}; in an instance, and in at least one of them.\n\n" + table(heads, rows)
     )
 
@@ -149,7 +150,7 @@ def _ablations(results: Results, families: Sequence[Family]) -> str:
 
 
 def _means(results: Results, families: Sequence[Family], curve: str, there: Sequence[str]) -> str:
-    """Shares of greedy's clicks by each mark, on instances that those without an ingredient have met, too."""
+    """Return shares of greedy's clicks by each mark, on the instances that ablated variants have run on, too."""
     cells = []
     for mark in MARKS:
         pairs = (results.together(_name(family), curve, GREEDY, *there[:1]) for family in families)
@@ -168,7 +169,9 @@ def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
         for axes, family in zip(grid.flat, families, strict=False):
             for colour, curve in zip(_COLOURS, COMPETITORS, strict=True):
                 mine, greedy = results.together(_name(family), curve, GREEDY)
-                look = {"linewidth": 1.6, "zorder": 3} if curve == OURS else {"linewidth": 1.0}  # ours over the others
+                look = (
+                    {"linewidth": 1.6, "zorder": 3} if curve == OURS else {"linewidth": 1.0}
+                )  # ours is drawn over the others
                 (handles[curve],) = axes.plot(mine.visits, collected_so_far(mine, greedy), color=colour, **look)
             axes.set_title(textwrap.fill(family.title, 30), loc="left", fontsize=7)
             axes.set_xscale("log")

@@ -1,9 +1,9 @@
-"""The worlds of the studies: families that differ in what is hard about them.
+"""Worlds of the studies: families that differ in what is hard about them.
 
-Smooth ones, made as the theory has it: small peaks, a tempting plateau, rare clicks, a metric that is wrong, documents
-far apart that please the same visitors, a million documents. And life-like ones: trees that are wide and uneven, few
-documents, visitors who want categories and strays, or what the tree knows nothing of, short and long rankings, and
-files of one's own. All parameters of rankers are the same in all families.
+Smooth ones follow the theory: small peaks, a tempting plateau, rare clicks, a wrong metric, distant documents that
+please the same visitors, a million documents. Life-like ones have wide and uneven trees, few documents, visitors who
+want categories and strays, or groups that the tree does not reflect, short and long rankings, and the user's own files.
+All parameters of rankers are the same in all families.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zoomrank.lab.kept_worlds import kept_tree, kept_users
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import Recipe, recipe
 
-SLOTS = 5  # unless a family says otherwise
+SLOTS = 5  # by default
 
 _PAPER_TREE = recipe("exponential", depth=15)
 _UNEVEN_TREE = recipe("uneven")
@@ -35,19 +35,19 @@ class Family:
     users: Recipe
     tree: Recipe = _PAPER_TREE
     belief: Recipe | None = None
-    perfect: bool = False  # whether the metric is all that the theory asks for
+    perfect: bool = False  # whether the metric satisfies the theory's assumptions
     visits: int = VISITS
     slots: int = SLOTS
-    needles: bool = False  # whether instances differ so much that it takes twice as many
+    needles: bool = False  # whether instances vary so much that twice as many are needed
     lifelike: bool = False  # or smooth
-    kept: tuple[str, ...] = ()  # files of worlds, of which instances take turns; without any, they are drawn
+    kept: tuple[str, ...] = ()  # files of worlds that instances cycle through; without any, worlds are drawn
 
     def instances(self, wanted: int) -> int:
-        """How many instances are run if so many are wanted of a family."""
+        """Return the number of instances to run if `wanted` are asked for."""
         return 2 * wanted if self.needles else wanted
 
     def world(self, instance: int) -> tuple[Recipe, Recipe]:
-        """The tree and the users of an instance."""
+        """Return the recipes of the tree and the users of an instance."""
         if not self.kept:
             return self.tree, self.users
         file = self.kept[instance % len(self.kept)]
@@ -77,7 +77,7 @@ _SMOOTH = (
     Family("shuffled-10", "two peaks, 10 % shuffled", _TWO_PEAKS, belief=recipe("shuffled", share=0.1)),
     Family("shuffled-30", "two peaks, 30 % shuffled", _TWO_PEAKS, belief=recipe("shuffled", share=0.3)),
     Family("twins", "peaks with echoes far away", recipe("twins")),
-    # Whether anything can be found where there are twenty times as many documents as visits.
+    # Tests whether anything can be found among twenty times as many documents as visits.
     Family(
         "million",
         "eight unequal peaks, a million documents",
@@ -95,9 +95,9 @@ _LIFELIKE = (
         lifelike=True,
     ),
     Family("hundred", "100 documents", recipe("peaks", values=(0.5, 0.4, 0.3)), recipe("hundred"), lifelike=True),
-    # What a shop's visitors want: a category, not all of it, and strays; a few wishes are far more common than others.
+    # Visitors of a shop want a part of a category, and strays; a few intents are far more common than others.
     Family("intents", "intents: categories and strays", _INTENTS, _UNEVEN_TREE, lifelike=True),
-    # How much is lost by believing in a tree that knows nothing of what pleases the same visitors.
+    # Measures what is lost by relying on a tree that is unrelated to visitors' tastes.
     Family(
         "scattered",
         "groups that the tree does not know",
@@ -123,7 +123,7 @@ FAMILIES = (*_SMOOTH, *_LIFELIKE)
 
 
 def by_kind(families: Sequence[Family]) -> dict[str, list[Family]]:
-    """All of them, the smooth and the life-like, as reports group them."""
+    """Group families as reports do: all, the smooth and the life-like."""
     return {
         "all": list(families),
         "smooth": [family for family in families if not family.lifelike],
@@ -132,7 +132,7 @@ def by_kind(families: Sequence[Family]) -> dict[str, list[Family]]:
 
 
 def families_of(manifest: Mapping[str, Any]) -> tuple[Family, ...]:
-    """All families of a study, those of one's own files among them: its manifest says which files these are."""
+    """Return all families of a study, including those of the user's own files, which its manifest names."""
     return (*FAMILIES, *_own_families(manifest))
 
 
@@ -148,19 +148,19 @@ def _own_families(manifest: Mapping[str, Any]) -> Iterator[Family]:
 
 
 def taxonomy_family(file: str) -> Family:
-    """A world on a real taxonomy: a file with a path such as "Animals > Birds" in each line."""
+    """Return a world on a real taxonomy: a file with a path such as "Animals > Birds" in each line."""
     users = recipe("peaks", values=(0.5, 0.4, 0.3), background=0.02)
     title = f"the taxonomy in {PurePath(file).name}"
     return Family("taxonomy", title, users, recipe("taxonomy", file=file), lifelike=True)
 
 
 def taxonomy_intents_family(file: str) -> Family:
-    """The intents of a shop's visitors, in a shop that there is."""
+    """Return the intents of a shop's visitors, on a real taxonomy."""
     title = f"intents on the taxonomy in {PurePath(file).name}"
     return Family("taxonomy-intents", title, _INTENTS, recipe("taxonomy", file=file), lifelike=True)
 
 
 def judged_family(name: str, title: str, files: Sequence[str]) -> Family:
-    """What people called relevant: each file is the world of a topic, and instances take turns."""
+    """Return a family of judged topics: each file is the world of a topic, and instances cycle through them."""
     users, tree = recipe(kept_users, file=files[0]), recipe(kept_tree, file=files[0])
     return Family(name, title, users, tree, lifelike=True, kept=tuple(files))

@@ -1,7 +1,7 @@
-"""Logs that are judged against what is known exactly: kinds of logs, targets near and far, and what came of each.
+"""Simulated logs whose judgments are compared with the exact truth: kinds of logs, and targets near and far.
 
-A log is told about by everything it may be asked: the greedy ranking, what is most popular, a ranking one step from it,
-what another learner has found, a mix of two, a policy that leaves more or less to chance, and a ranking far away.
+A log is asked about all of these targets: the greedy ranking, the most popular documents, a ranking one step from them,
+the ranking of another learner, a mixture of two, a policy with more or less randomness, and a ranking far away.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from zoomrank.numbers import Array
 from zoomrank.rankers import ZoomRank
 
 QUERIES = 20  # of the kind that has many
-LEVELS = ("half", "low", "high")  # of its queries, which take turns
+LEVELS = ("half", "low", "high")  # of its queries, in turn
 _EXPLORE = 0.2
-_STEP = [0, 1, SLOTS]  # of an order: its best documents, but another in the last slot
+_STEP = [0, 1, SLOTS]  # positions in an order: its best documents, except for the last slot
 _MIDDLE = [0, SLOTS, 1]
 _SCALE, _SHARPER = 1.5, 2.0  # of scores
-_BEFORE, _AT_ONCE = 2_000, 20  # visits that a learner has had when its log begins; after how many it learns
+_BEFORE, _AT_ONCE = 2_000, 20  # visits of a learner before its log begins; batch size of its learning
 
 Row = dict[str, Any]
 
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
 
 
 class Simulated(NamedTuple):
-    """A log, the share that what showed it satisfies, and rankings that are asked about in logs of this kind alone."""
+    """A log, the share that its policy satisfies, and rankings that are asked about only in logs of this kind."""
 
     log: ImpressionLog
     itself: float
@@ -81,7 +81,7 @@ class Simulated(NamedTuple):
 
 
 def judged(kind: Kind, number: int, seed: int) -> list[Row]:
-    """Simulate a log and ask it about every target, by every estimator."""
+    """Simulate a log and judge every target, by every estimator."""
     rng = np.random.default_rng([seed, *map(ord, kind.name), number])
     worlds = worlds_of(kind, number)
     simulated = _simulated(kind, worlds, rng)
@@ -99,7 +99,7 @@ def judged(kind: Kind, number: int, seed: int) -> list[Row]:
 
 
 def worlds_of(kind: Kind, number: int) -> list[World]:
-    """The worlds of the queries of a log."""
+    """Return the worlds of the queries of a log."""
     levels = LEVELS if kind.queries > 1 else (kind.level,)
     return [world(levels[query % len(levels)], (number + query) % WORLDS) for query in range(kind.queries)]
 
@@ -118,7 +118,7 @@ def _simulated(kind: Kind, worlds: list[World], rng: np.random.Generator) -> Sim
 
 
 def _of_policies(kind: Kind, worlds: list[World], policies: Sequence[Policy], rng: np.random.Generator) -> Simulated:
-    """The log of a policy for each query."""
+    """Simulate the log of a policy for each query."""
     query = rng.integers(kind.queries, size=kind.impressions)
     shown, click = np.zeros((kind.impressions, SLOTS), np.int64), np.zeros(kind.impressions, np.int64)
     propensity = np.zeros(shown.shape)
@@ -131,7 +131,7 @@ def _of_policies(kind: Kind, worlds: list[World], policies: Sequence[Policy], rn
 
 
 class _Learner:
-    """Shows what was clicked most often when it was looked at, and explores."""
+    """Learner that shows the documents with the highest click rates, and explores."""
 
     def __init__(self, one: World) -> None:
         self._world = one
@@ -140,18 +140,20 @@ class _Learner:
 
     @property
     def order(self) -> Array:
-        """Its documents, the best first."""
+        """Documents, the best first."""
         return np.argsort(-self._clicks / self._looks, kind="stable")
 
     def visit(self, rng: np.random.Generator) -> tuple[Array, Array, Array, float]:
-        """Some visitors come, and it learns: what it showed, how likely, what was clicked, what it satisfies."""
+        """Serve a batch of visitors and learn; return the rankings, their propensities, the clicks, and the
+        satisfaction.
+        """
         policy, best = Mostly(self.order, _EXPLORE), tuple(self.order[:SLOTS])
         shown, propensity = policy.draw(_AT_ONCE, rng)
         click = self._world.click(shown, rng)
         slots = np.arange(SLOTS)
         np.add.at(self._looks, shown[slots <= click[:, None]], 1.0)
         np.add.at(self._clicks, shown[slots == click[:, None]], 1.0)
-        if best not in self._known:  # no other document of the order matters
+        if best not in self._known:  # the satisfaction depends on these only
             self._known[best] = policy.worth(self._world)
         return shown, propensity, click, self._known[best]
 
@@ -165,12 +167,12 @@ class _ZoomRank:
 
     @property
     def order(self) -> Array:
-        """What it shows when it does not explore, and then what is most popular."""
+        """Documents shown without exploration, followed by the most popular."""
         best = self._ranker.copied().rank_arrays(1).shown[0]
         return np.concatenate([best, self._world.popular[~np.isin(self._world.popular, best)]])
 
     def visit(self, rng: np.random.Generator) -> tuple[Array, Array, Array, float]:
-        """As above; what it satisfies is that of the rankings that were shown."""
+        """Serve a batch of visitors and learn; the satisfaction is that of the rankings shown."""
         rankings = self._ranker.rank_arrays(_AT_ONCE, explore=_EXPLORE)
         click = self._world.click(rankings.shown, rng)
         self._ranker.learn_arrays(rankings, click)
@@ -179,7 +181,7 @@ class _ZoomRank:
 
 
 def _of_learner(kind: Kind, one: World, rng: np.random.Generator) -> Simulated:
-    """The log of a learner that goes on learning, which is asked about what it believed when the log began."""
+    """Simulate the log of a learner that keeps learning, and add its rankings at the start as targets."""
     learner = _Learner(one) if kind.name == "learning" else _ZoomRank(one, rng)
     for _ in range(0, _BEFORE, _AT_ONCE):
         learner.visit(rng)
@@ -192,7 +194,7 @@ def _of_learner(kind: Kind, one: World, rng: np.random.Generator) -> Simulated:
 
 
 def _targets(simulated: Simulated, worlds: list[World], number: int) -> dict[str, Asked]:
-    """Everything that a log is asked about."""
+    """Return all targets of a log."""
     fixed = {
         "greedy": [one.users.documents.positions(one.users.greedy(SLOTS).documents) for one in worlds],
         "popular": [one.popular[:SLOTS] for one in worlds],

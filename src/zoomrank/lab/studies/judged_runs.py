@@ -1,4 +1,4 @@
-"""Judge logs, some at a time to a process, and keep what was found: a small file for each, so that it can go on."""
+"""Judge logs in worker processes, and store the results in a small file per part, so that a study can be resumed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from zoomrank.files import whole_file
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.studies.judged_logs import KINDS, Kind, Row, judged
 
-AT_ONCE = 25  # logs
+AT_ONCE = 25  # logs per part
 _FOLDER = "judged"
 
 
 def carry_out(folder: ResultsFolder, workers: int) -> Iterator[tuple[str, int]]:
-    """Carry out what is missing; yields the name of each part that is done, and of how many."""
+    """Carry out the missing parts; yield the name of each finished part, and the total number."""
     manifest = folder.manifest
     (folder.path / _FOLDER).mkdir(exist_ok=True)
     parts = [(kind, start) for start in range(0, manifest["instances"], AT_ONCE) for kind in kinds_of(manifest)]
@@ -37,13 +37,13 @@ def carry_out(folder: ResultsFolder, workers: int) -> Iterator[tuple[str, int]]:
 
 
 def kinds_of(manifest: Mapping[str, Any]) -> list[Kind]:
-    """The kinds of logs, maybe shorter ones for a quick look."""
+    """Return the kinds of logs, possibly shortened for a quick look."""
     longest = manifest["visits"] or max(kind.impressions for kind in KINDS)
     return [kind._replace(impressions=min(kind.impressions, longest)) for kind in KINDS]
 
 
 def found(folder: ResultsFolder) -> dict[str, list[Row]]:
-    """What has been found so far, kind by kind."""
+    """Return the results so far, kind by kind."""
     return {
         kind.name: [
             row

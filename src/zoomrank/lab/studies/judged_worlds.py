@@ -1,7 +1,7 @@
-"""Small worlds in which everything about a log is known: who shows what, how likely it was, and what it is worth.
+"""Small worlds in which propensities and satisfaction are known exactly.
 
-A collection has 16 documents and a ranking 3, so that all 3,360 rankings can be looked through: what a ranking
-satisfies is computed from the model of visitors, and what a policy satisfies is the mean over its rankings.
+A collection has 16 documents and a ranking 3, so that all 3,360 rankings can be enumerated: the satisfaction of a
+ranking is computed from the model of visitors, and that of a policy is the mean over its rankings.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from zoomrank.users import Independent, UserDistribution, random_peaks, two_peak
 
 DEPTH, SLOTS = 4, 3
 DOCUMENTS = 2**DEPTH
-WORLDS = 10  # of a kind; logs take turns
-_TAUGHT = 500  # visits that a learner has had
+WORLDS = 10  # of a kind; logs cycle through them
+_TAUGHT = 500  # visits that a learner was trained on
 RANKINGS = np.array(list(permutations(range(DOCUMENTS), SLOTS)))
 
 
 class World:
-    """A query: documents, visitors, and what each ranking is worth."""
+    """A query: documents, visitors, and the satisfaction of each ranking."""
 
     def __init__(self, level: str, number: int) -> None:
         rng = np.random.default_rng([WORLDS, *map(ord, level), number])
@@ -40,16 +40,16 @@ class World:
         self._learned: dict[int, tuple[ZoomRank, Array]] = {}
 
     def worth(self, ranking: Array) -> float:
-        """The share of visitors that a ranking satisfies."""
+        """Return the share of visitors that a ranking satisfies."""
         return float(self.satisfies[tuple(ranking)])
 
     def click(self, shown: Array, rng: np.random.Generator) -> Array:
-        """The slot of each visitor's first click; the number of slots for none."""
+        """Draw the slot of each visitor's first click; the number of slots for none."""
         relevant = np.take_along_axis(self.users.draw(len(shown), rng), shown, axis=1)
         return np.where(relevant.any(axis=1), relevant.argmax(axis=1), SLOTS)
 
     def learned(self, seed: int) -> tuple[ZoomRank, Array]:
-        """A learner that has met some visitors here, and a ranking of it."""
+        """Return a learner trained on some visitors of this world, and one of its rankings."""
         if seed not in self._learned:
             ranker = ZoomRank(self.tree, SLOTS, seed=seed)
             simulate(ranker, self.users, _TAUGHT, seed=seed)
@@ -59,7 +59,7 @@ class World:
 
 @lru_cache(maxsize=64)
 def world(level: str, number: int) -> World:
-    """A world of a level of satisfaction: "low" (about .1), "half" or "high" (about .9)."""
+    """Return a world of a level of satisfaction: "low" (about .1), "half" or "high" (about .9)."""
     return World(level, number)
 
 
@@ -74,7 +74,7 @@ def _visitors(tree: DocumentTree, level: str, rng: np.random.Generator) -> UserD
 
 
 def _satisfaction(users: UserDistribution) -> Array:
-    """What each ranking satisfies, whatever its order."""
+    """Return the satisfaction of each ranking, which does not depend on its order."""
     satisfies = np.zeros((DOCUMENTS,) * SLOTS)
     for ranking in RANKINGS[(np.diff(RANKINGS, axis=1) > 0).all(axis=1)]:
         share = users.satisfaction(users.documents.at(ranking))
@@ -84,14 +84,14 @@ def _satisfaction(users: UserDistribution) -> Array:
 
 
 class Policy(ABC):
-    """What shows rankings by chance, slot by slot; the chances are known."""
+    """Randomised policy that shows rankings slot by slot, with known probabilities."""
 
     @abstractmethod
     def chances(self, above: Array) -> Array:
-        """How likely each document comes next, below those above: a row for each of them."""
+        """Return the probability of each document in the next slot, below those above: a row for each of them."""
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Rankings, and the propensity of each document in its slot."""
+        """Draw rankings; return them with the propensity of each document in its slot."""
         shown, propensity = np.zeros((count, SLOTS), np.int64), np.zeros((count, SLOTS))
         for slot in range(SLOTS):
             chances = self.chances(shown[:, :slot])
@@ -101,43 +101,43 @@ class Policy(ABC):
         return shown, propensity
 
     def propensities(self, shown: Array) -> Array:
-        """How likely each document of a ranking is in its slot, given those above."""
+        """Return the probability of each document of a ranking in its slot, given those above."""
         rows = np.arange(len(shown))
         each = [self.chances(shown[:, :slot])[rows, shown[:, slot]] for slot in range(shown.shape[1])]
         return np.column_stack(each)
 
     def worth(self, world: World) -> float:
-        """The share of visitors that it satisfies, exactly."""
+        """Return the exact share of visitors that it satisfies."""
         return worth_of(world, self.propensities)
 
 
 def worth_of(world: World, propensities: Callable[[Array], Array]) -> float:
-    """The share of visitors that something satisfies of which all propensities are known, exactly."""
+    """Return the exact share of visitors that a policy satisfies, given all its propensities."""
     return float(propensities(RANKINGS).prod(axis=1) @ world.satisfies[tuple(RANKINGS.T)])
 
 
 class Softmax(Policy):
-    """A document is likelier the higher its score, among those that are left."""
+    """Policy that prefers documents of higher score, among the remaining ones."""
 
     def __init__(self, scores: Array) -> None:
         self._odds = np.exp(scores)
 
     def chances(self, above: Array) -> Array:
-        """In proportion to the odds."""
+        """Return probabilities in proportion to the odds."""
         odds = np.tile(self._odds, (len(above), 1))
         np.put_along_axis(odds, above, 0.0, axis=1)
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
 class Mostly(Policy):
-    """The first document of an order that is left, but sometimes any other; never, if `explore` is 0."""
+    """Policy that shows the first remaining document of an order, or with probability `explore` any other."""
 
     def __init__(self, order: Array, explore: float) -> None:
         self._place = np.argsort(order)
         self._explore = explore
 
     def chances(self, above: Array) -> Array:
-        """Nearly 1 for the first that is left."""
+        """Return nearly 1 for the first remaining document."""
         left = np.ones((len(above), DOCUMENTS), bool)
         np.put_along_axis(left, above, False, axis=1)
         chances = left * self._explore / left.sum(axis=1, keepdims=True)
@@ -147,24 +147,24 @@ class Mostly(Policy):
 
 
 class PolicyTarget(Target):
-    """A policy for each query, asked about in a log of `logged`, whose documents have the numbers of the tree."""
+    """A policy for each query as a target, for a log of `logged`, whose documents are numbered as in the tree."""
 
     def __init__(self, policies: dict[str, Policy]) -> None:
         super().__init__(SLOTS, policies)
         self._policies = policies
 
     def propensities(self, query: str, shown: Array) -> Array:
-        """As the policy says."""
+        """Return the policy's propensities."""
         return self._policies[query].propensities(shown)
 
     def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
-        """The mean over all documents."""
+        """Return the mean over all documents."""
         del otherwise  # there are no others
         return np.asarray(self._policies[query].chances(above) @ worth)
 
 
 def logged(query: Array, shown: Array, propensity: Array, click: Array) -> ImpressionLog:
-    """A log of impressions whose queries are called by their numbers, and documents too."""
+    """Build a log of impressions whose queries and documents are named by their numbers."""
     queries = [str(number) for number in range(int(query.max()) + 1)]
     documents = [str(document) for document in range(DOCUMENTS)]
     looks = np.minimum(click + 1, SLOTS)
@@ -172,6 +172,6 @@ def logged(query: Array, shown: Array, propensity: Array, click: Array) -> Impre
 
 
 def standard_scores(world: World) -> Array:
-    """How popular documents are, on a scale whose spread is 1."""
+    """Return the popularity of documents, standardised to a spread of 1."""
     odds = np.log(world.means / (1.0 - world.means))
     return np.asarray((odds - odds.mean()) / odds.std())

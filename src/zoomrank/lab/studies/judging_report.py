@@ -1,4 +1,4 @@
-"""The report on judging: whether intervals cover what is true, how wide they are, and what was refused."""
+"""Report on judging: coverage and width of intervals, and what was rejected."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from zoomrank.lab.studies.judged_logs import Kind, Row
 from zoomrank.lab.studies.judged_runs import found, kinds_of
 from zoomrank.numbers import Array
 
-_FEW = 20  # judgments: fewer have no share worth telling
-_CLOSE = 1e-9  # an error of rounding
-_REASONS = {  # how refusals begin, and what they are called here
+_FEW = 20  # judgments: with fewer, shares are not reported
+_CLOSE = 1e-9  # rounding error
+_REASONS = {  # beginnings of error messages, and their names in the report
     "The log is deterministic": "deterministic",
     "The log never shows": "never shown",
     "The effective sample": "effective sample",
     "Support is missing": "support",
-    "Of ": "heaviest impression",
+    "The total weight": "heaviest impression",
+    "Of ": "heaviest impression",  # as worded by earlier versions, whose rows can still be read
 }
 
 
 def judging_sections(folder: ResultsFolder, command: str) -> Iterator[str]:
-    """The page, section by section."""
+    """Return the page, section by section."""
     results = {kind: rows for kind, rows in zip(kinds_of(folder.manifest), found(folder).values(), strict=True) if rows}
     if not results:
         raise ResultsError(f"{folder.path} has no logs that were judged: nothing to report yet.")
@@ -72,7 +73,7 @@ def _in_short(results: Mapping[Kind, Sequence[Row]]) -> str:
 
 
 def _others(rows: Iterable[Row]) -> list[Row]:
-    """Of the rows of deterministic logs, those about something else: what was told of must be the log itself."""
+    """Return the rows of deterministic logs about another target; judgments by such a log must be of itself."""
     once = [row for row in rows if row.get("estimator", DEFAULT) == DEFAULT]
     return [row for row in once if "refused" in row or abs(row["apart"]) > _CLOSE]
 

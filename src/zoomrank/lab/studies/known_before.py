@@ -1,8 +1,8 @@
-"""What is known before the first visitor comes: the click log of another ranker, or an order that somebody has.
+"""Warm starts: the click log of another ranker, or a prior order, known before the first visit.
 
-The other ranker serves the same visitors before: one at random, one that always shows what is most popular, and one
-that learns, RankUCB1. An order is good (by popularity, which somebody has estimated badly), or wrong: of other
-visitors, at random, or reversed.
+The other ranker served the same visitors before: a random one, one that always shows the most popular documents, and
+one that learns, RankUCB1. An order is good (popularity, estimated with large errors), or wrong: of other visitors, at
+random, or reversed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _ERROR = 0.7  # of the logarithm of an estimated popularity
 
 
 def worlds() -> list[Family]:
-    """The worlds of the study."""
+    """Return the worlds of the study."""
     return [family for family in FAMILIES if family.name in WORLDS]
 
 
 def _visitors(tree: DocumentTree, world: np.random.Generator, family: str) -> UserDistribution:
-    """The visitors of an instance, drawn as the lab draws them; and others, if it is called again."""
+    """Draw the visitors of an instance as the lab draws them; a second call draws others."""
     users = next(one for one in FAMILIES if one.name == family).users
     made: UserDistribution = USERS[users.name](tree, seed=world, **users.given)
     return made
@@ -63,7 +63,7 @@ def _log(old: Ranked, users: UserDistribution, rng: np.random.Generator) -> list
 def warm_started(
     tree: DocumentTree, slots: int, *, seed: Any, world: np.random.Generator, family: str, old: str
 ) -> Ranked:
-    """A ranker that has learned the log of another."""
+    """Return a ranker that has learned the log of another."""
     users = _visitors(tree, world, family)
     ranker = ZoomRank(tree, slots, seed=seed)
     ranker.learn_log(_log(_old_ranker(old, tree, slots, users, world), users, world))
@@ -71,7 +71,7 @@ def warm_started(
 
 
 class Led:
-    """A ranker whose visitors come with an order."""
+    """A ranker that is given a prior order with every visit."""
 
     meets_others = True
 
@@ -90,11 +90,11 @@ class Led:
         self.order = tree.documents.at(np.argsort(-worth[order](), kind="stable")[:LONGEST])
 
     def rank(self) -> Ranking:
-        """What the next visitor is shown."""
+        """Return the ranking for the next visitor."""
         return self.ranker.rank(order=self.order)
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
-        """What became of it."""
+        """Learn from the visitor's feedback."""
         self.ranker.learn(ranking, click)
 
 

@@ -1,4 +1,4 @@
-"""The report on what is known before: visits that a log saves, clicks that an order gains or costs."""
+"""Report on warm starts: visits that a log saves, clicks that an order gains or costs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from zoomrank.lab.studies.families import Family
 from zoomrank.lab.studies.known_before import IMPRESSIONS, OLD_RANKERS, ORDERS, worlds
 from zoomrank.numbers import Array
 
-_RUNNING = 5  # looks
+_RUNNING = 5  # checkpoints
 
 
 def reached(mine: CurveRows, level: Array) -> Array:
-    """The look from which on some rankings in a row are worth a level, an instance each; infinite if there is none."""
+    """Return the checkpoint from which several rankings in a row reach a level, per instance; infinite if there is
+    none.
+    """
     good = mine.expected >= level[:, None] - 1e-12
     since = np.full(len(good), np.inf)
     for instance, row in enumerate(good):
@@ -31,7 +33,7 @@ def reached(mine: CurveRows, level: Array) -> Array:
 
 
 def known_before_sections(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:  # noqa: ARG001
-    """The page, section by section."""
+    """Return the page, section by section."""
     there = [family for family in worlds() if results.comparable(f"log-{family.name}", "alone", *OLD_RANKERS, GREEDY)]
     if not there:
         raise ResultsError(f"{folder} has no family in which all learners have run: nothing to report yet.")
@@ -45,7 +47,7 @@ def known_before_sections(folder: Path, command: str, results: Results, families
     )
     yield table(("world", "alone", *(f"log of {old}" for old in OLD_RANKERS)), map(_visits_row, *_both(results, there)))
     yield table(("world", "alone", *(f"log of {old}" for old in OLD_RANKERS)), map(_clicks_row, *_both(results, there)))
-    yield "## An order that somebody has"
+    yield "## A prior order"
     yield (
         "Clicks of the first 1,000 visits, as a share of those of the learner that has no order. A good order is that "
         "of popularity, estimated badly; the others are wrong."
@@ -72,7 +74,7 @@ def _visits_row(results: Results, family: Family) -> tuple[str, ...]:
 
 
 def _told(number: float, how: str = ",.0f") -> str:
-    """A number, or that it was never reached."""
+    """Format a number; infinite means never reached."""
     return format(number, how) if number < 1e6 else "∞"
 
 

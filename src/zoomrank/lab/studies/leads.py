@@ -1,6 +1,6 @@
-"""Where ZoomRank leads and where it does not: its lead over the best of the others, family by family, and summed up.
+"""Leads of ZoomRank over the best of the others, family by family, and summed up.
 
-A comparison is a family and a mark, a number of visits. ZoomRank is ahead if the interval of its lead is above 0,
+A comparison is a family and a mark (a number of visits). ZoomRank is ahead if the interval of its lead is above 0,
 behind if it is below, and level otherwise.
 """
 
@@ -23,7 +23,7 @@ _AHEAD, _LEVEL, _BEHIND = "ahead", "level", "**behind**"
 
 @dataclass(frozen=True)
 class Lead:
-    """How far ZoomRank is ahead of the best of the others in one comparison."""
+    """Lead of ZoomRank over the best of the others in one comparison."""
 
     family: Family
     mark: int
@@ -32,12 +32,12 @@ class Lead:
 
     @property
     def verdict(self) -> str:
-        """What the interval says."""
+        """Verdict of the interval: ahead, behind or level."""
         return _AHEAD if self.lead.low > 0 else _BEHIND if self.lead.high < 0 else _LEVEL
 
 
 def leads(results: Results, families: Sequence[Family]) -> list[Lead]:
-    """All comparisons, family by family."""
+    """Return all comparisons, family by family."""
     others = [curve for curve in COMPETITORS if curve != OURS]
     return [
         Lead(family, mark, *lead_over_best(results, f"efficiency-{family.name}", OURS, others, mark))
@@ -47,7 +47,7 @@ def leads(results: Results, families: Sequence[Family]) -> list[Lead]:
 
 
 def leads_table(found: Sequence[Lead]) -> str:
-    """Each comparison in a line."""
+    """Return a table with a row per comparison."""
     rows = [
         (one.family.title if one.mark == MARKS[0] else "", f"{one.mark:,}", one.rival, str(one.lead), one.verdict)
         for one in found
@@ -56,7 +56,7 @@ def leads_table(found: Sequence[Lead]) -> str:
 
 
 def summary(found: Sequence[Lead]) -> str:
-    """How many comparisons are won and lost, how many badly, and the mean lead: of all, of smooth and of life-like."""
+    """Count comparisons won, lost, and lost by much, with the mean lead: for all, smooth and life-like families."""
     families = list(dict.fromkeys(one.family for one in found))
     kinds = by_kind(families)
     groups = {kind: [one for one in found if one.family in some] for kind, some in kinds.items()}
@@ -80,7 +80,7 @@ def summary(found: Sequence[Lead]) -> str:
 def _counted(group: Sequence[Lead]) -> tuple[str, ...]:
     verdicts = [one.verdict for one in group]
     means = np.array([one.lead.mean for one in group])
-    mean = round(float(means.mean()), 3) + 0.0  # never -0
+    mean = round(float(means.mean()), 3) + 0.0  # avoids -0
     return (
         str(len(group)),
         *(str(verdicts.count(verdict)) for verdict in (_AHEAD, _LEVEL, _BEHIND)),

@@ -1,4 +1,4 @@
-"""The report on similar queries: what they are worth to each other, what is lost, and for whom."""
+"""Report on similar queries: what they gain and lose by learning from each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COLOURS = {"alone": GREY, "lent-1": ORANGE, "lent-5": GREEN, "lent-20": BLUE, "
 
 
 def query_sections(folder: Path, command: str, results: Results, manifest: Mapping[str, Any]) -> Iterable[str]:
-    """All paragraphs of the report."""
+    """Return all paragraphs of the report."""
     yield "# What similar queries are worth to each other"
     yield f"Made by `{command}`."
     if not manifest.get("traffic"):
@@ -91,7 +91,7 @@ def _settling(results: Results, there: Sequence[str]) -> Iterable[tuple[str, ...
 
 
 def _since(mine: CurveRows, greedy: CurveRows) -> float:
-    """The visit from which on the mean ranking is good enough; infinite if there is none."""
+    """Return the visit from which on the mean ranking is good enough; infinite if there is none."""
     band = mine.expectation()
     good = band.mean >= SUSTAINED * float(greedy.expected[:, 0].mean())
     failures = np.flatnonzero(~good)

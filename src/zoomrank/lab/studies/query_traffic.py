@@ -1,9 +1,9 @@
 """Traffic: many queries that are asked as in search logs, few often and most rarely, and learn at the same time.
 
-How often a query is asked follows Zipf's law. What is compared: every query alone, queries that lend, one learner for
-each group (which knows who is alike), one for all, and the paper's contextual zooming over the trees of queries and of
-documents. Two worlds can be made of files of one's own: the leaves of a taxonomy are asked for, by visitors who take
-neighbouring leaves as well; and topics whose documents people have judged.
+The frequency of queries follows Zipf's law. Compared are: every query alone, queries that borrow from each other, one
+learner for each group (which knows which queries are similar), one for all, and the paper's contextual zooming over the
+trees of queries and of documents. Two worlds can be made from the user's own files: the leaves of a taxonomy, asked for
+by visitors who take neighbouring leaves as well; and topics whose documents were judged by people.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zoomrank.spaces import DocumentTree
 from zoomrank.users import UserDistribution, peaks
 
 QUERIES, GROUPS, VISITS = 1_000, 50, 100_000
-EDGES = (1, 10, 30, 100, 300, 1_000, 3_000)  # how often a query is asked: where bins begin
+EDGES = (1, 10, 30, 100, 300, 1_000, 3_000)  # frequency of a query: lower edges of bins
 SLOTS = 5
 LEARNERS = ("alone", "lent", "a learner for each group", "one learner for all", "contextual zooming")
 _VALUES = (0.5, 0.4, 0.3)
@@ -37,7 +37,7 @@ class Crowd:
     tree: DocumentTree
     users: Sequence[UserDistribution]
     groups: Sequence[str]
-    alike: Sequence[str]  # those who want the same, as far as anybody can know
+    alike: Sequence[str]  # the true group of each query, whose visitors want the same
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _grouped(rng: np.random.Generator, queries: int, shared: int, permuted: bool
 
 
 def _leaves(tree: DocumentTree, rng: np.random.Generator, queries: int) -> Crowd:
-    """Whoever asks for a leaf wants it, and two neighbouring leaves that are popular, more."""
+    """Draw queries for leaves: visitors want the leaf, and two popular neighbouring leaves even more."""
     shape = tree.shape
     above = shape.parent[shape.leaf]
     fit = [int(node) for node in np.unique(above) if np.count_nonzero(above == node) >= 4]
@@ -105,7 +105,7 @@ def _leaves(tree: DocumentTree, rng: np.random.Generator, queries: int) -> Crowd
 
 
 def _topics(files: str | tuple[str, ...]) -> Crowd:
-    """Topics that share nothing, all in one group."""
+    """Return topics that share nothing, all in one group."""
     return Crowd(
         kept_tree(file=files[0]),
         [kept_users(kept_tree(file=file), file=file, seed=None) for file in files],
@@ -115,7 +115,7 @@ def _topics(files: str | tuple[str, ...]) -> Crowd:
 
 
 def traffic(kind: Traffic, instance: int, seed: int, queries: int, visits: int) -> dict[str, Any]:
-    """Let visitors come; says, for each learner and bin, how many clicked, and what greedy would have got."""
+    """Simulate traffic; return, for each learner and bin, the number of clicks, and what greedy would collect."""
     rng = np.random.default_rng([seed, instance, 7])
     crowd = kind.crowd(rng, queries)
     count = len(crowd.users)
@@ -141,7 +141,7 @@ def _by_bin(bins: Array, values: Array) -> list[float]:
 
 
 def _clicks(learner: str, crowd: Crowd, asked: Array, seed: list[int]) -> Array:
-    """Who clicked."""
+    """Return which visits had a click."""
     visitors = np.random.default_rng([*seed, 8])
     if learner == "contextual zooming":
         zooming = QueryZooming(crowd.tree, SLOTS, seed=seed[1])

@@ -1,7 +1,7 @@
-"""A query and its siblings, which have learned before it: how alike they are, and who learns from whom.
+"""A query and its siblings, which have learned before it: how similar they are, and which learn from which.
 
-All queries have three peaks somewhere; how many of them are shared is what worlds differ in. Siblings have learned for
-some visits each, alone. Then the query is asked for the first time, and one of several learners begins.
+All queries have three peaks; worlds differ in how many of them are shared. Each sibling has learned alone for some
+visits. Then the query is asked for the first time, and one of several learners begins.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LEARNED = 300  # visits of each sibling
 
 @dataclass(frozen=True)
 class Relation:
-    """How siblings are related to the query, and to each other."""
+    """Relation of siblings to the query, and to each other."""
 
     title: str
-    shared: int  # peaks of the query that the pool has
+    shared: int  # number of the query's peaks that are in the pool
     agreeing: float = 1.0  # the share of siblings that have the pool's peaks; each other has peaks of its own
-    negative: bool = False  # nothing can be gained: how much is lost?
+    negative: bool = False  # negative control: nothing can be gained, only lost
 
 
 RELATIONS = {
@@ -47,7 +47,7 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class QueryWorld:
-    """The visitors of a query, those of its siblings, and which of these are the same."""
+    """The visitors of a query, those of its siblings, and which siblings want the same."""
 
     users: UserDistribution
     siblings: list[UserDistribution]
@@ -57,7 +57,7 @@ class QueryWorld:
 def drawn(tree: DocumentTree, rng: np.random.Generator, relation: str, siblings: int) -> QueryWorld:
     """Draw a world; the query is the same for any number of siblings."""
     if relation not in RELATIONS:
-        raise ParameterError(f"There is no relation {relation!r}; there are {', '.join(RELATIONS)}.")
+        raise ParameterError(f"Unknown relation {relation!r}; choose one of {', '.join(RELATIONS)}.")
     how = RELATIONS[relation]
     pool, own = _places(tree, rng), _places(tree, rng)
     agrees = [(sibling + 1) * how.agreeing % 1 < how.agreeing for sibling in range(siblings)]
@@ -76,7 +76,7 @@ def _visitors(tree: DocumentTree, places: list[int]) -> UserDistribution:
 
 
 def query_users(tree: DocumentTree, *, seed: np.random.Generator, relation: str) -> UserDistribution:
-    """The visitors of the query."""
+    """Return the visitors of the query."""
     return drawn(tree, seed, relation, 0).users
 
 
@@ -102,16 +102,16 @@ class Lent:
             self.ranker.lending.tell(number, report, LEARNED)
 
     def rank(self) -> Ranking:
-        """What the next visitor is shown."""
+        """Return the ranking for the next visitor."""
         return self.ranker.rank(self.query)
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
-        """What became of it."""
+        """Learn from the visitor's feedback."""
         self.ranker.learn(ranking, click)
 
 
 def _one_learner(choose: Callable[[QueryWorld], list[UserDistribution]]) -> Callable[..., Ranked]:
-    """A learner that has met the visitors of some siblings, as if they had asked the same query."""
+    """Return a factory of learners trained on the visitors of some siblings, as if all had asked the same query."""
 
     def made(
         tree: DocumentTree, slots: int, *, seed: Any, world: np.random.Generator, relation: str, siblings: int
@@ -125,17 +125,17 @@ def _one_learner(choose: Callable[[QueryWorld], list[UserDistribution]]) -> Call
 
 
 def one_for_all(tree: DocumentTree, slots: int, **how: Any) -> Ranked:
-    """One learner for all queries."""
+    """Return one learner for all queries."""
     return _one_learner(lambda world: world.siblings)(tree, slots, **how)
 
 
 def copied(tree: DocumentTree, slots: int, **how: Any) -> Ranked:
-    """A copy of the last sibling's learner, which then goes on alone."""
+    """Return a copy of the last sibling's learner, which then continues alone."""
     return _one_learner(lambda world: world.siblings[-1:])(tree, slots, **how)
 
 
 def oracle(tree: DocumentTree, slots: int, **how: Any) -> Ranked:
-    """One learner for the queries that want the same: it knows which those are."""
+    """Return one learner for the queries that want the same, given which those are."""
     alike = _one_learner(lambda world: [users for users, same in zip(world.siblings, world.alike, strict=True) if same])
     return alike(tree, slots, **how)
 

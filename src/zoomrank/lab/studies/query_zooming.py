@@ -1,11 +1,11 @@
-"""`QueryZooming`: the paper's contextual zooming over the product of both trees, queries as contexts: a baseline.
+"""`QueryZooming`: the paper's contextual zooming over the product of both trees, with queries as contexts: a baseline.
 
-Every slot has active pairs of a subtree of documents and a group of queries, which are a partition of all there is to
-choose. Whoever asks is shown a document of the pair with the best index among those that hold the query. A pair that
-was played often enough is refined: each child of its subtree with each narrower group. A context at some level is the
-widest group around the query that is no wider than subtrees of documents are there, so both get narrower together.
+Every slot has active pairs of a subtree of documents and a group of queries, which partition the product space. A query
+is shown a document of the pair with the best index among those that contain the query. A pair that was played often
+enough is refined: each child of its subtree with each narrower group. A context at some level is the widest group
+around the query that is no wider than subtrees of documents are there, so both get narrower together.
 
-Nothing is decided by what the documents above are. Ties go to the first in the order of the tree.
+The choice does not depend on the documents above. Ties go to the first in the order of the tree.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
 
-EXPLORATION, SCALE, CLOSENESS = 0.02, 0.05, 0.1  # the best of some that were tried, on traffic of another seed
-ROOM = 1024  # entries at first
+EXPLORATION, SCALE, CLOSENESS = 0.02, 0.05, 0.1  # tuned on traffic of another seed
+ROOM = 1024  # initial capacity
 
 
 class Pairs(NamedTuple):
-    """The pairs of one slot. Those that refine a pair in one context are a family, and stand side by side."""
+    """The pairs of one slot. Those that refine a pair in one context are a family, stored contiguously."""
 
     node: Array
     width: Array  # of both parts together
     plays: Array
     clicks: Array
     refined: Array
-    family: Array  # the first of its families; 0 if there is none
+    family: Array  # first of its families; 0 if there is none
     context: Array  # [family]
     child: Array  # [family]: its first pair
     sibling: Array  # [family]: the next family of the same pair; 0 if there is none
@@ -43,7 +43,7 @@ class Shown(NamedTuple):
     """A ranking, and the pairs that chose it."""
 
     documents: list[Any]
-    pairs: list[int]  # -1 of a slot whose documents were all shown above it
+    pairs: list[int]  # -1 for a slot whose documents were all shown above it
 
 
 def _fresh(width: float) -> Pairs:
@@ -60,30 +60,22 @@ def _larger(pairs: Pairs) -> Pairs:
 
 
 class QueryZooming:
-    """Contextual zooming with queries as contexts, a bandit to a slot.
+    """Contextual zooming with queries as contexts, one bandit per slot.
 
     Parameters
     ----------
     tree : DocumentTree
-        Where the documents live.
+        The tree of documents.
     slots : int
-        How many documents a ranking has.
+        Number of documents in a ranking.
     exploration : float
         C in the radius sqrt(C / (1 + n)).
     scale : float
         Multiplies the widths of pairs.
     closeness : float
-        How wide a group is beside the one around it; that of all has width 1, a query 0.
+        The width of a group relative to its parent's; the root has width 1, a query 0.
     seed : int
-        Where chance begins.
-
-    Examples
-    --------
-    >>> zooming = QueryZooming(DocumentTree.exponential(depth=4), 2, seed=0)
-    >>> shown = zooming.rank("lion", "Animals > Cats")
-    >>> zooming.learn(shown, click=0)
-    >>> len(shown.documents)
-    2
+        The seed of the random numbers.
 
     References
     ----------
@@ -109,19 +101,19 @@ class QueryZooming:
         self._contexts: dict[Any, tuple[Array, Array]] = {}
 
     def rank(self, query: Any, about: str = "") -> Shown:
-        """What the next visitor who asks a query is shown.
+        """Return the ranking for the next visitor who asks a query.
 
         Parameters
         ----------
         query : str or int
-            What she asks.
+            The query.
         about : str
-            The path of its group, when it is asked for the first time.
+            The path of its group, used when the query is new.
 
         Returns
         -------
         Shown
-            To be given back to `learn`.
+            The ranking, to be passed to `learn`.
         """
         if query not in self._contexts:
             self._contexts[query] = self._context(query, [step for step in about.split(" > ") if step])
@@ -136,12 +128,12 @@ class QueryZooming:
         return Shown(self.tree.documents.at(shown), chosen)
 
     def learn(self, shown: Shown, click: int | None) -> None:
-        """What became of it: slots below the click learn nothing.
+        """Learn from the visitor's feedback: slots below the click learn nothing.
 
         Parameters
         ----------
         shown : Shown
-            What `rank` returned.
+            The value that `rank` returned.
         click : int or None
             The slot of the first click, or None if there was none.
         """
@@ -150,7 +142,7 @@ class QueryZooming:
                 _count(self.slots[slot], shown.pairs[slot], int(slot == click), self.exploration)
 
     def _context(self, query: Any, steps: Sequence[str]) -> tuple[Array, Array]:
-        """The group of a query at each level of the tree of documents, and how wide that is."""
+        """Return the group of a query at each level of the tree of documents, and its width."""
         groups = [("group", *steps[:depth]) for depth in range(len(steps) + 1)] + [("query", query)]
         numbers = [self._number.setdefault(group, len(self._number)) for group in groups]
         widths = np.array([*(self.closeness**depth for depth in range(len(steps) + 1)), 0.0])
@@ -167,7 +159,7 @@ class QueryZooming:
         return int(best)
 
     def _drawn(self, node: int, shown: Sequence[int]) -> int | None:
-        """Any document of a subtree that is not shown yet; None if there is none."""
+        """Draw a document of a subtree that is not shown yet; None if there is none."""
         first, end = (int(array[node]) for array in (self.tree.shape.first_document, self.tree.shape.end_document))
         hidden = sorted(position for position in shown if first <= position < end)
         if len(hidden) == end - first:
@@ -187,7 +179,7 @@ def _index(pairs: Pairs, at: Scalar, exploration: Scalar) -> Scalar:
 
 @compiled
 def _fan(node: Scalar, child_start: Array) -> Scalar:
-    """How many children a node has; a document is its own only child, while contexts get narrower."""
+    """Return the number of children of a node; a document counts as its own only child, while contexts get narrower."""
     fan: Scalar = np.int64(child_start[node + 1]) - np.int64(child_start[node])
     return max(fan, np.int64(1))
 
@@ -196,7 +188,7 @@ def _fan(node: Scalar, child_start: Array) -> Scalar:
 def _best(
     pairs: Pairs, context: Array, wide: Array, width: Array, child_start: Array, exploration: Scalar, scale: Scalar
 ) -> Scalar:
-    """The active pair with the best index among those that hold a query; -1: there is no room for what is new to it."""
+    """Return the active pair with the best index among those that contain a query; -1 if the arrays must grow first."""
     best, top = np.int64(-1), -np.inf
     todo: list[tuple[Scalar, Scalar]] = [(np.int64(0), np.int64(0))]
     while len(todo) > 0:
@@ -220,7 +212,7 @@ def _best(
 def _children(
     pairs: Pairs, at: Scalar, context: Scalar, wide: Scalar, width: Array, child_start: Array, scale: Scalar
 ) -> Scalar:
-    """The first pair that refines a pair in a context; they are made when it is met for the first time."""
+    """Return the first pair that refines a pair in a context, creating them at the first visit."""
     family = pairs.family[at]
     while family != 0 and pairs.context[family] != context:
         family = pairs.sibling[family]

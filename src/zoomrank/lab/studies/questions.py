@@ -1,11 +1,11 @@
-"""The questions that studies put to ZoomRank and its competitors, and the runs that each takes.
+"""Questions that studies put to ZoomRank and its competitors, and the runs that each takes.
 
 Efficiency: how many impressions a ranker needs, on every family of worlds, and which of ZoomRank's ingredients matter.
 Tuning: which constants suit each ranker best over all families, found on instances of another seed than those reported.
-Queries: what queries are worth to each other that are alike, and what is lost where they only seem so.
-Warm start: what is gained by the log of another ranker or by an order, and what a wrong order costs.
-Convergence: whether ZoomRank gets to greedy in the long run.
-Judging: whether what a log tells of other rankings is true; its logs are no runs of rankers (see `judged_runs`).
+Queries: what similar queries gain by learning from each other, and what is lost where they only seem similar.
+Warm start: what the log of another ranker or an order gains, and what a wrong order costs.
+Convergence: whether ZoomRank converges to greedy in the long run.
+Judging: whether judgments by a log are right; its logs are not runs of rankers (see `judged_runs`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zoomrank.lab.studies.families import FAMILIES, Family
 from zoomrank.lab.studies.known_before import OLD_RANKERS, ORDERS, Led, warm_started, worlds
 from zoomrank.lab.studies.query_worlds import RELATIONS, Lent, copied, one_for_all, oracle, query_users
 
-# ZoomRank without one of its ingredients; and without all of them: counting along paths, the bound, witnesses, records.
+# ZoomRank without one of its ingredients; "bare" keeps only counts along paths, the bound, witnesses and records.
 _WITHOUT: Mapping[str, Mapping[str, Any]] = {
     "lending": {"borrow": 0.0},
     "growth": {"growth": 0.0},
@@ -37,12 +37,12 @@ ABLATIONS: Mapping[str, Recipe] = {
     **{f"no-{name}": recipe("ZoomRank", **ingredient) for name, ingredient in _WITHOUT.items()},
     "bare": recipe("ZoomRank", **_BARE),
 }
-ABLATED_INSTANCES = 10  # means over all families need no more
-EFFICIENCY_SEED = 4242  # instances of another, 2013, were looked at while ZoomRank was made
+ABLATED_INSTANCES = 10  # enough for means over all families
+EFFICIENCY_SEED = 4242  # instances of seed 2013 were used while ZoomRank was developed
 
-# What each ranker is tried with; those of COMPETITORS are the best of these.
+# Candidates for each ranker; COMPETITORS has the best of these.
 TUNING_SEED = 1
-QUERIES_SEED = 6161  # others were looked at while lending was made
+QUERIES_SEED = 6161  # other seeds were used during development
 CANDIDATES: Mapping[str, Recipe] = {
     str(candidate): candidate
     for candidate in (
@@ -63,7 +63,7 @@ _GREEDILY = Curve(GREEDY, recipe(GREEDY))
 
 
 def experiment(family: Family) -> Experiment:
-    """All competitors and ablations in one world."""
+    """Return the experiment of all competitors and ablations in one world."""
     return _experiment("efficiency", family, {**COMPETITORS, **ABLATIONS}, family.visits)
 
 
@@ -81,7 +81,7 @@ def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visit
 
 
 def _runs(one: Experiment, family: Family, instances: int, visits: int | None, seed: int) -> list[Setting]:
-    """The runs of an experiment, each in the world that its family has for the instance."""
+    """Return the runs of an experiment, each in the world that its family has for the instance."""
     runs = one.settings(instances=family.instances(instances), visits=visits, seed=seed)
     worlds = (family.world(run.instance) for run in runs)
     return [replace(run, tree=tree, users=users) for run, (tree, users) in zip(runs, worlds, strict=True)]
@@ -136,12 +136,12 @@ def _convergence(instances: int, visits: int | None, seed: int, families: Sequen
 
 SIBLINGS = (1, 5, 20, 100)
 _QUERY_TREE = recipe("exponential", depth=12)
-WRONG_ORDERS = 2  # times as many instances where the question is what a wrong order costs
-NEGATIVE_CONTROLS = 20  # times as many instances where the question is how little is lost
+WRONG_ORDERS = 2  # factor on instances for the cost of a wrong order
+NEGATIVE_CONTROLS = 20  # factor on instances for measuring small losses
 
 
 def query_experiment(relation: str, first: bool = False) -> Experiment:
-    """A query whose siblings have learned before; `first`: the first visitor alone."""
+    """Return the experiment of a query whose siblings have learned before; `first`: the first visit only."""
     curves = [Curve("alone", recipe("ZoomRank"))]
     curves += [Curve(f"lent-{n}", recipe(Lent, relation=relation, siblings=n)) for n in SIBLINGS]
     others = {"one-for-all": one_for_all, "copied": copied, "oracle": oracle}
@@ -172,11 +172,11 @@ def _queries(instances: int, visits: int | None, seed: int, families: Sequence[F
     return runs
 
 
-KNOWN_BEFORE_SEED = 7171  # others were looked at while it was decided how to learn from logs and orders
+KNOWN_BEFORE_SEED = 7171  # other seeds were used during development
 
 
 def known_before_experiments(family: Family) -> tuple[Experiment, Experiment]:
-    """Learners that begin with a log of another ranker, and learners that begin with an order."""
+    """Return the experiments of learners that begin with a log of another ranker, and with an order."""
     world: dict[str, Any] = {"title": family.title, "tree": family.tree, "users": family.users, "slots": family.slots}
     alone = Curve("alone", recipe("ZoomRank"))
     logs = (Curve(old, recipe(warm_started, family=family.name, old=old)) for old in OLD_RANKERS)
@@ -197,7 +197,7 @@ def _known_before(instances: int, visits: int | None, seed: int, families: Seque
     return runs
 
 
-JUDGING_SEED = 8181  # others were looked at while estimators and intervals were chosen
+JUDGING_SEED = 8181  # other seeds were used during development
 
 
 def _judging(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
@@ -216,7 +216,7 @@ class Study:
     def settings(
         self, instances: int, visits: int | None, seed: int, families: Sequence[Family] = FAMILIES
     ) -> list[Setting]:
-        """All runs, instance by instance."""
+        """Return all runs, instance by instance."""
         return sorted(self.runs(instances, visits, seed, families), key=lambda run: run.instance)
 
 

@@ -1,4 +1,4 @@
-"""The report of a study, whichever it was: efficiency, tuning, queries, a warm start, convergence or judging."""
+"""Report of any study: efficiency, tuning, queries, warm start, convergence or judging."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zoomrank.lab.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
 
 
 def write_study_report(folder: ResultsFolder) -> Path:
-    """Draw and write everything; returns where the page is."""
+    """Draw and write everything; return the path of the page."""
     study = folder.manifest["study"]
     results, command = Results(folder.rows()), _command(folder)
     if study == "queries":
@@ -44,7 +44,7 @@ def write_study_report(folder: ResultsFolder) -> Path:
 
 
 def _command(folder: ResultsFolder) -> str:
-    """What was asked for, to be asked for again; folders are left out, being one's own."""
+    """Return the command that repeats the study, without the user's folders."""
     manifest = folder.manifest
     words = ["zoomrank", "study", manifest["study"], "--instances", manifest["instances"], "--seed", manifest["seed"]]
     words += ["--visits", manifest["visits"]] if manifest["visits"] else []
@@ -55,7 +55,7 @@ def _command(folder: ResultsFolder) -> str:
 
 
 def _notes(folder: ResultsFolder) -> Iterable[str]:
-    """What a reader has to know about judged documents."""
+    """Explain the judged documents to the reader."""
     if folder.manifest.get("judged"):
         judged = folder.manifest["judged"]
         yield "## Judged documents"

@@ -1,4 +1,4 @@
-"""Carry traffic out, a world to a process, and keep what was found: a small file for each, so that it can go on."""
+"""Simulate traffic, a world per process, and store the results in a small file each, so that a study can be resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTANCES = 3
 
 
 def kinds_of(manifest: Mapping[str, Any], folder: Path) -> list[Traffic]:
-    """All kinds of traffic of a study, those of one's own files among them."""
+    """Return all kinds of traffic of a study, including those of the user's own files."""
     kinds = [*KINDS]
     if manifest.get("taxonomy"):
         file = str(folder / manifest["taxonomy"])
@@ -27,7 +27,7 @@ def kinds_of(manifest: Mapping[str, Any], folder: Path) -> list[Traffic]:
 
 
 def carry_out(manifest: Mapping[str, Any], folder: Path, workers: int) -> Iterator[str]:
-    """Carry out what is missing; yields the name of each that is done."""
+    """Carry out what is missing; yield the name of each finished part."""
     visits = VISITS if manifest["visits"] is None else min(VISITS, 10 * manifest["visits"])
     queries = max(10, QUERIES * visits // VISITS)
     missing = [
@@ -49,7 +49,7 @@ def carry_out(manifest: Mapping[str, Any], folder: Path, workers: int) -> Iterat
 
 
 def found(manifest: Mapping[str, Any], folder: Path) -> list[tuple[Traffic, Sequence[dict[str, Any]]]]:
-    """What has been found so far."""
+    """Return the results so far."""
     results: list[tuple[Traffic, Sequence[dict[str, Any]]]] = []
     for kind in kinds_of(manifest, folder):
         files = [_file(folder, kind, instance) for instance in range(INSTANCES)]

@@ -1,1 +1,1 @@
-"""`zoomrank year`: a shop lives through a year in minutes; are its learners as good as undisturbed ones?"""
+"""`zoomrank year`: a simulated year of a shop, which compares its learners with undisturbed ones."""

@@ -1,4 +1,4 @@
-"""`SearchEngine`: a stranger to the service that passes candidates, whatever its own index has of them."""
+"""`SearchEngine`: an external search engine that sends candidates from an index that differs from the catalogue."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zoomrank.lab.year.tastes import Tastes
 from zoomrank.numbers import Array
 
 _FEWEST, _MOST = 200, 3000  # candidates
-_FOUND = 0.8  # of what stands on the shelves that a query is about
-_UNKNOWN = 0.02  # of the candidates are gone, or not there yet
-_NARROW, _FEW = 0.05, 8  # this share of lists has fewer than so many
+_FOUND = 0.8  # share of the products on the shelves of a query that it finds
+_UNKNOWN = 0.02  # share of candidates that the catalogue lacks
+_NARROW, _FEW = 0.05, 8  # this share of lists has fewer candidates than this
 
 
 class SearchEngine:
-    """What it finds on one day."""
+    """Index of the search engine on one day."""
 
     def __init__(self, shop: Shop, tastes: Tastes, rng: np.random.Generator) -> None:
         self._shop, self._tastes, self._rng = shop, tastes, rng
@@ -26,11 +26,11 @@ class SearchEngine:
         self._near: dict[int, Array] = {}
 
     def candidates(self, query: int) -> list[str]:
-        """The ids of some products that may be meant, among them some that the service does not know."""
+        """Return the ids of some matching products, a few of them unknown to the service."""
         return [name_of(number) for number in self.found(query)]
 
     def found(self, query: int) -> list[int]:
-        """The same products by their numbers."""
+        """Return the same products by their numbers."""
         rng = self._rng
         near = self._of(query)
         found = near[rng.random(len(near)) < _FOUND]
@@ -45,7 +45,7 @@ class SearchEngine:
         return list(dict.fromkeys([*chosen.tolist(), *strange.tolist()]))
 
     def _of(self, query: int) -> Array:
-        """What stands on the shelves that a query is about."""
+        """Return the products on the shelves that a query is about."""
         if query not in self._near:
             shelves = self._tastes.likes(query)
             self._near[query] = self._there[np.isin(self._shop.shelf[self._there], shelves)]

@@ -1,4 +1,4 @@
-"""`Kept`: a service without HTTP, where it keeps everything, how it dies, and how it goes on elsewhere."""
+"""`Kept`: a service without HTTP that can be killed, and moved to another store."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Place:
 
     @property
     def kind(self) -> str:
-        """What store that is."""
+        """Kind of the store."""
         return "SQLite" if self.address is None else "PostgreSQL"
 
     def size(self) -> int:
-        """Bytes of the store."""
+        """Return the bytes of the store."""
         if self.address is None:
             return sum(path.stat().st_size for path in self.folder.glob(f"{NAME}*"))
         with closing(open_view(self.folder, self.address)) as view:
             return int(next(iter(view.rows("SELECT pg_database_size(current_database())")))[0])
 
     def verify(self, tell: Tell) -> Verdict:
-        """Whether all that is kept there agrees with its log."""
+        """Verify that everything in the store agrees with its event log."""
         with closing(open_view(self.folder, self.address)) as view:
             return verify(view, tell)
 
@@ -51,30 +51,30 @@ class Kept:
         self._now = now
 
     async def start(self) -> None:
-        """Begin, or go on."""
+        """Start the service, or restart it."""
         self.place.folder.mkdir(parents=True, exist_ok=True)
         self.engine = Engine(open_store(self.place.folder, self.place.address), self.place.folder, now=self._now)
         await self.engine.start(sweeping=False)
 
     @property
     def shop(self) -> ServedCollection:
-        """The collection."""
+        """The collection of the shop."""
         return self.engine.collections.find(COLLECTION)
 
     async def tidy(self) -> None:
-        """Put the files of the store in order, as a service does every second."""
+        """Run the store's housekeeping, as a service does every second."""
         await asyncio.to_thread(self.engine.store.tidy)
 
     async def stop(self) -> None:
-        """End as one should."""
+        """Stop cleanly."""
         await self.engine.stop()
 
     async def kill(self) -> None:
-        """End as `kill -9` does."""
+        """Stop as after `kill -9`."""
         await self.engine.abandon()
 
     async def move(self, to: Place, backup: Path) -> None:
-        """Take a backup while it runs, stop, and go on with the backup elsewhere."""
+        """Take a backup while running, stop, and restart from the backup in another place."""
         with closing(open_view(self.place.folder, self.place.address)) as view:
             back_up(view, backup, _untold)
         await self.stop()
@@ -85,4 +85,4 @@ class Kept:
 
 
 def _untold(done: int, total: int) -> None:
-    """Nobody watches."""
+    """Ignore progress."""

@@ -1,7 +1,7 @@
-"""`Year`: a shop and its service live through a year, day by day.
+"""`Year`: the simulation of a shop and its service, day by day.
 
-Nothing here teaches a learner but what visitors do. What happens besides is told to the service as a shop would tell
-it: products that come and go as changes, a bad deploy as a span of time to take back.
+Learners learn only from visitors. Everything else reaches the service as a shop would send it: new and removed products
+as changes of the catalogue, a bad deploy as a span of time to void.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from zoomrank.service.settings import Settings
 from zoomrank.service.undoing import Span
 
 START = 1_767_225_600.0  # the first of January 2026
-CHANGES = 0.02  # of the products every day
+CHANGES = 0.02  # share of products that change every day
 _OUTAGE = 5 * 3600.0  # seconds
-_NEXT_VISITORS = 100  # of each query, by whom it is measured how good its learner is
+_NEXT_VISITORS = 100  # visitors of each query, for measuring its learner
 
 Tell = Callable[[int, int], None]
 
 
 @dataclass
 class Timings:
-    """What the machine did, in seconds."""
+    """Durations, in seconds."""
 
-    changes: list[float] = field(default_factory=list)  # to make another edition, and write it down
-    moves: list[float] = field(default_factory=list)  # for all learners to follow
+    changes: list[float] = field(default_factory=list)  # to build and store another version of the catalogue
+    moves: list[float] = field(default_factory=list)  # to remap all learners
     voids: list[float] = field(default_factory=list)
     restore: float = 0.0
     all: float = 0.0
@@ -45,21 +45,21 @@ class Timings:
 
 @dataclass
 class Lived:
-    """What a year was like."""
+    """Record of a simulated year."""
 
-    weeks: list[float] = field(default_factory=list)  # the satisfaction of what was shown
-    best: list[float] = field(default_factory=list)  # what somebody would have shown who knows everything
+    weeks: list[float] = field(default_factory=list)  # satisfaction of the rankings shown, by week
+    best: list[float] = field(default_factory=list)  # satisfaction of the greedy rankings, from full information
     asked: list[Array] = field(default_factory=list)  # the queries of each day
     voided: int = 0
     timings: Timings = field(default_factory=Timings)
-    end: Array = field(default_factory=lambda: np.zeros(0))  # the satisfaction of each query, after all
+    end: Array = field(default_factory=lambda: np.zeros(0))  # satisfaction of each query at the end
 
 
-_KEPT = 60 * 86_400.0  # seconds that events stay in the log
+_KEPT = 60 * 86_400.0  # retention of events, in seconds
 
 
 class Year:
-    """Everything that lives through it; the same seed, the same year."""
+    """The simulated shop, its visitors and its plan; the same seed gives the same year."""
 
     def __init__(self, plan: Plan, products: int, queries: int, visits: int, slots: int, seed: int) -> None:
         worlds, self._days, self._asking, visitors, control, self._last = np.random.SeedSequence(seed).spawn(6)
@@ -75,7 +75,7 @@ class Year:
     # The year itself.
 
     async def live(self, kept: Kept, clock: Clock, elsewhere: Place, backup: Path, tell: Tell) -> Lived:
-        """A year with all that happens."""
+        """Simulate a year with everything that happens in it."""
         lived = Lived()
         began = time.perf_counter()
         days, asking = np.random.default_rng(self._days), np.random.default_rng(self._asking)
@@ -107,7 +107,7 @@ class Year:
         await kept.engine.collections.add(COLLECTION, self.shop.collection, settings)
 
     def _changes_of(self, day: int, rng: np.random.Generator) -> list[list[Change]]:
-        """What changes in the shop before a day begins, in the order in which the service is told."""
+        """Return the changes of the shop before a day begins, in the order in which the service receives them."""
         changes = []
         if day and "changes" in self.plan.happening:
             changes.append(self.shop.day(CHANGES, rng, moves="moves" in self.plan.happening))
@@ -120,7 +120,7 @@ class Year:
         return changes
 
     async def _change(self, kept: Kept, traffic: Traffic, lived: Lived, changes: list[list[Change]]) -> None:
-        """Tell the service, and have learners follow at once, to see how long that takes."""
+        """Send the changes, and remap learners at once, to measure the time."""
         for some in changes:
             began = time.perf_counter()
             await kept.engine.changing.change(kept.shop, some)
@@ -131,7 +131,7 @@ class Year:
             traffic.tally.counts["changes"] += len(some)
 
     async def _notice(self, kept: Kept, day: int, lived: Lived) -> None:
-        """Take back what a bad deploy has reported, if it is noticed on this day."""
+        """Void the feedback of a bad deploy, if it is noticed on this day."""
         found = self.plan.noticed(day)
         if found is not None:
             began = time.perf_counter()
@@ -141,7 +141,7 @@ class Year:
             lived.timings.voids.append(time.perf_counter() - began)
 
     async def _day(self, kept: Kept, traffic: Traffic, day: int, asked: Array) -> None:
-        """The visits of a day; on that of an outage, of its hours before and after."""
+        """Simulate the visits of a day; on the day of an outage, of its hours before and after."""
         await kept.tidy()
         season, nonsense = self.plan.season(day), self.plan.nonsense(day)
         if not any("outage" in name for name in self.plan.on(day)):
@@ -157,14 +157,14 @@ class Year:
         await traffic.hours(kept.engine, kept.shop, np.concatenate(hours[15:]), season, until=begin + DAY)
 
     async def _bring_back(self, kept: Kept) -> None:
-        """Have all learners in memory, in their order: who comes first does not depend on how quick the machine is."""
+        """Load all learners in order: the result must not depend on the speed of the machine."""
         for query in self.tastes.queries:
             await kept.engine.learners.find(kept.shop, query)
 
-    # What it is compared with.
+    # The undisturbed service it is compared with.
 
     async def undisturbed(self, kept: Kept, clock: Clock, lived: Lived, tell: Tell) -> Lived:
-        """A fresh service on the catalogue of the last day, with the same number of visits of each query."""
+        """Simulate a new service on the catalogue of the last day, with the same number of visits of each query."""
         control = Lived(asked=lived.asked)
         season = self.plan.season(self.last_day)
         plan = self.plan.undisturbed()
@@ -179,7 +179,7 @@ class Year:
         return control
 
     async def _measure(self, kept: Kept) -> Array:
-        """The exact satisfaction of what the next visitors of each query are shown, who teach a copy of its learner."""
+        """Return the exact satisfaction of the next visitors of each query, who teach a copy of its learner."""
         season, rng = self.plan.season(self.last_day), np.random.default_rng(self._last)
         copies, found = Copies(kept.engine), []
         for number, query in enumerate(self.tastes.queries):
@@ -198,24 +198,24 @@ class Year:
 
     @property
     def last_day(self) -> int:
-        """The day on which learners are compared."""
+        """Day on which learners are compared."""
         return self.plan.days - 1
 
     def knowing(self, day: int) -> Array:
-        """The satisfaction of each query on a day if somebody knew all."""
+        """Return the satisfaction of each query on a day with greedy rankings, from full information."""
         season = self.plan.season(day)
         queries = range(len(self.tastes.queries))
         return np.array([self.tastes.greedy(query, season, self.shop, self.slots) for query in queries])
 
     def by_chance(self) -> Array:
-        """The satisfaction of each query on the last day if nobody knew anything."""
+        """Return the satisfaction of each query on the last day with random rankings."""
         season, rng = self.plan.season(self.last_day), np.random.default_rng(self._last)
         queries = range(len(self.tastes.queries))
         return np.array([self.tastes.random(query, season, self.shop, self.slots, rng) for query in queries])
 
 
 def _note_week(traffic: Traffic, lived: Lived, day: int, days: int) -> bool:
-    """Write down how good the rankings of a week were, if it ends."""
+    """Record the quality of the rankings of a week, if it ends on this day."""
     ends = day % 7 == 6 or day == days - 1
     if ends:
         lived.weeks.append(traffic.tally.quality / max(traffic.tally.rankings, 1))

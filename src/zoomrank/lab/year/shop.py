@@ -1,7 +1,7 @@
-"""`Shop`: products on shelves, in categories, in departments; every day some go, others come, others are changed.
+"""`Shop`: products on shelves, in categories, in departments; every day some are removed, added or changed.
 
-A product has a quality, which is its own. What visitors make of it depends on its shelf (`tastes`). Shelves keep their
-numbers when their categories are renamed or moved: what they are called is for the collection to know.
+Every product has a quality of its own; how visitors like it also depends on its shelf (`tastes`). Shelves keep their
+numbers when their categories are renamed or moved: only the collection knows their names.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Change = dict[str, Any]
 
 _ON_A_SHELF = 33  # products, on average
 _SHELVES, _CATEGORIES = 5, 6  # of a category, of a department (in a small shop there are fewer, and two departments)
-_SEASONAL = 12  # one in so many shelves
+_SEASONAL = 12  # one shelf in this many is seasonal
 SEASONS = ("winter", "spring", "summer", "autumn")
-GONE = -1  # where a product stands that is not there
+GONE = -1  # the shelf of a product that was removed
 
 _DEPARTMENTS = ("Garden", "Kitchen", "Toys", "Sports", "Books", "Music", "Tools", "Clothes", "Shoes", "Pets", "Office")
 _KINDS = ["Small", "Large", "Classic", "Light", "Sturdy", "Outdoor", "Folding", "Gift", "Spare", "Organic"]
 
 
 class Shop:
-    """What is on the shelves today; the same numbers, the same shop."""
+    """State of the shop today; the same seed gives the same shop."""
 
     def __init__(self, products: int, rng: np.random.Generator) -> None:
         shelves = max(12, products // _ON_A_SHELF)
@@ -35,25 +35,25 @@ class Shop:
         self.paths = [_path(shelf, categories) for shelf in range(shelves)]
         self.category = np.arange(shelves) // _SHELVES
         self.department = self.category // categories
-        self.season = np.full(shelves, GONE)  # of shelves that are empty in the others
+        self.season = np.full(shelves, GONE)  # of seasonal shelves, which are empty in other seasons
         chosen = rng.choice(shelves, max(len(SEASONS), shelves // _SEASONAL), replace=False)
         self.season[chosen] = np.arange(len(chosen)) % len(SEASONS)
-        self.growth = rng.lognormal(0.0, 0.7, shelves)  # shops add more here than there
+        self.growth = rng.lognormal(0.0, 0.7, shelves)  # some shelves grow faster than others
         room = rng.dirichlet(np.full(shelves, 3.0))
         self.shelf = np.sort(rng.choice(shelves, products, p=room))
         self.quality = rng.uniform(0.2, 1.0, products)
         self._versions = np.zeros(products, np.int64)  # of titles
-        self._stored: dict[int, Array] = {}  # products of shelves whose season is over
+        self._stored: dict[int, Array] = {}  # products of shelves out of season
 
-    # What there is.
+    # The current state.
 
     @property
     def there(self) -> Array:
-        """The numbers of the products that are there."""
+        """Numbers of the current products."""
         return np.flatnonzero(self.shelf != GONE)
 
     def collection(self) -> Collection:
-        """All of it, for a service to begin with."""
+        """Return the whole catalogue, for a service to begin with."""
         numbers = self.there.tolist()
         paths = {name_of(number): self.paths[self.shelf[number]] for number in numbers}
         return Collection.from_taxonomy(paths, titles={name_of(number): self._title(number) for number in numbers})
@@ -62,11 +62,12 @@ class Shop:
         version = int(self._versions[number])
         return f"{self.paths[self.shelf[number]][-1]} no. {number}" + (f", model {version + 1}" if version else "")
 
-    # What changes. Each says what it changed, as the service is to be told.
+    # Changes. Each method returns the changes to send to the service.
 
     def day(self, share: float, rng: np.random.Generator, moves: bool = True) -> list[Change]:
-        """A day on which a share of the products changes: a third go, as many come, the others are changed; some of
-        these are put on another shelf, if there are moves.
+        """Change a share of the products: a third are removed, as many added, the others edited.
+
+        Some of the edited ones are moved to another shelf, if `moves`.
         """
         count = round(share * len(self.there))
         going, titled, moved = _parts(rng.choice(self.there, count, replace=False), 0.35, 0.2, 0.1)
@@ -77,12 +78,12 @@ class Shop:
         return changes + self._add(self._places(len(going), rng), rng)
 
     def _places(self, count: int, rng: np.random.Generator) -> Array:
-        """Shelves on which there is something, those more often where shops add."""
+        """Draw nonempty shelves, in proportion to their growth."""
         crowd = np.bincount(self.shelf[self.there], minlength=len(self.paths)) * self.growth
         return rng.choice(len(self.paths), count, p=crowd / crowd.sum())
 
     def _move(self, number: int, rng: np.random.Generator) -> Change:
-        """Put a product on another shelf of its category, if there is one that is not empty."""
+        """Move a product to another nonempty shelf of its category, if there is one."""
         here = self.shelf[number]
         filled = np.unique(self.shelf[self.there])
         others = filled[(self.category[filled] == self.category[here]) & (filled != here)]
@@ -94,7 +95,7 @@ class Shop:
         return [{"remove": name_of(number)} for number in numbers.tolist()]
 
     def _add(self, shelves: Array, rng: np.random.Generator) -> list[Change]:
-        """New products, one for each shelf that is named."""
+        """Add new products, one for each given shelf."""
         first = len(self.shelf)
         self.shelf = np.concatenate([self.shelf, shelves])
         self.quality = np.concatenate([self.quality, rng.uniform(0.2, 1.0, len(shelves))])
@@ -108,7 +109,7 @@ class Shop:
         ]
 
     def turn(self, season: int, rng: np.random.Generator) -> list[Change]:
-        """A season begins: its shelves are filled, half with what they had last year; those of the others are empty."""
+        """Begin a season: its shelves are filled, half with last year's products; those of the others are emptied."""
         changes: list[Change] = []
         for shelf in np.flatnonzero((self.season != GONE) & (self.season != season)).tolist():
             standing = np.flatnonzero(self.shelf == shelf)
@@ -124,18 +125,18 @@ class Shop:
         return changes
 
     def rename_category(self, rng: np.random.Generator) -> list[Change]:
-        """A category gets another name."""
+        """Rename a category."""
         category, path = self._some_category(rng)
         return self._call_it(category, path, (path[0], f"{path[1]} and more"))
 
     def move_category(self, rng: np.random.Generator) -> list[Change]:
-        """A category comes into another department."""
+        """Move a category into another department."""
         category, path = self._some_category(rng)
         department = rng.choice([home for home in sorted({path[0] for path in self.paths}) if home != path[0]])
         return self._call_it(category, path, (str(department), f"{path[1]} of {path[0]}"))
 
     def _some_category(self, rng: np.random.Generator) -> tuple[int, tuple[str, ...]]:
-        """One of those on whose shelves most stands."""
+        """Draw one of the largest categories."""
         crowd = np.bincount(self.category[self.shelf[self.there]])
         category = int(rng.choice(np.argsort(-crowd)[:5]))
         return category, self.paths[int(np.flatnonzero(self.category == category)[0])][:-1]
@@ -147,7 +148,7 @@ class Shop:
 
 
 def name_of(number: int) -> str:
-    """The id of a product.
+    """Return the id of a product.
 
     >>> name_of(7), number_of("p7")
     ('p7', 7)
@@ -156,7 +157,7 @@ def name_of(number: int) -> str:
 
 
 def number_of(name: str) -> int:
-    """The product of an id."""
+    """Return the number of the product with an id."""
     return int(name[1:])
 
 
@@ -169,7 +170,7 @@ def _path(shelf: int, categories: int) -> tuple[str, ...]:
 
 
 def _parts(numbers: Array, *shares: float) -> list[Array]:
-    """Numbers in parts that are to each other as some shares, of which the first comes twice: once for its equal."""
+    """Split numbers into parts proportional to the shares; the first share is used for two parts."""
     ends = np.cumsum([*shares]) / (sum(shares) + shares[0])
     cuts = np.round(ends * len(numbers)).astype(int)
     return np.split(numbers, cuts)[: len(shares)]

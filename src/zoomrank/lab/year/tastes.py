@@ -1,9 +1,9 @@
-"""`Tastes`: who asks what, and what pleases whom, so that the satisfaction of a ranking is known exactly.
+"""`Tastes`: intents of the visitors of each query, from which the satisfaction of a ranking is computed exactly.
 
 A visitor of a query comes with one of its intents. An intent likes one shelf, another one of the same category less,
-and hardly anything else; a product pleases a visitor by the liking for its shelf times its quality, independently of
-the others. So a ranking satisfies, of the visitors of an intent, all but the product of those whom each product fails
-to please.
+and hardly anything else; a product pleases a visitor with the probability given by the liking for its shelf times its
+quality, independently of the others. So of an intent's visitors, the share that a ranking fails to satisfy is the
+product of the shares that each of its products fails to please.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from zoomrank.numbers import Array
 _LIKED = (0.35, 0.75)  # the shelf of an intent
 _LIKED_TOO = (0.1, 0.35)  # another one of its category
 _ELSEWHERE = 0.004
-_AT_HOME = 0.6  # of the intents of a query are about its department
-_SEASONAL = 0.35  # of the queries have an intent that has a season
-_IN_SEASON = 0.3  # of their visitors come with it then
-_MORE = 2.0  # times as many visitors as in other seasons
-_EXPONENT = 0.7  # of how unequally often queries are asked
+_AT_HOME = 0.6  # share of a query's intents that are about its department
+_SEASONAL = 0.35  # share of queries with a seasonal intent
+_IN_SEASON = 0.3  # share of their visitors with that intent in its season
+_MORE = 2.0  # factor on visitors in that season
+_EXPONENT = 0.7  # of the distribution of query frequencies
 
 
 class Tastes:
@@ -30,7 +30,7 @@ class Tastes:
         self.queries = [f"query {number}" for number in range(queries)]
         self._likes: list[Array] = []  # intents × shelves
         self._shares: list[Array] = []
-        self._season: list[int] = []  # of the last intent, if it has one
+        self._season: list[int] = []  # of the last intent, if it is seasonal
         self._asked = np.arange(1, queries + 1) ** -_EXPONENT
         self.with_seasons = True
         for query in range(queries):
@@ -41,13 +41,13 @@ class Tastes:
             self._shares.append(_shares(len(self._likes[-1]) - seasonal, rng))
 
     def asked(self, season: int) -> Array:
-        """The shares of queries in a season."""
+        """Return the shares of queries in a season."""
         hot = np.array([own == season and self.with_seasons for own in self._season])
         weights = self._asked * np.where(hot, _MORE, 1.0)
         return np.asarray(weights / weights.sum())
 
     def shares(self, query: int, season: int) -> Array:
-        """The shares of the intents of a query in a season."""
+        """Return the shares of the intents of a query in a season."""
         own, usual = self._season[query], self._shares[query]
         if own == GONE:
             return usual
@@ -55,28 +55,28 @@ class Tastes:
         return np.append(usual * (1 - hot), hot)
 
     def chances(self, query: int, shop: Shop, products: Array) -> Array:
-        """How likely each product is to please a visitor of each intent."""
+        """Return the probability that each product pleases a visitor of each intent."""
         shelf = shop.shelf[products]
         likes = np.where(shelf == GONE, 0.0, self._likes[query][:, shelf])
         return np.asarray(likes * shop.quality[products])
 
     def likes(self, query: int) -> Array:
-        """The shelves of which some visitors of a query like what stands there."""
+        """Return the shelves that some visitors of a query like."""
         return np.flatnonzero(self._likes[query].max(axis=0) > _LIKED_TOO[0])
 
     def satisfaction(self, query: int, season: int, shop: Shop, products: Array) -> float:
-        """The share of the visitors of a query who click on a ranking."""
+        """Return the share of the visitors of a query who click on a ranking."""
         return satisfied(self.shares(query, season), self.chances(query, shop, products))
 
     def click(self, query: int, season: int, shop: Shop, products: Array, rng: np.random.Generator) -> int | None:
-        """The slot that a visitor clicks first, if she clicks."""
+        """Draw the slot that a visitor clicks first; None without a click."""
         shares = self.shares(query, season)
         intent = min(int(np.searchsorted(np.cumsum(shares), rng.random())), len(shares) - 1)
         pleased = np.flatnonzero(rng.random(len(products)) < self.chances(query, shop, products)[intent])
         return int(pleased[0]) if len(pleased) else None
 
     def greedy(self, query: int, season: int, shop: Shop, slots: int) -> float:
-        """The satisfaction of the ranking that somebody makes who knows all of this, slot by slot."""
+        """Return the satisfaction of the greedy ranking, from full information."""
         shares, chances = self.shares(query, season), self.chances(query, shop, shop.there)
         left = shares.copy()
         for _ in range(slots):
@@ -86,14 +86,14 @@ class Tastes:
         return float(1 - left.sum())
 
     def random(self, query: int, season: int, shop: Shop, slots: int, rng: np.random.Generator) -> float:
-        """The satisfaction of random rankings, on average of two hundred."""
+        """Return the mean satisfaction of two hundred random rankings."""
         drawn = rng.choice(shop.there, (200, slots))
         shares = self.shares(query, season)
         return float(np.mean([satisfied(shares, self.chances(query, shop, products)) for products in drawn]))
 
 
 def satisfied(shares: Array, chances: Array) -> float:
-    """The share of visitors whom something pleases.
+    """Return the share of visitors that at least one product pleases.
 
     >>> satisfied(np.array([0.5, 0.5]), np.array([[0.5, 0.5], [0.0, 0.1]]))
     0.425
@@ -102,7 +102,7 @@ def satisfied(shares: Array, chances: Array) -> float:
 
 
 def _likes(shop: Shop, count: int, season: int, rng: np.random.Generator) -> Array:
-    """What the intents of a query like, the last one in a season alone if there is one."""
+    """Draw what the intents of a query like; the last one likes a season's shelves if there is a season."""
     shelves = np.arange(len(shop.paths))
     always = shelves[shop.season == GONE]
     home = rng.choice(shop.department)

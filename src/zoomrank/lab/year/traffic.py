@@ -1,6 +1,6 @@
 """`Traffic`: visitors of a shop ask, look, and click; some of that is reported, some late, some never.
 
-They come in groups, so that what is asked at the same time shares a write. What they answer waits for its time.
+They come in batches, so that simultaneous requests share a write. Feedback waits for its time.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import ExpiredError, NotFoundError, StoppingError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 
-PATIENCE = 4 * 3600.0  # seconds that feedback may take
-_AT_ONCE = 32  # visitors
-_A_WHILE = 600.0  # seconds: answers that come within it are taken for coming at once
-_LOOKING = 900.0  # seconds until an answer comes, on average
-LISTS = 1 / 3  # of visits bring a list of candidates
-_SAYS_NO = 0.5  # of those who leave are said to have left; of the others nothing is heard
-LOST, _LATE = 0.02, 0.01  # of the clicks
+PATIENCE = 4 * 3600.0  # feedback deadline, in seconds
+_AT_ONCE = 32  # visitors per batch
+_A_WHILE = 600.0  # seconds: feedback within such a span is sent in one batch
+_LOOKING = 900.0  # mean seconds until feedback
+LISTS = 1 / 3  # share of visits with a list of candidates
+_SAYS_NO = 0.5  # share of visits without a click that are reported as such; the others are not reported
+LOST, _LATE = 0.02, 0.01  # shares of clicks
 
 
 @dataclass
 class Clock:
-    """Time that passes when somebody says so."""
+    """Simulated clock, advanced by the simulation."""
 
     time: float
 
     def __call__(self) -> float:
-        """Say what time it is."""
+        """Return the simulated time."""
         return self.time
 
 
 class Coming(NamedTuple):
-    """An answer that is on its way."""
+    """Feedback that is on its way."""
 
     time: float
     order: int
@@ -54,7 +54,7 @@ class Coming(NamedTuple):
 
 @dataclass
 class Tally:
-    """What became of visits, and how good the rankings were."""
+    """Counts of visits by outcome, and the quality of the rankings."""
 
     counts: Counter[str] = field(default_factory=Counter)
     quality: float = 0.0  # sum of the satisfaction of rankings without a list of candidates
@@ -62,7 +62,7 @@ class Tally:
 
 
 class Traffic:
-    """All who come."""
+    """All visitors of a shop."""
 
     def __init__(self, plan: Plan, tastes: Tastes, shop: Shop, clock: Clock, rng: np.random.Generator) -> None:
         self.shop, self.clock = shop, clock
@@ -74,7 +74,7 @@ class Traffic:
     async def day(
         self, engine: Engine, served: ServedCollection, queries: Array, season: int, nonsense: str | None = None
     ) -> None:
-        """A day on which these queries are asked."""
+        """Simulate a day on which these queries are asked."""
         await self.hours(engine, served, queries, season, self.clock.time + DAY, nonsense)
 
     async def hours(
@@ -86,7 +86,7 @@ class Traffic:
         until: float,
         nonsense: str | None = None,
     ) -> None:
-        """Some hours of a day."""
+        """Simulate some hours of a day."""
         search = SearchEngine(self.shop, self._tastes, self._rng)
         groups = np.array_split(queries, max(1, len(queries) // _AT_ONCE))
         begin = self.clock.time
@@ -95,13 +95,13 @@ class Traffic:
             visits = [self._visit(engine, served, int(query), season, search, nonsense) for query in group]
             if await self._all_known(engine, served, group):
                 await asyncio.gather(*visits)
-            else:  # one after the other, so that the same seed numbers new learners in the same way
+            else:  # one after the other, so that new learners get the same ids for the same seed
                 for visit in visits:
                     await visit
         await self.wait_until(engine, until)
 
     async def die(self, kept: Kept, queries: Array, season: int) -> None:
-        """Visitors come, half of them are shown something, and the service is killed while it writes down the rest."""
+        """Kill the service while it stores the rankings of the second half of these visitors."""
         search = SearchEngine(self.shop, self._tastes, self._rng)
         visits = [self._visit(kept.engine, kept.shop, int(query), season, search, None) for query in queries]
         await asyncio.gather(*visits[::2])
@@ -111,14 +111,14 @@ class Traffic:
         await asyncio.gather(*others)
 
     async def _all_known(self, engine: Engine, served: ServedCollection, group: Array) -> bool:
-        """Whether all queries of a group were asked before; their learners are in memory then."""
+        """Return whether all queries of a group were asked before, so that their learners are in memory."""
         for query in np.unique(group).tolist():
             if await engine.learners.find(served, self._tastes.queries[query]) is None:
                 return False
         return True
 
     async def wait_until(self, engine: Engine, time: float) -> None:
-        """Let time pass: answers come, and impressions end for which there was none."""
+        """Advance the time: send feedback that is due, and let impressions without any expire."""
         while self._answers and self._answers[0].time <= time:
             together = self._due(min(time, self._answers[0].time + _A_WHILE))
             self.clock.time = max(self.clock.time, together[-1].time)
@@ -127,14 +127,14 @@ class Traffic:
         await engine.sweep()
 
     def _due(self, time: float) -> list[Coming]:
-        """The next answers that come until then, as many as come at once."""
+        """Return the next batch of feedback due by then."""
         due: list[Coming] = []
         while self._answers and self._answers[0].time <= time and len(due) < _AT_ONCE:
             due.append(heapq.heappop(self._answers))
         return due
 
     def break_off(self, time: float) -> None:
-        """Nobody hears what is said until then."""
+        """Drop the feedback that is due by then, as during an outage."""
         kept = [answer for answer in self._answers if answer.time > time]
         self.tally.counts["answers during an outage"] += len(self._answers) - len(kept)
         heapq.heapify(kept)
@@ -158,7 +158,9 @@ class Traffic:
         search: SearchEngine,
         nonsense: str | None,
     ) -> None:
-        rng = np.random.default_rng(self._rng.integers(2**62))  # her own, so that it does not matter who is heard first
+        rng = np.random.default_rng(
+            self._rng.integers(2**62)
+        )  # one per visitor, so that the order of feedback does not matter
         listed = "candidates" in self._plan.happening and rng.random() < LISTS
         among = search.candidates(query) if listed else None
         try:
@@ -182,7 +184,7 @@ class Traffic:
         self._report(impression, clicked, nonsense, rng)
 
     def _report(self, impression: str, clicked: str | None, nonsense: str | None, rng: np.random.Generator) -> None:
-        """Have a visit answered, if it is, in a while."""
+        """Schedule the feedback of a visit, if there is any."""
         wait, chance = rng.exponential(_LOOKING), rng.random()
         silence = "silence" in self._plan.happening and clicked is not None and not nonsense
         if nonsense == "clicks lost" or (silence and chance < LOST) or (clicked is None and chance > _SAYS_NO):

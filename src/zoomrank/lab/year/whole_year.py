@@ -1,4 +1,4 @@
-"""A year from its first day to the verdict: it is lived, checked, and compared with an undisturbed service."""
+"""A whole year: it is simulated, verified, and compared with an undisturbed service."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from zoomrank.lab.year.traffic import Clock
 from zoomrank.numbers import Array
 from zoomrank.service.verifying import Verdict
 
-Telling = Callable[[str], Tell]  # who is told how far something has come that is called so
+Telling = Callable[[str], Tell]  # makes a progress callback for a named step
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a year came to: shares of satisfied visitors on its last day, and what the service went through."""
+    """Result of a year: shares of satisfied visitors on its last day, and statistics of the service."""
 
     lived: Lived
     control: Lived
@@ -35,18 +35,18 @@ class Outcome:
     undisturbed: float
     year: float
     random: float
-    error: float  # of `year` less `undisturbed`, by how much queries differ in that
+    error: float  # standard error of `year` minus `undisturbed`, over queries
 
     @property
     def share(self) -> float:
-        """How good the learners of the year are, as a share of those that met none of it."""
+        """Satisfaction after the year, as a share of the undisturbed learners'."""
         return self.year / self.undisturbed
 
 
 async def whole_year(year: Year, folder: Path, address: str | None, telling: Telling) -> Outcome:
-    """Live through a year in a folder that has nothing in it."""
+    """Simulate a year in an empty folder."""
     if folder.exists() and any(folder.iterdir()):
-        raise ParameterError(f"{folder} has something in it already: say --out and another folder.")
+        raise ParameterError(f"{folder} is not empty; name another folder with --out.")
     folder.mkdir(parents=True, exist_ok=True)
     with other_store(folder, address) as elsewhere:
         clock = Clock(START)
@@ -66,7 +66,7 @@ async def whole_year(year: Year, folder: Path, address: str | None, telling: Tel
 
 
 def _standard_error(weights: Array, differences: Array) -> float:
-    """How far a weighted mean may be off, by how much those that it is the mean of differ."""
+    """Return the standard error of a weighted mean of differences."""
     if len(differences) < 2:
         return float("nan")
     spread = differences - weights @ differences

@@ -1,4 +1,4 @@
-"""What a year came to, in words and as a picture."""
+"""Report of a year, as text and as a picture."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from zoomrank.lab.reports.drawing import BLACK, BLUE, GREY, ORANGE, STYLE, WIDTH
 from zoomrank.lab.year.plan import Plan
 from zoomrank.lab.year.whole_year import Outcome
 
-WITHIN = 0.02  # of the undisturbed learners' satisfaction: what a year may cost
+WITHIN = 0.02  # the accepted cost of a year, as a share of the undisturbed learners' satisfaction
 
 
 def report(outcome: Outcome, plan: Plan) -> str:
-    """The verdict, and what led to it."""
+    """Return the verdict, and the numbers behind it."""
     return "\n".join([*_verdict(outcome), "", *_went_through(outcome, plan)])
 
 
@@ -42,7 +42,7 @@ def _verdict(outcome: Outcome) -> list[str]:
 
 
 def within(share: float, error: float) -> str:
-    """Whether a year cost no more than it may, as far as its standard error lets one say so.
+    """Say whether a year cost no more than accepted, given its standard error.
 
     >>> within(0.99, 0.004), within(0.99, 0.02), within(0.9, 0.02)
     ('surely within', 'perhaps within', 'not within')
@@ -57,31 +57,31 @@ def _went_through(outcome: Outcome, plan: Plan) -> list[str]:
     queries = len(outcome.lived.end)
     lines = [
         f"visits: {counts['visits']:,} of {queries} queries, {counts['with candidates']:,} with candidates",
-        f"answers: {counts['learned']:,} learned, {counts['expired']:,} too late, "
+        f"feedback: {counts['learned']:,} learned, {counts['expired']:,} too late, "
         f"{counts['answers during an outage']:,} during an outage",
     ]
     if timings.changes:
         each = 1000 * float(np.mean(timings.moves)) / queries
         lines.append(
-            f"changes: {counts['changes']:,} in {outcome.editions:,} editions, {np.mean(timings.changes):.2f} s each; "
-            f"then a learner moves in {each:.1f} ms"
+            f"changes: {counts['changes']:,} in {outcome.editions:,} versions, {np.mean(timings.changes):.2f} s each; "
+            f"then a learner is remapped in {each:.1f} ms"
         )
     if timings.voids:
-        lines.append(f"taken back: {outcome.lived.voided:,} impressions, in {sum(timings.voids):.1f} s")
+        lines.append(f"voided: {outcome.lived.voided:,} impressions, in {sum(timings.voids):.1f} s")
     if timings.restore:
         lines.append(f"moved from {' to '.join(outcome.stores)} in {timings.restore:.1f} s")
     checked = ", ".join(f"{what}: {count:,}" for what, count in outcome.verdict.checked.items())
     found = outcome.verdict.findings
     lines += [
         f"store: {outcome.size / 2**20:,.1f} MB after {plan.days} days",
-        f"verify: looked at {checked}; " + (f"FOUND {len(found):,}" if found else "everything agrees"),
+        f"verify: checked {checked}; " + (f"FOUND {len(found):,}" if found else "everything agrees"),
         *(f"- {finding}" for finding in found),
     ]
     return lines
 
 
 def draw(outcome: Outcome, plan: Plan, folder: Path) -> Path:
-    """Draw the weeks of a year; returns where the picture is."""
+    """Draw the weeks of a year; return the path of the picture."""
     with mpl.rc_context(STYLE):
         drawing = Drawing(figsize=(WIDTH, 3.2))
         axes = drawing.subplots()
@@ -97,7 +97,7 @@ def draw(outcome: Outcome, plan: Plan, folder: Path) -> Path:
 
 
 def _mark(axes: Axes, plan: Plan) -> None:
-    """Say when what happened."""
+    """Mark the events of the year."""
     marks = {**plan.marks, **{plan.began(day): day for day in range(plan.days) if plan.turns(day)}}
     for name, day in marks.items():
         colour = ORANGE if name in plan.marks else GREY

@@ -1,4 +1,4 @@
-"""`Independent`: every document is relevant or not for itself, as in the example of Section 5.1."""
+"""`Independent`: every document is relevant independently of the others, as in the example of Section 5.1."""
 
 from collections.abc import Iterable, Mapping
 
@@ -24,14 +24,6 @@ class Independent(TreeNetwork):
     References
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 5.1, the example of three documents.
-
-    Examples
-    --------
-    >>> from zoomrank.spaces import FiniteMetric
-    >>> space = FiniteMetric.from_function(["x1", "x2", "x3"], lambda x, y: float(x != y))
-    >>> users = Independent(space, [1 / 2, 1 / 2, 1 / 3])
-    >>> users.greedy(slots=2)
-    BestRanking(['x1', 'x2'], satisfaction=0.750000)
     """
 
     def __init__(self, space: Space | RootedTree, mean: Mapping[DocumentId, float] | Iterable[float] | Array) -> None:

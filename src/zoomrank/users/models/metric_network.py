@@ -1,4 +1,4 @@
-"""`MetricNetwork`: Algorithm 2 of the paper. Visitors over any metric space: a fresh random tree for each of them."""
+"""`MetricNetwork`: Algorithm 2 of the paper. Visitors over any metric space, with a new random tree for each."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from zoomrank.users.models.tree_network import TreeNetwork, check_mean_range
 
 
 class MetricNetwork(UserDistribution):
-    """Each visitor draws a tree that dominates the metric, then her relevance vector from the network on that tree.
+    """Each visitor draws a tree that dominates the metric, then a relevance vector from the network on that tree.
 
-    Means are exact. Questions about visitors who skip something have no closed form: the average is over all trees. Ask
-    `frozen`, the same model over a fixed number of trees, instead; it is a mixture, and exact.
+    Means are exact. Conditional means have no closed form, as they average over all trees. Use `frozen` for these: the
+    same model over a fixed number of trees, which is a mixture, and exact.
 
     Parameters
     ----------
@@ -61,27 +61,21 @@ class MetricNetwork(UserDistribution):
     def mean(self, document: DocumentId) -> float: ...
 
     def mean(self, document: DocumentId | None = None) -> Array | float:
-        """μ(x), the same on every tree."""
+        """Return μ(x), the same on every tree."""
         return self._mean.copy() if document is None else float(self._mean[self.documents.position(document)])
 
     def network(self, rng: np.random.Generator) -> TreeNetwork:
-        """Draw one random tree, and the network on it: what one visitor is drawn from.
+        """Draw one random tree, and the network on it, as for one visitor.
 
         Parameters
         ----------
         rng : Generator
-            Where chance comes from.
+            The source of random numbers.
 
         Returns
         -------
         TreeNetwork
             The network. Its documents may come in another order.
-
-        Examples
-        --------
-        >>> line = FiniteMetric.from_function([0, 1, 2], lambda x, y: 0.1 * abs(x - y))
-        >>> MetricNetwork(line, mean=[0.5, 0.4, 0.3]).network(np.random.default_rng(1))
-        TreeNetwork(3 documents)
         """
         tree = random_tree(self.space, rng)
         return TreeNetwork(tree, self._mean[self.documents.positions(tree.documents)], extension="lipschitz")
@@ -92,30 +86,23 @@ class MetricNetwork(UserDistribution):
         Parameters
         ----------
         trees : int
-            How many trees to draw.
+            Number of trees to draw.
         seed : int, Generator or None
-            Where chance begins.
+            The seed of the random numbers.
 
         Returns
         -------
         Mixture
             A network on each of the trees, with equal shares.
-
-        Examples
-        --------
-        >>> line = FiniteMetric.from_function([0, 1, 2], lambda x, y: 0.1 * abs(x - y))
-        >>> users = MetricNetwork(line, mean=[0.5, 0.4, 0.3]).frozen(trees=20, seed=0)
-        >>> len(users.components), round(users.satisfaction([0]), 12)
-        (20, 0.5)
         """
         if trees < 1:
-            raise ParameterError(f"{trees} trees are too few.")
+            raise ParameterError(f"{trees} trees are too few; ask for at least 1.")
         rng = np.random.default_rng(seed)
         networks = [self.network(rng) for _ in range(trees)]
         return Mixture(networks, np.full(trees, 1 / trees), self.documents)
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
-        """Whole relevance vectors, each from a tree of its own."""
+        """Draw whole relevance vectors, each from a tree of its own."""
         relevance = np.empty((visitors, len(self)), np.bool_)
         for visitor in range(visitors):
             network = self.network(rng)
@@ -123,24 +110,24 @@ class MetricNetwork(UserDistribution):
         return relevance
 
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
-        """The slot of each visitor's first click, each from a tree of her own."""
+        """Return the slot of each visitor's first click, each from a tree of its own."""
         relevant = self.draw(visitors, rng)[:, ranking]
         return np.where(relevant.any(axis=1), relevant.argmax(axis=1), len(ranking)).astype(np.int32)
 
     def log_skip_probability(self, shown: Positions) -> float:  # noqa: ARG002
-        """Refused: there is no closed form."""
+        """Raise an error: there is no closed form."""
         self._refuse()
 
     def given_skipped(self, shown: Positions) -> tuple[float, Array]:  # noqa: ARG002
-        """Refused: there is no closed form."""
+        """Raise an error: there is no closed form."""
         self._refuse()
 
     @property
     def state(self) -> NoReturn:
-        """Refused: a fresh tree for each visitor has no compiled form."""
+        """Raise an error: a new tree for each visitor has no compiled form."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise ParameterError(
-            "With a fresh tree for each visitor this has no closed form; ask users.frozen(trees=200, seed=0) instead."
+            "With a new tree for each visitor this has no closed form; use users.frozen(trees=200, seed=0) instead."
         )

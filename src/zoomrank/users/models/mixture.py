@@ -36,14 +36,6 @@ class Mixture(UserDistribution):
     ----------
     Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.3: where all components are conditionally L-continuous, so
     is their mixture.
-
-    Examples
-    --------
-    >>> from zoomrank.spaces import DocumentTree
-    >>> tree = DocumentTree.exponential(depth=1, branching=2)
-    >>> cats, dogs = (TreeNetwork(tree, mean) for mean in ([0.5, 0.1], [0.1, 0.5]))
-    >>> Mixture([cats, dogs], shares=[0.75, 0.25]).mean(0)
-    0.4
     """
 
     def __init__(
@@ -57,12 +49,12 @@ class Mixture(UserDistribution):
         super().__init__(components[0].documents if documents is None else documents)
         for component in components:
             if component.documents is not self.documents and set(component.documents) != set(self.documents):
-                raise UnknownDocumentError("The components of a mixture must be about the same documents.")
+                raise UnknownDocumentError("The components of a mixture must have the same documents.")
         self.components = list(components)
         self.shares = checked_shares(shares, len(components))
         networks = [c for c in components if isinstance(c, TreeNetwork)]
         self._networks = networks if len(networks) == len(components) else None
-        # Positions of our documents in each component; None where the order is the same.
+        # Positions of the mixture's documents in each component; None where the order is the same.
         self._places: list[Positions | None] = [
             None
             if c.documents is self.documents or list(c.documents) == list(self.documents)
@@ -71,12 +63,12 @@ class Mixture(UserDistribution):
         ]
 
     def log_skip_probability(self, shown: Positions) -> float:
-        """Log of the components' average P(Z_S)."""
+        """Return the logarithm of the components' average P(Z_S)."""
         logs = [c.log_skip_probability(self._there(i, shown)) for i, c in enumerate(self.components)]
         return float(_log_average(np.array(logs), self.shares))
 
     def given_skipped(self, shown: Positions) -> tuple[float, Array]:
-        """Skipping S tells which component a visitor may come from: shares are reweighted by P_i(Z_S)."""
+        """Reweight the shares by P_i(Z_S), since skipping S is evidence on a visitor's component."""
         logs = np.empty(len(self.components))
         means = np.empty((len(self.components), len(self)))
         for i, component in enumerate(self.components):
@@ -92,7 +84,7 @@ class Mixture(UserDistribution):
         return float(log_probability), np.minimum(posterior_shares @ means[alive], 1.0)
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
-        """Whole relevance vectors: everyone draws a component, then each component draws its own."""
+        """Draw whole relevance vectors: a component for every visitor, then the visitors of each component."""
         if self.state is not None:
             return np.asarray(whole_relevance(self.state, visitors, rng))
         component_of = rng.choice(len(self.components), size=visitors, p=self.shares)
@@ -106,11 +98,11 @@ class Mixture(UserDistribution):
 
     @cached_property
     def state(self) -> ForestState | None:
-        """What clicks are drawn from: all components side by side, if they are tree networks."""
+        """State that clicks are drawn from: all components side by side, if they are tree networks."""
         return None if self._networks is None else forest_state(self._networks, self.shares, self.documents)
 
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
-        """Everyone draws a component and clicks as its visitors do; compiled where all components are networks."""
+        """Draw a component for every visitor, then clicks; compiled where all components are networks."""
         if self._networks is not None:
             return super().first_clicks(ranking, visitors, rng)
         component_of = rng.choice(len(self.components), size=visitors, p=self.shares)
@@ -121,7 +113,7 @@ class Mixture(UserDistribution):
         return slots
 
     def symmetry_classes(self, shown: Positions) -> Array | None:
-        """Known where all components are networks on one tree: a symmetry must keep all their parameters."""
+        """Return classes where all components are networks on one tree: a symmetry must keep all their parameters."""
         networks = self._networks
         if networks is None or any(c.tree is not networks[0].tree for c in networks):
             return None
@@ -136,7 +128,7 @@ class Mixture(UserDistribution):
 
 
 def checked_shares(shares: Sequence[float] | Array, count: int) -> Array:
-    """Refuse what is not a probability distribution."""
+    """Raise an error unless the shares are a probability distribution."""
     values = np.array(shares, dtype=np.float64)
     if values.shape != (count,):
         raise WeightError(f"{values.size} shares were given for {count} components.")

@@ -1,7 +1,7 @@
-"""`PlainUsers`: visitors of your own, in plain Python. Say what is relevant to one of them; the rest follows.
+"""`PlainUsers`: your own model of visitors, in plain Python. Define what is relevant to one visitor; the rest follows.
 
-Clicks come from fresh visitors, one by one. What only an all-knowing observer could say (means, satisfaction, the
-greedy ranking) is estimated, from one fixed sample of them.
+Clicks come from new visitors, one by one. Whatever needs full information (means, satisfaction, the greedy ranking) is
+estimated from one fixed sample of visitors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zoomrank.users.models.relevance_table import RelevanceTable
 
 
 class PlainUsers(UserDistribution):
-    """Visitors of your own: subclass it and write `visitor`.
+    """Base class for your own visitors: subclass it and write `visitor`.
 
     Override `click` too if yours do not click on the first relevant document.
 
@@ -30,9 +30,9 @@ class PlainUsers(UserDistribution):
     space : Space or RootedTree
         The documents.
     sample : int
-        How many visitors are drawn, once, to estimate what only an all-knowing observer could say.
+        Number of visitors drawn once, to estimate what needs full information.
     sample_seed : int
-        Where their chance begins.
+        The seed of the sample.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class PlainUsers(UserDistribution):
         self.sample_size = whole_number(sample, "sample")
         self.sample_seed = sample_seed
         if self.sample_size < 1:
-            raise ParameterError(f"A sample of {self.sample_size} visitors says nothing.")
+            raise ParameterError(f"A sample of {self.sample_size} visitors is too small; draw at least 1.")
 
     @abstractmethod
     def visitor(self, rng: np.random.Generator) -> Iterable[DocumentId]:
@@ -61,22 +61,12 @@ class PlainUsers(UserDistribution):
         Parameters
         ----------
         rng : Generator
-            Where chance comes from.
+            The source of random numbers.
 
         Returns
         -------
         iterable of DocumentId
-            The documents that are relevant to her.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> class Fans(PlainUsers):
-        ...     def visitor(self, rng):
-        ...         return ["owl"] if rng.random() < 0.3 else ["pike"]
-        >>> users = Fans(DocumentTree.from_paths(["owl", "pike"]), sample=100)
-        >>> users.satisfaction(["owl", "pike"])
-        1.0
+            The documents that are relevant to the visitor.
         """
 
     def click(self, ranking: Sequence[DocumentId], rng: np.random.Generator) -> int | None:
@@ -86,21 +76,12 @@ class PlainUsers(UserDistribution):
 
     @cached_property
     def table(self) -> RelevanceTable:
-        """The sample that everything but clicks is estimated from.
+        """Sample that everything but clicks is estimated from.
 
         Returns
         -------
         RelevanceTable
             A row for each visitor of the sample.
-
-        Examples
-        --------
-        >>> from zoomrank.spaces import DocumentTree
-        >>> class Fans(PlainUsers):
-        ...     def visitor(self, rng):
-        ...         return ["owl"]
-        >>> Fans(DocumentTree.from_paths(["owl", "pike"]), sample=100).table.mean().tolist()
-        [1.0, 0.0]
         """
         rng = np.random.default_rng(self.sample_seed)
         return RelevanceTable(self.space, [self.visitor(rng) for _ in range(self.sample_size)])
@@ -114,19 +95,19 @@ class PlainUsers(UserDistribution):
         return self.table.given_skipped(shown)
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
-        """Whole relevance vectors."""
+        """Draw whole relevance vectors."""
         relevance = np.zeros((visitors, len(self)), bool)
         for row in relevance:
             row[self.documents.positions(self.visitor(rng))] = True
         return relevance
 
     def first_clicks(self, ranking: Positions, visitors: int, rng: np.random.Generator) -> Array:
-        """The slot of each visitor's first click; the number of slots for those who leave."""
+        """Return the slot of each visitor's first click; the number of slots for those who leave."""
         documents = self.documents.at(ranking)
         slots = [self.click(documents, rng) for _ in range(visitors)]
         return np.array([len(documents) if slot is None else slot for slot in slots], np.int32)
 
     @property
     def state(self) -> None:
-        """None: there is nothing compiled to draw from."""
+        """None, since clicks are drawn in plain Python."""
         return None

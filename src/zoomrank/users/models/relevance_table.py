@@ -1,6 +1,4 @@
-"""`RelevanceTable`: visitors as a list, each kind with its weight and the documents relevant to it. What real data
-gives.
-"""
+"""`RelevanceTable`: visitors as a list of kinds, each with a weight and its relevant documents, as in real data."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ class RelevanceTable(UserDistribution):
     rows : sequence of iterables of DocumentId
         For each kind of visitor the documents that are relevant to it.
     weights : sequence of float, optional
-        How frequent each kind is, relative to the others; without them all are equally frequent.
+        The relative frequency of each kind; by default all are equally frequent.
 
     Examples
     --------
@@ -64,12 +62,12 @@ class RelevanceTable(UserDistribution):
         self._state = TableState(np.cumsum(self.weights), starts, columns)
 
     def log_skip_probability(self, shown: Positions) -> float:
-        """Log of the weight of the rows that have none of S."""
+        """Return the logarithm of the weight of the rows that have none of S."""
         with np.errstate(divide="ignore"):
             return float(np.log(min(self._left(shown).sum(), 1.0)))
 
     def given_skipped(self, shown: Positions) -> tuple[float, Array]:
-        """Log P(Z_S) and μ(· | Z_S), from the rows that have none of S."""
+        """Return log P(Z_S) and μ(· | Z_S), from the rows that have none of S."""
         left = self._left(shown)
         total = left.sum()
         if total == 0:
@@ -78,17 +76,17 @@ class RelevanceTable(UserDistribution):
         return float(np.log(min(total, 1.0))), np.minimum(np.asarray(left @ self._matrix) / total, 1.0)
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
-        """Whole relevance vectors."""
+        """Draw whole relevance vectors."""
         rows = rng.choice(len(self.weights), size=visitors, p=self.weights)
         return np.asarray(self._matrix[rows].toarray() > 0)
 
     @property
     def state(self) -> TableState:
-        """What clicks are drawn from."""
+        """State that clicks are drawn from."""
         return self._state
 
     def _left(self, shown: Positions) -> Array:
-        """Weights of the rows, 0 for those to whom something of S is relevant."""
+        """Return the weights of the rows, 0 for those with a document of S."""
         left = self.weights.copy()
         for document in shown:
             start, end = self._rows_of.indptr[document], self._rows_of.indptr[document + 1]

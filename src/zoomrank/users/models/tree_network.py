@@ -1,5 +1,4 @@
-"""`TreeNetwork`: the Bayesian tree network of Section 3.1. Relevance is inherited from topic to subtopic, with
-mutations.
+"""`TreeNetwork`: the Bayesian tree network of Section 3.1: relevance is inherited along a tree, with mutations.
 
 The root's bit is 1 with probability μ(root); a child's bit is its parent's, flipped with a small probability
 (Algorithm 1). Leaves are documents.
@@ -43,17 +42,17 @@ class TreeNetwork(UserDistribution):
     mean : mapping, sequence or array of float
         μ(x), by document or in the order of `tree.documents`.
     extension : {"average", "lipschitz"}
-        How means are carried up the tree: as averages of children, or so that they are L-continuous on all nodes.
+        The means of inner nodes: averages of their children's, or values that are L-continuous on all nodes.
     looseness : float
-        How much more independent of their parents children are than the paper's example rule makes them: from 0, not
-        at all, to 1, as far as its theory allows.
+        Independence of children from their parents, from 0, the paper's example rule, to 1, the most that its theory
+        allows.
     beyond_theory : bool
         Whether means may lie outside (0, ½], where Theorem 3.1 says nothing.
 
     Attributes
     ----------
     q0, q1 : ndarray
-        How likely each node's bit is flipped, if its parent's is 0 or 1.
+        The probability that each node's bit is flipped, if its parent's is 0 or 1.
     chance : ndarray
         `chance[u, b]` is the probability that the bit of node u is 1 if its parent's is b.
 
@@ -106,15 +105,15 @@ class TreeNetwork(UserDistribution):
         Parameters
         ----------
         tree : RootedTree
-            The tree along which relevance is inherited. One that was made from a caller's parents says in
-            `given_numbers` how the caller numbers its nodes.
+            The tree along which relevance is inherited. If it was made from the caller's parents, `given_numbers` has
+            the caller's numbers of its nodes.
         root_mean : float
             The probability that the root's bit is 1.
         q0, q1 : sequence of float
-            How likely each node's bit is flipped, if its parent's is 0 or 1; in the tree's own numbering. The root's
-            are ignored.
+            The probability that each node's bit is flipped, if its parent's is 0 or 1; in the tree's own numbering. The
+            root's are ignored.
         mean : mapping or sequence of float, optional
-            What the mutations should lead to (Eq. 7); refused if they do not.
+            The mean that the mutations must lead to (Eq. 7); an error if they do not.
         beyond_theory : bool
             Whether means may lie outside (0, ½], and mutations be more frequent than Eq. 8 allows.
 
@@ -126,13 +125,6 @@ class TreeNetwork(UserDistribution):
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.1, Algorithm 1, Eq. 7 and 8.
-
-        Examples
-        --------
-        >>> tree = DocumentTree.exponential(depth=1)
-        >>> users = TreeNetwork.from_mutations(tree, 0.4, q0=[0, 0.1, 0], q1=[0, 0, 0.25])
-        >>> users.mean().round(2).tolist()
-        [0.46, 0.3]
         """
         up, down = np.array(q0, dtype=np.float64), np.array(q1, dtype=np.float64)
         check_range(up, down, tree.nodes)
@@ -155,7 +147,7 @@ class TreeNetwork(UserDistribution):
         self.chance.flags.writeable = False
 
     def _check_mean(self, wanted: Array) -> None:
-        """Refuse mutations that do not lead to this mean (Eq. 7)."""
+        """Raise an error for mutations that do not lead to this mean (Eq. 7)."""
         got = self.mean()
         worst = int(np.abs(wanted - got).argmax())
         if abs(wanted[worst] - got[worst]) > 1e-9:
@@ -165,7 +157,7 @@ class TreeNetwork(UserDistribution):
             )
 
     def _check_theory(self) -> None:
-        """Refuse means and mutations of which Theorem 3.1 says nothing."""
+        """Raise an error for means and mutations that Theorem 3.1 does not cover."""
         check_mean_range(self.documents, self.mean())
         report, name = self.conditions(), self.tree.name
         high = int(self.node_mean.argmax())
@@ -190,83 +182,67 @@ class TreeNetwork(UserDistribution):
         Returns
         -------
         ConditionReport
-            For each condition the worst node, and how bad it is; `hold` says whether both hold.
+            For each condition the worst node, and its violation; `hold` is true if both hold.
 
         References
         ----------
         Slivkins, Radlinski, Gollapudi, JMLR 2013: Section 3.1, Eq. 7 and 8.
-
-        Examples
-        --------
-        >>> tree = DocumentTree.exponential(depth=2, epsilon=0.5)
-        >>> TreeNetwork(tree, [0.5, 0.4, 0.1, 0.1], extension="lipschitz").conditions().hold
-        True
         """
         return check_conditions(_with_lengths(self.tree), self.node_mean, self.q0, self.q1)
 
     @cached_property
     def node_mean(self) -> Array:
-        """The mean μ(u) of every node.
+        """Mean μ(u) of every node.
 
         Returns
         -------
         ndarray
             A probability for each node, in the tree's own numbering.
-
-        Examples
-        --------
-        >>> TreeNetwork(DocumentTree.exponential(depth=1), [0.5, 0.25]).node_mean.tolist()
-        [0.375, 0.5, 0.25]
         """
         return np.asarray(posterior(self.tree.shape.parent, self.chance, np.empty(0, np.int64))[1])
 
     def log_skip_probability(self, shown: Positions) -> float:
-        """Log P(Z_S), at the cost of |S| root paths."""
+        """Return log P(Z_S), at the cost of |S| root paths."""
         return float(log_skip_probability(self.tree.shape.parent, self.chance, self._leaves(shown)))
 
     def given_skipped(self, shown: Positions) -> tuple[float, Array]:
-        """Log P(Z_S) and μ(· | Z_S), by one pass over the tree."""
+        """Return log P(Z_S) and μ(· | Z_S), by one pass over the tree."""
         log_probability, relevant = posterior(self.tree.shape.parent, self.chance, self._leaves(shown))
         return float(log_probability), relevant[self.tree.shape.leaf]
 
     def draw(self, visitors: int, rng: np.random.Generator) -> Array:
-        """Whole relevance vectors."""
+        """Draw whole relevance vectors."""
         return np.asarray(whole_relevance(self.state, visitors, rng))
 
     def lazy_relevance(self, documents: Iterable[DocumentId], visitors: int, seed: Seed = None) -> Array:
-        """Draw visitors, but of each only whether some documents are relevant to her, as clicks are drawn.
+        """Draw visitors, but only the relevance of some documents to each, as clicks are drawn.
 
         Parameters
         ----------
         documents : iterable of DocumentId
-            The documents to be told about.
+            The documents.
         visitors : int
-            How many visitors to draw.
+            Number of visitors to draw.
         seed : int, Generator or None
-            Where chance begins.
+            The seed of the random numbers.
 
         Returns
         -------
         ndarray of bool
-            A row for each visitor, a column for each of the documents: what `sample` says of them, with this seed.
-
-        Examples
-        --------
-        >>> users = TreeNetwork(DocumentTree.exponential(depth=2), [0.5, 0.4, 0.1, 0.1])
-        >>> some, all_of_them = users.lazy_relevance([2, 0], visitors=9, seed=1), users.sample(9, seed=1)
-        >>> (some == all_of_them[:, [2, 0]]).all()
-        np.True_
+            A row for each visitor, a column for each of the documents; equal to that of `sample` with this seed.
         """
         positions = self.documents.positions(documents)
         return np.asarray(lazy_relevance(self.state, positions, visitors, np.random.default_rng(seed)))
 
     @cached_property
     def state(self) -> ForestState:
-        """What clicks are drawn from."""
+        """State that clicks are drawn from."""
         return forest_state([self], np.ones(1), self.documents)
 
     def symmetry_classes(self, shown: Positions) -> Array:
-        """Documents share a number if an automorphism of the tree that keeps all parameters and S exchanges them."""
+        """Number documents so that two share a number if an automorphism that keeps all parameters and S exchanges
+        them.
+        """
         return orbits(self.tree, self.chance, shown)
 
     def _leaves(self, shown: Positions) -> Array:
@@ -274,7 +250,7 @@ class TreeNetwork(UserDistribution):
 
 
 def check_mean_range(documents: DocumentIds, mean: Array) -> None:
-    """Refuse means outside (0, ½], where Theorem 3.1 says nothing."""
+    """Raise an error for means outside (0, ½], which Theorem 3.1 does not cover."""
     bad = np.flatnonzero(~((mean > 0) & (mean <= 0.5)))
     if len(bad):
         raise MeanError(

@@ -1,1 +1,1 @@
-"""What tree networks are made of: means of all nodes, mutations, exact probabilities, symmetries, fast drawing."""
+"""Parts of tree networks: means of all nodes, mutations, exact probabilities, symmetries, fast drawing."""

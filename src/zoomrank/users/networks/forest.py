@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: DocumentIds) -> ForestState:
-    """Lay networks side by side for drawing, their nodes numbered through."""
+    """Combine networks for drawing, with their nodes numbered consecutively."""
     starts = np.concatenate([[0], np.cumsum([network.tree.nodes for network in networks])]).astype(np.int64)
     leaves = []
     for start, network in zip(starts[:-1], networks, strict=True):
@@ -40,9 +40,7 @@ def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: Docu
 
 @compiled
 def _deciding_nodes(parent: Array, chance: Array, leaf: Array) -> Array:
-    """For each leaf, the highest node that it cannot differ from: where nothing mutates on the way down, as in all of
-    the background, drawing can stop there.
-    """
+    """Return, for each leaf, the highest node that it cannot differ from: drawing can stop there."""
     top = np.arange(len(parent))
     for node in range(1, len(parent)):
         if chance[node, 0] == 0.0 and chance[node, 1] == 1.0:

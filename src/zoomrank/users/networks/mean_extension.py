@@ -1,4 +1,4 @@
-"""From the mean relevance of documents to that of every node above them: two ways, both in the paper.
+"""Extension of the mean relevance from documents to all nodes above them: two ways, both in the paper.
 
 - `average`: a node's mean is the average of its children's (Section 6.1, used in every experiment of the paper).
 - `lipschitz`: values that keep |μ(u) - μ(v)| ≤ D(u, v) along every edge (proved possible in Section 7). The lemma
@@ -17,12 +17,12 @@ ROUNDING = 1e-12
 
 
 def average_of_children(tree: RootedTree, mean: Array) -> Array:
-    """μ of every node, bottom up."""
+    """Return μ of every node, bottom up."""
     return _averages(tree.shape, mean)
 
 
 def lipschitz_extension(tree: RootedTree, mean: Array) -> Array:
-    """μ of every node such that it is L-continuous on all of them; refused if it is not so on the documents."""
+    """Return μ of every node, L-continuous on all of them; raise an error if it is not so on the documents."""
     if isinstance(tree, DocumentTree):
         tree = EdgeWeightedTree.from_document_tree(tree)
     if not isinstance(tree, EdgeWeightedTree):
@@ -54,7 +54,7 @@ def _averages(shape: Shape, mean: Array) -> Array:
 
 @compiled
 def _intervals(shape: Shape, length: Array, mean: Array) -> tuple[Array, Array]:
-    """I(x) = [μ-(x), μ+(x)] of Section 7: what the documents below allow."""
+    """Return I(x) = [μ-(x), μ+(x)] of Section 7: the values that the documents below allow."""
     nodes = len(shape.parent)
     low, high = np.full(nodes, -np.inf), np.full(nodes, np.inf)
     for node in range(nodes - 1, -1, -1):
@@ -69,7 +69,9 @@ def _intervals(shape: Shape, length: Array, mean: Array) -> tuple[Array, Array]:
 
 @compiled
 def _nearest_to_average(shape: Shape, length: Array, mean: Array, low: Array, high: Array) -> Array:
-    """Top down: within the interval, within reach of the parent, within the range of μ, nearest to the average."""
+    """Choose values top down: within the interval, within reach of the parent, within the range of μ, nearest to the
+    average.
+    """
     values = _averages(shape, mean)  # averages lie in the range of μ; so do the interval's ends once cut to it
     smallest, largest = mean.min(), mean.max()
     for node in range(len(shape.parent)):

@@ -1,4 +1,4 @@
-"""Exact probabilities in a tree network, by passing messages: up only along the root paths of S, down to everyone.
+"""Exact probabilities in a tree network, by passing messages: up only along the root paths of S, down to all nodes.
 
 The message of a node u is `(log P(Z_S below u | π(u) = 0), log P(Z_S below u | π(u) = 1))`, where Z_S is the event that
 no document of S is relevant. Subtrees without a document of S send (0, 0), so they cost nothing on the way up. Being
@@ -15,7 +15,7 @@ from zoomrank.numbers import Array
 
 @compiled
 def _root_paths(parent: Array, leaves: Array) -> Array:
-    """All nodes on the root paths of these leaves, ascending.
+    """Return all nodes on the root paths of these leaves, ascending.
 
     Parents have smaller numbers than their children, so paths are merged from the largest number down. (NumPy could
     sort them; compiling that would take longer than anything else here.)
@@ -44,7 +44,7 @@ def _root_paths(parent: Array, leaves: Array) -> Array:
 
 @compiled
 def _log_average(p: float, zero: float, one: float) -> float:
-    """Log of (1 - p)·exp(zero) + p·exp(one)."""
+    """Return log of (1 - p)·exp(zero) + p·exp(one)."""
     if p <= 0.0:
         return zero
     if p >= 1.0:
@@ -57,10 +57,10 @@ def _log_average(p: float, zero: float, one: float) -> float:
 
 @compiled
 def _send_up(parent: Array, chance: Array, leaves: Array, nodes: Array) -> tuple[Array, float]:
-    """Messages of the nodes on the root paths, and log P(Z_S)."""
+    """Return the messages of the nodes on the root paths, and log P(Z_S)."""
     message = np.zeros((len(nodes), 2))
     for leaf in leaves:
-        message[np.searchsorted(nodes, leaf), 1] = -np.inf  # skipped: this document is not relevant
+        message[np.searchsorted(nodes, leaf), 1] = -np.inf  # skipped, so not relevant
     for at in range(len(nodes) - 1, 0, -1):
         node = nodes[at]
         above = np.searchsorted(nodes, parent[node])
@@ -71,13 +71,13 @@ def _send_up(parent: Array, chance: Array, leaves: Array, nodes: Array) -> tuple
 
 @compiled
 def log_skip_probability(parent: Array, chance: Array, leaves: Array) -> float:
-    """Log P(Z_S): everybody skips all these leaves. Costs |S| times the depth."""
+    """Return log P(Z_S), that all these leaves are skipped. Costs |S| times the depth."""
     return _send_up(parent, chance, leaves, _root_paths(parent, leaves))[1]
 
 
 @compiled
 def posterior(parent: Array, chance: Array, leaves: Array) -> tuple[float, Array]:
-    """Log P(Z_S), and P(π(u) = 1 | Z_S) for every node u."""
+    """Return log P(Z_S), and P(π(u) = 1 | Z_S) for every node u."""
     nodes = _root_paths(parent, leaves)
     message, log_probability = _send_up(parent, chance, leaves, nodes)
     relevant = np.empty(len(parent))
@@ -85,7 +85,7 @@ def posterior(parent: Array, chance: Array, leaves: Array) -> tuple[float, Array
     for node in range(len(parent)):
         above = relevant[parent[node]] if node > 0 else 0.0
         p0, p1 = chance[node, 0], chance[node, 1]
-        if at < len(nodes) and nodes[at] == node:  # something below is known: weigh the two bits by their messages
+        if at < len(nodes) and nodes[at] == node:  # evidence below: weigh the two bits by their messages
             p0 = _weigh(p0, message[at])
             p1 = _weigh(p1, message[at])
             at += 1
@@ -95,7 +95,7 @@ def posterior(parent: Array, chance: Array, leaves: Array) -> tuple[float, Array
 
 @compiled
 def _weigh(p: float, message: Array) -> float:
-    """P(bit = 1) if it was p before what is known below."""
+    """Return P(bit = 1) given the evidence below, if it was p before."""
     if p <= 0.0 or message[1] == -np.inf:
         return 0.0
     if p >= 1.0 or message[0] == -np.inf:

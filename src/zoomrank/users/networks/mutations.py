@@ -20,7 +20,7 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class ConditionReport:
-    """How well mutation probabilities meet the two conditions; everything is about the worst node."""
+    """Violation of the two conditions on mutation probabilities, each at its worst node."""
 
     consistency_error: float  # of Eq. 7: |left - right|
     consistency_node: int
@@ -31,14 +31,12 @@ class ConditionReport:
 
     @property
     def hold(self) -> bool:
-        """Whether both conditions hold, on means that are L-continuous: all that Theorem 3.1 asks for."""
+        """True if both conditions hold, on means that are L-continuous, as Theorem 3.1 requires."""
         return self.consistency_error <= 1e-9 and max(self.rarity_ratio, self.continuity_ratio) <= 1 + 1e-9
 
 
 def example_mutations(shape: Shape, mean: Array) -> tuple[Array, Array]:
-    """Eq. 9, the paper's own choice: flip as rarely as the means allow, in one direction only. `mean` is of all
-    nodes.
-    """
+    """Return Eq. 9, the paper's choice: flip as rarely as the means of all nodes allow, in one direction only."""
     above = mean[shape.parent]
     with np.errstate(divide="ignore", invalid="ignore"):
         q0 = np.where(mean > above, (mean - above) / (1 - above), 0.0)
@@ -47,7 +45,7 @@ def example_mutations(shape: Shape, mean: Array) -> tuple[Array, Array]:
 
 
 def loosened_mutations(tree: EdgeWeightedTree, mean: Array, looseness: float) -> tuple[Array, Array]:
-    """Eq. 9 plus a chance t(u) to draw the bit afresh from μ(v): children that are more independent of their parents.
+    """Return Eq. 9 plus a probability t(u) to draw the bit anew from μ(v), which makes children more independent.
 
     Adding t·μ(v) to q0 and t·(1 - μ(v)) to q1 leaves Eq. 7 true. `looseness` is the share used of what Eq. 8 leaves
     open: 0 is the paper's example, 1 the most independent network that the theory covers.
@@ -64,7 +62,7 @@ def loosened_mutations(tree: EdgeWeightedTree, mean: Array, looseness: float) ->
 
 
 def check_range(q0: Array, q1: Array, nodes: int) -> None:
-    """Refuse what is not a probability."""
+    """Raise an error for values that are not probabilities."""
     for name, q in (("q0", q0), ("q1", q1)):
         if q.shape != (nodes,):
             raise MutationError(f"{name} has {q.size} values for {nodes} nodes.")

@@ -1,4 +1,4 @@
-"""Symmetries of a tree network: which documents its tree, its parameters and a set S of documents cannot tell apart."""
+"""Symmetries of a tree network: documents that its tree, its parameters and a set S of documents do not distinguish."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from zoomrank.spaces.scrambling import scramble
 
 
 def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:
-    """Number the documents so that only those share a number that the tree, its parameters and S cannot tell apart."""
+    """Number the documents so that two share a number if the tree, its parameters and S do not distinguish them."""
     leaves = tree.shape.leaf[shown].astype(np.int64)
     with np.errstate(over="ignore"):  # scrambled bits may overflow when run as plain Python
         return np.asarray(_orbits(tree.shape.parent, parameters, leaves))[tree.shape.leaf]
@@ -18,7 +18,7 @@ def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:
 
 @compiled
 def _orbits(parent: Array, parameters: Array, leaves: Array) -> Array:
-    """A number per node; equal numbers mean that a parameter-preserving automorphism exchanges the nodes.
+    """Number the nodes; equal numbers mean that a parameter-preserving automorphism exchanges the nodes.
 
     Upwards, a subtree is named by its parameters and the multiset of its children's names; downwards, a node by its own
     name and its parent's position. Parameters are compared to 12 digits, as ties are.
