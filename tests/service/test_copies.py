@@ -149,7 +149,7 @@ def test_copies_are_few_and_leave_when_nobody_uses_them(sqlite: Place) -> None:
             async def there(copy: str) -> bool:
                 response = await client.post(f"/v1/copies/{copy}/rank", json={})
                 assert response.status_code in (200, 404)
-                assert response.status_code == 200 or "Make another." in as_json(response)["message"]
+                assert response.status_code == 200 or "Make a new one." in as_json(response)["message"]
                 return response.status_code == 200
 
             made = [await _made(client) for _ in range(copies.MOST)]

@@ -94,7 +94,7 @@ def test_an_experiment_from_its_beginning_to_its_end(page: Page, service: tuple[
     page.get_by_test_id("arm-share").first.fill("40")
     page.get_by_test_id("begin-start").click()
     says, arms = page.get_by_test_id("experiment-says"), page.get_by_test_id("experiment-arm")
-    expect(says).to_contain_text("Nothing is known of book beside now yet.")
+    expect(says).to_contain_text("Nothing is known yet about book compared with now.")
     expect(page.get_by_test_id("experiment-difference")).to_be_hidden()
     expect(arms.nth(0)).to_contain_text("the collection as it is")
     expect(arms.nth(1)).to_contain_text(f"always {_book()}")
