@@ -125,7 +125,9 @@ def test_a_refusal_says_what_to_do(sqlite: Place) -> None:
             assert refused.headers["x-content-type-options"] == "nosniff"
             given = {"Authorization": f"Bearer {SECRETS['feedback']}"}
             refused = await client.post("/v1/collections/shop/rank", json={"query": "owl"}, headers=given)
-            assert refused.json()["message"] == "This key may give feedback, but this request needs a key that may rank."
+            assert (
+                refused.json()["message"] == "This key may give feedback, but this request needs a key that may rank."
+            )
 
     run(scenario())
 

@@ -136,9 +136,15 @@ def _the_settings_are_others(do: Callable[..., None], read: Read) -> None:
 
 
 DAMAGES: list[tuple[Damage, list[str]]] = [
-    (_an_end_is_deleted, ["snapshot differs from what its log gives", "activity counts differ from the log: satisfied"]),
+    (
+        _an_end_is_deleted,
+        ["snapshot differs from what its log gives", "activity counts differ from the log: satisfied"],
+    ),
     (_a_showing_is_deleted, ["not numbered one after the other", "were not shown before", "log: shown (255)"]),
-    (_an_outcome_is_altered, ["snapshot differs from what its log gives", "counts beside its snapshot", "log: satisfied"]),
+    (
+        _an_outcome_is_altered,
+        ["snapshot differs from what its log gives", "counts beside its snapshot", "log: satisfied"],
+    ),
     (_a_click_is_beyond_the_ranking, ["a click in a slot that they do not have: 0", "activity counts differ"]),
     (_an_end_comes_first, ["have an end and were not shown before it: 0"]),
     (_a_ranking_is_unreadable, ["whose ranking cannot be read: 0"]),
