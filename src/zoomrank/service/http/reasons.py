@@ -67,7 +67,9 @@ def _seen(reason: SlotExplanation, told: Told) -> str:
     if reason.plays == 0:
         return f"No visitor has looked at {what.removeprefix('one of ')} in this slot yet"
     who = (
-        f"skipped what stood above (now {_named(told.above)}) and saw {what}" if told.above else f"saw {what} at the top"
+        f"skipped what stood above (now {_named(told.above)}) and saw {what}"
+        if told.above
+        else f"saw {what} at the top"
     )
     return f"Of {_visitors(reason.plays)} who {who}, {reason.clicks:,} clicked ({percent(reason.mean)})"
 
