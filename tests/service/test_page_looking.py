@@ -116,7 +116,7 @@ def test_the_catalogue_is_searched_and_leads_to_a_document(page: Page) -> None:
     page.get_by_test_id("open-documents").click()
     told = page.get_by_test_id("documents-told")
     expect(told).to_contain_text("1 to 50 of 156 documents")
-    page.get_by_test_id("documents-further").click()
+    page.get_by_test_id("documents-next").click()
     expect(told).to_contain_text("51 to 100 of 156 documents")
     page.get_by_label("Search title, id or address").fill("thing 10")
     expect(told).to_contain_text("1 to 11 of 11 documents with “thing 10”")  # 10, and 100 to 109
