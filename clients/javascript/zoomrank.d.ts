@@ -1,47 +1,47 @@
-/** The id of a document, as the collection has it: a text or a whole number. */
+/** The id of a document in its collection: a string or an integer. */
 export type DocumentId = string | number;
 
-/** What `POST /v1/collections/NAME/rank` returns, as your server hands it on to the page. */
+/** What `POST /v1/collections/NAME/rank` returns, as passed on by your server. */
 export interface Ranked {
-  /** Null where nothing could be shown: then there is nothing to say of it either. */
+  /** Null where nothing could be shown; then no feedback is sent. */
   impression: string | null;
   /** In the order of the slots. */
   documents: readonly { readonly id: DocumentId }[];
 }
 
 export interface Options {
-  /** Where `/v1/feedback` and `/v1/seen` are: the service, or a path of your own server that hands them on. */
+  /** Base URL of `/v1/feedback` and `/v1/seen`: the service, or a path of your own server that forwards them. */
   url: string;
-  /** A key that may give feedback and nothing else: whoever opens the page can read it. */
+  /** A key with the role `feedback` only: every visitor of the page can read it. */
   key?: string;
-  /** Seconds for which impressions are remembered, so that a later page can say what was bought; a day unless told. */
+  /** Seconds for which impressions are remembered, so that a later page can report purchases; default: a day. */
   keep?: number;
 }
 
-/** Speaks to a service, or to a server of your own that hands on what it hears. */
+/** Sends feedback to a service, or to your own server that forwards it. */
 export declare class Client {
   constructor(options: Options);
-  /** The impression that `rank` returned; if it is null, all that is done with what this returns does nothing. */
+  /** The impression that `rank` returned; if it is null, the methods of the result do nothing. */
   impression(ranked: Ranked): Impression;
-  /** A document was bought that was clicked on this page or an earlier one; says whether that click is remembered. */
+  /** Report a purchase of a document clicked on this page or an earlier one; returns whether that click is known. */
   purchase(id: DocumentId): boolean;
-  /** Say again what nobody is known to have heard; done by itself when a page comes, and when it goes. */
+  /** Send what is not confirmed yet; happens automatically when a page is opened, hidden or shown. */
   flush(): Promise<void>;
 }
 
-/** One ranking that somebody sees; made by `Client.impression`. */
+/** One ranking shown to a visitor; made by `Client.impression`. */
 export declare class Impression {
   private constructor();
-  /** Watch the elements of the documents, in the order of their slots: whether they are seen, and clicks on links. */
+  /** Watch the documents' elements, in the order of their slots, for visibility and clicks on links. */
   watch(elements: Iterable<Element>): void;
-  /** So many slots from the top were on the screen; all, unless told. */
+  /** Report that this many slots from the top were on the screen; default: all. */
   seen(slots?: number): void;
-  /** She clicked on it. */
+  /** Report a click. */
   click(id: DocumentId): void;
-  /** She bought it, here or later; what is bought counts as clicked. */
+  /** Report a purchase, here or later; it counts as a click, too. */
   purchase(id: DocumentId): void;
-  /** She does not want it; said with her click, or when she leaves. */
+  /** Report a dislike; sent with the click, or when the visitor leaves. */
   dislike(id: DocumentId): void;
-  /** She leaves, if she has seen it at all; done by itself when the page goes, of what is watched. */
+  /** Report that the visitor leaves, if anything was seen; automatic on page close for watched impressions. */
   leave(): void;
 }

@@ -1,18 +1,18 @@
-/* Feedback from a page: what was on the screen, what was clicked, bought or disliked, and that somebody left.
+/* Feedback from a page: what was on the screen, clicked, bought or disliked, and that the visitor left.
  *
- * All that is known of an impression is noted in localStorage first, and then said, the whole of it each time, until
- * the service has heard it. There the same may be said twice, so a click just before the page goes away is not lost:
- * if nobody is known to have heard of it, the next page says it again. docs/pages.md shows a shop that uses it.
+ * Everything known about an impression is stored in localStorage first and then sent, complete each time, until the
+ * service confirms it. Sending the same twice does no harm, so a click just before the page closes is not lost: if it
+ * is not confirmed, the next page sends it again. docs/pages.md shows a shop that uses it.
  */
 
-const HALF = 0.5, A_LOOK = 1000; // of an element, or of the screen if it is larger; for so many milliseconds
-const AGAIN = [1000, 4000, 15000]; // milliseconds until what nobody heard is said again
-const NOT_NOW = [401, 403, 408, 429]; // refusals that may end; others that begin with 4 are for good
+const HALF = 0.5, A_LOOK = 1000; // share of an element, or of the screen if it is larger; milliseconds
+const AGAIN = [1000, 4000, 15000]; // milliseconds before retries
+const NOT_NOW = [401, 403, 408, 429]; // temporary errors; other 4xx are final
 
 export class Client {
   #post; #notes;
-  #saying = new Set(); // what is on its way
-  #again = new Map(); // timers, by impressions
+  #saying = new Set(); // messages in flight
+  #again = new Map(); // retry timers by impression
   #watched = new Set();
 
   constructor({ url, key, keep = 86400 }) {
@@ -25,14 +25,14 @@ export class Client {
     this.flush();
   }
 
-  /** The impression that `rank` returned, as your server handed it on; if it is null, nothing is watched or said. */
+  /** The impression that `rank` returned, as passed on by your server; if it is null, nothing is watched or sent. */
   impression({ impression, documents }) {
     const ids = impression === null ? [] : documents.map((document) => document.id);
     const change = (how) => impression !== null && this.#change(impression, how);
     return new Impression(ids, change, (watched) => this.#watched.add(watched));
   }
 
-  /** A document was bought that was clicked on this page or an earlier one; says whether that click is remembered. */
+  /** Report a purchase of a document clicked on this page or an earlier one; returns whether that click is known. */
   purchase(id) {
     const clicked = (note) => note.clicked?.find((one) => String(one) === String(id));
     const notes = this.#notes.all().filter((note) => clicked(note) !== undefined);
@@ -41,7 +41,7 @@ export class Client {
     return newest !== undefined;
   }
 
-  /** Say again what nobody is known to have heard; done by itself when a page comes, and when it goes. */
+  /** Send what is not confirmed yet; happens automatically when a page is opened, hidden or shown. */
   async flush() {
     await Promise.all(this.#notes.all().map((note) => this.#say(note)));
   }
@@ -57,7 +57,7 @@ export class Client {
   async #say(note, attempt = 0) {
     const message = messageOf(note);
     const said = JSON.stringify(message);
-    if (message === null || note.said === said || this.#saying.has(said)) return; // nothing, or nothing new
+    if (message === null || note.said === said || this.#saying.has(said)) return; // nothing new
     clearTimeout(this.#again.get(note.impression));
     this.#saying.add(said);
     const isHeard = await this.#post(...message);
@@ -74,13 +74,13 @@ export class Client {
 
 export class Impression {
   #ids; #change; #remember;
-  #clocks = new Map(); // of slots that are on the screen
+  #clocks = new Map(); // timers of slots on the screen
 
   constructor(ids, change, remember) {
     [this.#ids, this.#change, this.#remember] = [ids, change, remember];
   }
 
-  /** Watch the elements of the documents, in the order of their slots: whether they are seen, and clicks on links. */
+  /** Watch the documents' elements, in the order of their slots, for visibility and clicks on links. */
   watch(elements) {
     const slots = new Map([...elements].slice(0, this.#ids.length).map((element, slot) => [element, slot]));
     const look = (entry) => this.#look(slots.get(entry.target), isOnScreen(entry));
@@ -102,17 +102,17 @@ export class Impression {
     this.#about(id, "clicked");
   }
 
-  /** She bought it, here or later; what is bought counts as clicked. */
+  /** Report a purchase, here or later; it counts as a click, too. */
   purchase(id) {
     this.#about(id, "clicked", "purchased");
   }
 
-  /** She does not want it; said with her click, or when she leaves. */
+  /** Report a dislike; sent with the click, or when the visitor leaves. */
   dislike(id) {
     this.#about(id, "disliked");
   }
 
-  /** She leaves, if she has seen it at all; done by itself when the page goes, of what is watched. */
+  /** Report that the visitor leaves, if anything was seen; automatic on page close for watched impressions. */
   leave() {
     this.#clocks.forEach((clock) => clearInterval(clock));
     this.#clocks.clear();
@@ -129,7 +129,7 @@ export class Impression {
   }
 
   #looked({ seen }) {
-    return seen && seen < this.#ids.length ? { looked: seen } : { looked: undefined }; // all is what it is unless told
+    return seen && seen < this.#ids.length ? { looked: seen } : { looked: undefined }; // all is the default
   }
 
   #look(slot, isThere) {
@@ -147,7 +147,7 @@ export class Impression {
   }
 }
 
-/** What is known of impressions, where the next page finds it; in memory alone if the browser keeps nothing. */
+/** What is known about impressions, kept for the next page; in memory only if the browser has no storage. */
 class Notes {
   #prefix;
   #store;
@@ -168,33 +168,33 @@ class Notes {
 
   write(note) {
     const text = JSON.stringify(note);
-    try { this.#store[this.#prefix + note.impression] = text; } catch { /* it is full: this is said, not remembered */ }
+    try { this.#store[this.#prefix + note.impression] = text; } catch { /* full: sent, not remembered */ }
   }
 }
 
-/** What is to be said of an impression: where, and all that is known; one click by itself, several as a list. */
+/** The message about an impression, as [path, body]; a single click is an id, several are a list. */
 function messageOf({ impression, seen, left, clicked, looked, disliked, purchased }) {
   if (!clicked && !left) return seen ? ["seen", { impression }] : null;
   const first = clicked?.length > 1 ? clicked : clicked?.[0] ?? null;
-  return ["feedback", { impression, clicked: first, looked_at: looked, disliked, purchased }]; // JSON has no undefined
+  return ["feedback", { impression, clicked: first, looked_at: looked, disliked, purchased }]; // JSON omits undefined
 }
 
 const add = (note, kind, id) => (note[kind] = [...new Set([...(note[kind] ?? []), id])]);
 const isOnScreen = ({ intersectionRatio: ratio, intersectionRect: part, rootBounds: screen }) =>
   ratio >= HALF || (screen !== null && part.height >= HALF * screen.height);
 
-/** Send JSON, also if the page goes meanwhile; says whether it need not be sent again. */
+/** Send JSON, even if the page closes meanwhile; returns whether it is settled (no retry needed). */
 async function post(address, body, key) {
   const type = "application/json";
   if (key === undefined && !("keepalive" in Request.prototype)) { // an old browser; a beacon cannot carry a key
     navigator.sendBeacon(address, new Blob([body], { type }));
-    return false; // nobody says whether it came
+    return false; // unconfirmed
   }
   const headers = { "Content-Type": type, ...(key !== undefined && { Authorization: `Bearer ${key}` }) };
   try {
     const { ok, status } = await fetch(address, { method: "POST", keepalive: true, headers, body });
     return ok || (status >= 400 && status < 500 && !NOT_NOW.includes(status));
   } catch {
-    return false; // the connection has gone, or the page has
+    return false; // no connection, or the page is closing
   }
 }

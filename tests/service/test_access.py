@@ -120,12 +120,14 @@ def test_a_refusal_says_what_to_do(sqlite: Place) -> None:
             refused = await client.get("/v1/collections", headers={"Authorization": f"Bearer {SECRETS['rank']}"})
             assert refused.json() == {
                 "error": "forbidden",
-                "message": "This key may rank; this needs one that may read.",
+                "message": "This key may rank, but this request needs a key that may read.",
             }
             assert refused.headers["x-content-type-options"] == "nosniff"
             given = {"Authorization": f"Bearer {SECRETS['feedback']}"}
             refused = await client.post("/v1/collections/shop/rank", json={"query": "owl"}, headers=given)
-            assert refused.json()["message"] == "This key may give feedback; this needs one that may rank."
+            assert (
+                refused.json()["message"] == "This key may give feedback, but this request needs a key that may rank."
+            )
 
     run(scenario())
 
@@ -412,5 +414,5 @@ def test_unless_told_so_no_page_elsewhere_may_do_anything(sqlite: Place) -> None
 
 @pytest.mark.parametrize("origin", ["*", "shop.example", "https://shop.example/", "https://Shop.example", "null", ""])
 def test_what_is_no_origin_is_refused_at_start(tmp_path: Path, origin: str) -> None:
-    with pytest.raises(ParameterError, match="origin of a page"):
+    with pytest.raises(ParameterError, match="is not an origin"):
         make_server(tmp_path / "data", port=0, origins=[origin])

@@ -161,8 +161,8 @@ def test_what_cannot_be_restored(place: Place, tmp_path: Path, capsys: pytest.Ca
         (tmp_path / "nowhere", "There is no"),
         (text, "file is not a database"),
         (older, "has layout 3"),
-        (other, "`reports` is not as it should be"),
-        (damaged, "is damaged, take another backup"),
+        (other, "`reports` is missing or has other columns"),
+        (damaged, "is damaged, use another backup"),
         (cut, "database disk image is malformed"),
     ):
         assert main(["restore", str(file), "--data", str(empty)]) == 2
@@ -186,7 +186,7 @@ def test_nothing_is_restored_over_anything(place: Place, tmp_path: Path, capsys:
     assert main(["backup", str(backup), *place.options()]) == 0
     capsys.readouterr()
     assert main(["restore", str(backup), *place.options()]) == 2
-    assert "has something in it already" in capsys.readouterr().err
+    assert "This store is not empty" in capsys.readouterr().err
     assert main(["verify", *place.options()]) == 0
 
 

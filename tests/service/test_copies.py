@@ -130,7 +130,7 @@ def test_what_a_copy_refuses(sqlite: Place) -> None:
             for name, query in (("shop", "eagle"), ("other", "owl")):
                 other = await client.get(f"/v1/collections/{name}/query", params={"query": query, "copy": copy})
                 assert other.status_code == 404
-                assert "is one of “owl” in “shop”" in other.text
+                assert "belongs to query “owl” of “shop”" in other.text
             assert (await client.post(MAKE, json={"query": " "})).status_code == 422
             assert (await client.post("/v1/collections/none/copies", json={"query": "owl"})).status_code == 404
             for path in (MAKE, f"/v1/copies/{copy}/rank", f"/v1/copies/{copy}/feedback"):  # no page of somebody else
@@ -149,7 +149,7 @@ def test_copies_are_few_and_leave_when_nobody_uses_them(sqlite: Place) -> None:
             async def there(copy: str) -> bool:
                 response = await client.post(f"/v1/copies/{copy}/rank", json={})
                 assert response.status_code in (200, 404)
-                assert response.status_code == 200 or "Make another." in as_json(response)["message"]
+                assert response.status_code == 200 or "Make a new one." in as_json(response)["message"]
                 return response.status_code == 200
 
             made = [await _made(client) for _ in range(copies.MOST)]

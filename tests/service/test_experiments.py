@@ -346,7 +346,7 @@ def test_one_experiment_at_a_time(place: Place) -> None:
     async def scenario() -> None:
         async with started(place) as engine:
             shop, experiment = await _begun(engine)
-            with pytest.raises(ExistsError, match="going on"):
+            with pytest.raises(ExistsError, match="still running"):
                 await engine.experiments.create(shop, "second", TWO)
             await engine.experiments.stop(experiment)
             with pytest.raises(ExistsError, match="another name"):
@@ -379,7 +379,7 @@ def test_over_http(place: Place) -> None:
             arms = [{"name": "now", "share": 0.5}, {"name": "new", "share": 0.5, "settings": {"shows": list(FIXED)}}]
             made = await client.post(base, json={"name": "first", "arms": arms})
             assert made.status_code == 201, made.text
-            assert made.json()["says"] == ["Nothing is known of new beside now yet."]
+            assert made.json()["says"] == ["Nothing is known yet about new compared with now."]
             wrong = [{"name": "now", "share": 0.5}, {"name": "new", "share": 0.5, "settings": {"slots": 4}}]
             refused = await client.post(base, json={"name": "other", "arms": wrong})
             assert refused.status_code == 422

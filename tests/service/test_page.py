@@ -95,7 +95,7 @@ def test_similar_queries_are_named_with_what_they_are_worth(page: Page, address:
         page.goto("/#/c/alike/q/Snowy%20%20Owl%200")
         expect(page.get_by_role("heading", name="snowy owl 0", exact=True)).to_be_visible()
         said = page.get_by_test_id("support-sentence")
-        expect(said).to_contain_text(f"lent by {MANY - 1} queries, {100 * support['faith']:.0f} % of it is believed.")
+        expect(said).to_contain_text(f"borrowed from {MANY - 1} queries, with {100 * support['faith']:.0f} % trust.")
         lenders = page.get_by_test_id("lender")
         expect(lenders).to_have_count(20)
         assert lenders.all_inner_texts() == [one["query"] for one in support["lenders"][:20]]
@@ -106,7 +106,7 @@ def test_similar_queries_are_named_with_what_they_are_worth(page: Page, address:
         client.create_collection("alone", sample.library(), {"similar": "words", "fold": False})
         client.rank("alone", "Pizza")
     page.goto("/#/c/alone/q/Pizza")
-    expect(page.get_by_test_id("query-support")).to_contain_text("Nobody has lent anything yet.")
+    expect(page.get_by_test_id("query-support")).to_contain_text("Nothing has been borrowed yet.")
     page.goto(f"/#/c/library/q/{QUERY}")
     expect(page.get_by_test_id("query-document")).to_have_count(5)
     expect(page.get_by_test_id("query-support")).to_be_hidden()
@@ -114,12 +114,12 @@ def test_similar_queries_are_named_with_what_they_are_worth(page: Page, address:
 
 @pytest.mark.parametrize(
     ("collection", "said"),
-    [("library", "Each query learns alone."), ("alike", "Those that are alike by their words lend each other")],
+    [("library", "Each query learns alone."), ("alike", "Queries with similar words borrow")],
 )
 def test_a_collection_says_how_its_queries_are_alike(page: Page, collection: str, said: str) -> None:
     page.goto(f"/#/c/{collection}")
     queries = page.get_by_test_id("overview-queries")
-    expect(queries).to_contain_text("Queries that differ only in case, spaces or Unicode form are one.")
+    expect(queries).to_contain_text("Queries that differ only in case, spaces or Unicode form are treated as one.")
     expect(queries).to_contain_text(said)
 
 
@@ -165,7 +165,7 @@ def test_playing_teaches_a_copy_and_nobody_else(page: Page, address: str, query:
     who = page.get_by_test_id("play-who")
     expect(who).to_contain_text("Nothing reaches the real query")
     expect(who).to_contain_text(
-        "Nobody has asked “never asked” yet" if query != QUERY else f"A copy of “{QUERY}” learns"
+        "“never asked” has not been asked yet" if query != QUERY else f"A copy of “{QUERY}” learns"
     )
     page.reload()
     expect(page.get_by_test_id("play-document")).to_have_count(5)
@@ -205,7 +205,7 @@ def test_visitors_go_on_while_one_looks_elsewhere(page: Page) -> None:
     before = chip.get_by_role("link").inner_text()
     expect(chip.get_by_role("link")).not_to_have_text(before)
     chip.get_by_role("link").click()
-    expect(page.get_by_test_id("play-who")).to_contain_text("a copy that knows nothing")
+    expect(page.get_by_test_id("play-who")).to_contain_text("an empty copy")
     page.get_by_test_id("play-pause").click()
 
 
@@ -262,11 +262,11 @@ def test_starting_anew_forgets_the_copy_alone(page: Page, address: str) -> None:
 def test_a_copy_that_is_gone_is_made_again(browser: Browser, address: str) -> None:
     page = browser.new_page(base_url=address)
     _play(page, QUERY)
-    gone = {"error": "unknown", "message": "There is no copy, or no more. Make another."}
+    gone = {"error": "unknown", "message": "There is no such copy. Make a new one."}
     path = "**/v1/copies/*/feedback"
     page.route(path, lambda route: route.fulfill(status=404, json=gone))
     page.get_by_test_id("play-none").click()
-    expect(page.get_by_test_id("play-who")).to_contain_text("The copy from before was gone")
+    expect(page.get_by_test_id("play-who")).to_contain_text("The previous copy has expired")
     expect(page.get_by_test_id("play-document")).to_have_count(5)
     expect(page.get_by_test_id("problem")).to_be_hidden()
     page.unroute(path)

@@ -61,14 +61,14 @@ def test_a_tree_that_no_longer_fits_is_made_anew(page: Page, service: tuple[str,
     page.get_by_test_id("remake").click()
     client.feedback(client.rank("shop", "pike"), None)
     expect(page.get_by_test_id("collection-impressions")).to_have_text("2")  # a poll leaves the question open
-    expect(question).to_contain_text("Make the tree of “shop” anew?")
+    expect(question).to_contain_text("Rebuild the tree of “shop”?")
     page.get_by_test_id("remake-cancel").click()
     expect(question).to_be_hidden()
     assert client.collection("shop")["edition"] == 2
     page.get_by_test_id("remake").click()
     page.get_by_test_id("remake-confirm").click()
     told = page.get_by_test_id("remake-told")
-    expect(told).to_contain_text("Making a tree anew needs a key with the role “admin”.")
+    expect(told).to_contain_text("Rebuilding a tree needs a key with the role “admin”.")
     assert client.collection("shop")["edition"] == 2
     sizes = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert sizes[0] <= sizes[1]
@@ -76,7 +76,7 @@ def test_a_tree_that_no_longer_fits_is_made_anew(page: Page, service: tuple[str,
     enter(page, "admin")
     page.get_by_test_id("remake").click()
     page.get_by_test_id("remake-confirm").click()
-    expect(page.get_by_test_id("remade")).to_have_text("The tree was made anew: it is edition 3 of the collection.")
+    expect(page.get_by_test_id("remade")).to_have_text("The tree was rebuilt: this is version 3 of the catalogue.")
     expect(panel).not_to_contain_text("The tree no longer fits")
     expect(about).to_contain_text(", changed 3 times.")
     assert client.collection("shop")["crowded"] == []

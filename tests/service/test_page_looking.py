@@ -52,7 +52,7 @@ def test_a_query_has_a_learning_curve(page: Page) -> None:
     expect(page.get_by_test_id("query-curve").locator("path.js-line").first).to_be_attached()
     said = page.get_by_test_id("curve-words")
     expect(said).to_contain_text("Of its last 30 impressions, 0 % were satisfied, of its first hundred 90 %.")
-    expect(said).to_contain_text("Of the first 20 answers, when nearly nothing was known, 20 were clicks")
+    expect(said).to_contain_text("Of the first 20 answers, before much was learned, 20 were clicks")
     page.goto("/#/c/library/q/new")
     expect(page.get_by_test_id("curve-words")).to_contain_text("A curve needs a hundred impressions.")
     expect(page.get_by_test_id("query-curve")).to_be_hidden()
@@ -65,7 +65,7 @@ def test_numbers_of_a_document_agree(page: Page, address: str) -> None:
     for place, document in enumerate(ranking):
         shown = page.get_by_test_id("query-document").nth(place)
         expect(shown).to_contain_text(document["why"])
-        unseen = "Estimate by what other slots and those like it have seen"
+        unseen = "Estimate from other slots and similar documents"
         (expect(shown).not_to_contain_text if document["visits"] else expect(shown).to_contain_text)(unseen)
     fills = page.locator(".ranking .fill").evaluate_all("all => all.map((one) => parseFloat(one.style.width))")
     marks = page.locator(".ranking .mark").evaluate_all("all => all.map((one) => parseFloat(one.style.left))")
@@ -116,7 +116,7 @@ def test_the_catalogue_is_searched_and_leads_to_a_document(page: Page) -> None:
     page.get_by_test_id("open-documents").click()
     told = page.get_by_test_id("documents-told")
     expect(told).to_contain_text("1 to 50 of 156 documents")
-    page.get_by_test_id("documents-further").click()
+    page.get_by_test_id("documents-next").click()
     expect(told).to_contain_text("51 to 100 of 156 documents")
     page.get_by_label("Search title, id or address").fill("thing 10")
     expect(told).to_contain_text("1 to 11 of 11 documents with “thing 10”")  # 10, and 100 to 109
@@ -142,10 +142,10 @@ def test_a_document_says_in_which_queries_it_stands(page: Page, address: str) ->
 
 def test_there_are_words_where_there_is_nothing(page: Page) -> None:
     for route, name, words in (
-        ("/#/c/nowhere", "collection-unknown", "There is no collection “nowhere” here, or no more."),
-        ("/#/c/silent", "overview-queries", "Nobody has asked yet."),
-        ("/#/c/silent", "activity-empty", "Nobody came by in this time."),
-        ("/#/c/silent", "collection-satisfied", "unknown yet"),
+        ("/#/c/nowhere", "collection-unknown", "There is no collection “nowhere”. These exist:"),
+        ("/#/c/silent", "overview-queries", "No queries yet."),
+        ("/#/c/silent", "activity-empty", "No visitors in this period."),
+        ("/#/c/silent", "collection-satisfied", "not known yet"),
         ("/#/c/silent/q/never", "problem", "Nobody has asked “never” in “silent” yet."),
         ("/#/c/silent/d/never", "problem", "There is no document “never” in “silent”, or no more."),
         ("/#/c/nowhere/documents", "problem", "There is no collection “nowhere”"),

@@ -83,14 +83,14 @@ def test_who_serves_follows_by_itself(page: Page) -> None:
     for text in (
         "replica-1",
         "process 4711 on shop-1",
-        "has the chair",
+        "coordinator",
         "128",
         "212 a second",
         "1,840, 68 MB",
         "50 min",
     ):
         expect(first).to_contain_text(text)
-    expect(rows.nth(1)).not_to_contain_text("has the chair")
+    expect(rows.nth(1)).not_to_contain_text("coordinator")
     fill = rows.nth(1).locator(".fill").evaluate("one => one.offsetWidth / one.parentElement.offsetWidth")
     assert fill == pytest.approx(0.5, abs=0.05)
     expect(page.get_by_test_id("replica-silent")).to_have_count(0)
@@ -100,16 +100,16 @@ def test_who_serves_follows_by_itself(page: Page) -> None:
     long = _replica(3, 0, name="a-name-that-is-longer-than-any-" * 4, load=None)
     _say(page, [_replica(1, 128, silent=3.2, load=broken), _replica(2, 90), long], free=38)
     expect(rows).to_have_count(3)
-    expect(first.get_by_test_id("replica-silent")).to_have_text("not heard of for 3 s")
+    expect(first.get_by_test_id("replica-silent")).to_have_text("no heartbeat for 3 s")
     expect(first).to_contain_text("3 failed")
-    expect(rows.nth(2)).to_contain_text("has not said anything yet")
+    expect(rows.nth(2)).to_contain_text("no report yet")
     note = page.get_by_test_id("replicas-note")
-    expect(note).to_contain_text("38 of 256 partitions are nobody’s just now")
-    expect(note).to_contain_text("Nothing is heard of replica-1")
+    expect(note).to_contain_text("38 of 256 partitions are without an owner")
+    expect(note).to_contain_text("No heartbeat from replica-1")
     _fits(page)
     _say(page, [_replica(2, 255)], free=1)  # the last one, which has not taken everything yet
     expect(rows).to_have_count(1)
-    expect(note).to_contain_text("1 of 256 partitions is nobody’s")
+    expect(note).to_contain_text("1 of 256 partitions is without an owner")
     _say(page, [_replica(2, 256)])
     expect(page.get_by_test_id("overview-replicas")).to_be_hidden()
     expect(note).to_be_hidden()

@@ -60,7 +60,7 @@ def _check(ranking: list[dict[str, Any]]) -> None:
         assert 0 <= one["estimate"] <= one["bound"] <= 1, said
         assert one["bound"] <= cap + 1e-6, said
         assert re.search(r"\b[Oo]f 0\b", one["why"]) is None, said
-        assert ("obody has looked" in one["why"]) == (one["visits"] == 0), said
+        assert ("o visitor has looked" in one["why"]) == (one["visits"] == 0), said
         if one["visits"]:
             assert f"{one['clicks']:,} clicked ({percent(one['clicks'] / one['visits'])})" in one["why"], said
             assert all(title in one["why"] for title in above[:2]), said
@@ -88,7 +88,7 @@ def test_documents_above_are_named() -> None:
     several = why(_reason(documents=1500, plays=1, clicks=1, mean=1.0), Told("Owls", ["A", "B", "C", "D"], "A"))
     assert several == (
         "Of 1 visitor who skipped what stood above (now “A”, “B” and 2 more) and saw one of “Owls” (1,500 documents), "
-        "1 clicked (100 %); by what other slots and those like it have seen, 25 % will."
+        "1 clicked (100 %); judging by other slots and similar documents, 25 % will."
     )
 
 
@@ -103,7 +103,7 @@ def test_what_is_like_one_above_is_told_so() -> None:
         (0.6, None, "it may be as good as 60 %, and nothing better is known."),
         (0.6, 0.3, "it may be as good as 60 %, and the best that is known for this slot earns 30 %."),
         (0.304, 0.301, "it may be as good as 30 %, like the best that is known for this slot."),
-        (0.3, 0.5, "it stands in for one like it that earns 50 %, to see which is the better one."),
+        (0.3, 0.5, "it replaces a similar one that earns 50 %, to see which is better."),
     ],
 )
 def test_why_it_is_tried(index: float, record: float | None, said: str) -> None:

@@ -48,7 +48,7 @@ def test_another_request_under_the_same_key_is_refused(sqlite: Place) -> None:
             shop, other = await served(engine), await served(engine, "other")
             await engine.rank(shop, "owl", asker=ONE)
             for changed in ({"query": "pike"}, {"query": "owl", "slots": 2}, {"query": "owl", "excluded": ["d000"]}):
-                with pytest.raises(KeyReusedError, match="take a new key"):
+                with pytest.raises(KeyReusedError, match="use a new key"):
                     await engine.rank(shop, **changed, asker=ONE)
             assert _shown(engine) == 1
             await engine.rank(other, "owl", asker=ONE)  # whose keys are its own

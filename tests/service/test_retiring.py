@@ -311,7 +311,7 @@ def test_what_is_void_long_after_counts_no_more(sqlite: Place) -> None:
         ("DELETE FROM bases WHERE learner = (SELECT MIN(id) FROM learners)", "not numbered one after the other"),
         (
             "UPDATE bases SET event = event + 1000000 WHERE learner = (SELECT MIN(id) FROM learners)",
-            "in its base already",
+            "already in its base",
         ),
         (
             "UPDATE bases SET content = (SELECT content FROM bases WHERE learner = (SELECT MAX(id) FROM learners)) "
@@ -322,13 +322,13 @@ def test_what_is_void_long_after_counts_no_more(sqlite: Place) -> None:
         ("UPDATE bases SET counts = '{}' WHERE learner = (SELECT MIN(id) FROM learners)", "counts beside its base"),
         (
             "UPDATE bases SET first = first - 1 WHERE learner = (SELECT MIN(id) FROM learners)",
-            "its base says that impression",
+            "its base names impression",
         ),
         (
             "DELETE FROM events WHERE id = (SELECT MIN(id) FROM events WHERE learner = (SELECT MIN(id) FROM learners))",
             "(learner ",
         ),
-        ("UPDATE folded SET count = count + 1", "activity is not what the log says"),
+        ("UPDATE folded SET count = count + 1", "activity counts differ from the log"),
         ("INSERT INTO bases SELECT 99, edition, event, first, waiting, counts, content FROM bases LIMIT 1", "bases of"),
     ],
 )

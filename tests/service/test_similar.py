@@ -120,7 +120,7 @@ def test_a_query_that_is_none_when_folded_is_refused(sqlite: Place, query: str) 
 def test_only_zoomrank_lends(sqlite: Place) -> None:
     async def scenario() -> None:
         async with started(sqlite) as engine:
-            with pytest.raises(UnusableError, match="RankThompson, `similar` has to be off"):
+            with pytest.raises(UnusableError, match="RankThompson, set `similar` to off"):
                 await served(engine, algorithm="RankThompson", similar="words")
             shop = await served(engine, similar="words", parameters={"optimism": 0.5})
             assert (type(shop.bandit).__name__, shop.bandit.settings["optimism"]) == ("LoanZooming", 0.5)

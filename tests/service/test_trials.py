@@ -28,7 +28,7 @@ def test_a_new_query_tries_everywhere(sqlite: Place) -> None:
             await engine.rank(shop, "owl")
             found = await page_data.query(engine, shop, "owl")
             assert [(one["trial"], one["record"]) for one in found["ranking"]] == [(True, None)] * 3
-            assert all(one["why"].startswith("On trial: nobody has looked at") for one in found["ranking"])
+            assert all(one["why"].startswith("On trial: no visitor has looked at") for one in found["ranking"])
             assert all("nothing better is known" in one["why"] for one in found["ranking"])
             assert [slot["share"] for slot in found["forecast"]["slots"]] == [1.0] * 3
             assert found["forecast"]["slots"][0]["tried"] == [{"label": "shop", "documents": 36, "visits": 200}]

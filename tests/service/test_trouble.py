@@ -88,7 +88,7 @@ def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
 
     with caplog.at_level(logging.ERROR):
         run(scenario())
-    assert "A sweep was broken off." in caplog.text
+    assert "A sweep failed." in caplog.text
     sqlite.open()  # nobody has it any more
 
 

@@ -398,7 +398,7 @@ def test_over_http(sqlite: Place) -> None:
             assert as_json(seen) == {"impression": shown[0]["impression"], "status": "noted"}
             assert (await send("r", "POST", void, json={"query": "owl"})).status_code == 403
             assert (await send("s", "POST", void, json={"query": "owl"})).status_code == 403
-            assert "Say which" in as_json(await send("a", "POST", void, json={}))["message"]
+            assert "No impressions are selected" in as_json(await send("a", "POST", void, json={}))["message"]
             found = as_json(await send("a", "POST", void, json={"key": "b" * 16, "dry_run": True}))
             assert found == {"impressions": 2, "queries": 1, "retired": 0, "dry_run": True}
             await send("a", "POST", void, json={"key": "b" * 16})

@@ -115,7 +115,7 @@ def test_what_is_wrong_is_said_with_its_place(sqlite: Place) -> None:
             assert " more)." in said["two bad documents"]
             assert said["bad settings"].startswith("body.settings.slots: ")
             assert said["no JSON"].startswith("body: Invalid JSON")
-            assert said["twice"] == "Document 0 is there twice."
+            assert said["twice"] == "Document 0 is there twice: ids must be unique."
             for settings in ("{", '{"slots": 99}'):
                 refused = await client.put("/v1/collections/new", params={"settings": settings}, content=b"")
                 assert refused.json()["message"].startswith("settings")
@@ -154,7 +154,7 @@ def test_a_process_that_fails_is_said(
         async with started(sqlite) as engine, client_of(engine) as client:
             refused = await client.post("/v1/collections", json={"name": "new", "documents": THREE})
             assert (refused.status_code, refused.json()["error"]) == (503, "storage")
-            assert "its process ended with" in refused.json()["message"]
+            assert "its process exited with" in refused.json()["message"]
             assert not _nameless(sqlite)
 
     run(scenario())

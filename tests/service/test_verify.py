@@ -136,31 +136,37 @@ def _the_settings_are_others(do: Callable[..., None], read: Read) -> None:
 
 
 DAMAGES: list[tuple[Damage, list[str]]] = [
-    (_an_end_is_deleted, ["snapshot is not what its log makes", "activity is not what the log says: satisfied"]),
-    (_a_showing_is_deleted, ["not numbered one after the other", "were not shown before", "says: shown (255)"]),
-    (_an_outcome_is_altered, ["snapshot is not what its log makes", "counts beside its snapshot", "says: satisfied"]),
-    (_a_click_is_beyond_the_ranking, ["a click in a slot that they do not have: 0", "activity is not"]),
+    (
+        _an_end_is_deleted,
+        ["snapshot differs from what its log gives", "activity counts differ from the log: satisfied"],
+    ),
+    (_a_showing_is_deleted, ["not numbered one after the other", "were not shown before", "log: shown (255)"]),
+    (
+        _an_outcome_is_altered,
+        ["snapshot differs from what its log gives", "counts beside its snapshot", "log: satisfied"],
+    ),
+    (_a_click_is_beyond_the_ranking, ["a click in a slot that they do not have: 0", "activity counts differ"]),
     (_an_end_comes_first, ["have an end and were not shown before it: 0"]),
     (_a_ranking_is_unreadable, ["whose ranking cannot be read: 0"]),
-    (_a_snapshot_is_older, ["snapshot is not what its log makes", "counts beside"]),
-    (_a_snapshot_is_of_another_place, ["snapshot is not what its log makes"]),
-    (_a_snapshot_knows_too_much, ["its snapshot knows event 1000000000, and the log ends at"]),
+    (_a_snapshot_is_older, ["snapshot differs from what its log gives", "counts beside"]),
+    (_a_snapshot_is_of_another_place, ["snapshot differs from what its log gives"]),
+    (_a_snapshot_knows_too_much, ["its snapshot includes event 1000000000, but the log ends at"]),
     (_a_byte_of_a_snapshot_is_altered, ["its snapshot cannot be read"]),
-    (_the_counts_of_a_snapshot_are_off, ["the counts beside its snapshot are not those of its log"]),
-    (_the_first_that_waits_is_off, ["is the first that may still end"]),
-    (_a_count_is_off_by_one, ["“shop”: activity is not what the log says"]),
+    (_the_counts_of_a_snapshot_are_off, ["the counts beside its snapshot differ from its log"]),
+    (_the_first_that_waits_is_off, ["as the first that may still end"]),
+    (_a_count_is_off_by_one, ["“shop”: activity counts differ from the log"]),
     (_a_count_is_missing, ["0 counted"]),
     (
         _a_list_is_ahead,
         [
-            "1,000,000 impressions are listed, and the log has",
+            "1,000,000 impressions are listed, but the log has",
             "2,000,000 satisfied are",
             "3,000,000 answers are listed",
         ],
     ),
-    (_a_report_is_ahead, ["told its neighbours of 1,000,000 answers"]),
-    (_a_report_is_unreadable, ["what it told its neighbours cannot be read"]),
-    (_a_learner_is_missing, ["events of learners that are not there: ", "snapshots of learners that", "reports of"]),
+    (_a_report_is_ahead, ["report to neighbours counts 1,000,000 answers"]),
+    (_a_report_is_unreadable, ["its report to neighbours cannot be read"]),
+    (_a_learner_is_missing, ["events of missing learners: ", "snapshots of missing", "reports of"]),
     (_the_settings_are_others, ["“shop” cannot be served, so nothing was replayed"]),
 ]
 
@@ -215,7 +221,7 @@ def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) -> Non
     content[where] ^= 1
     store.writer.cursor().execute(store._sql("UPDATE contents SET bytes = ?"), (bytes(content),))
     with closing(look_at(store)) as view:
-        assert any("“shop”: edition 0 is not what it was" in said for said in verify(view).findings)
+        assert any("“shop”: version 0 of the catalogue differs from what was stored" in said for said in verify(view).findings)
 
 
 def test_a_damaged_file_is_said_to_be_one(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
-"""`Answer`: what somebody says of an impression, and how that stands in the log.
+"""`Answer`: the feedback on an impression, and the log events that it becomes.
 
-What satisfied her ends the impression, and so does it that she has left. Everything else is a note: a line of the log
-which keeps the impression open, and counts when it ends. What comes after the end is a note as well, as long as it
-changes nothing that was learned. What a learner concludes from all of it is derived in `zoomrank.rankers.lessons`.
+A satisfying click (or purchase) ends the impression, and so does leaving it. Everything else becomes a note: an event
+that keeps the impression open and counts when it ends. Feedback after the end becomes a note as well, as long as it
+changes nothing that was learned. `zoomrank.rankers.lessons` derives what a learner concludes from all of it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _NOTHING = Acts()
 
 
 class Answer(NamedTuple):
-    """What somebody says, by the ids of documents."""
+    """Feedback on one impression, by document ids."""
 
     clicked: Sequence[DocumentId] = ()
-    left: bool = False  # she does no more
-    looked_at: int = 0  # so many slots; 0: nothing is said of it
+    left: bool = False  # the visitor does nothing more
+    looked_at: int = 0  # number of slots; 0: not reported
     disliked: Sequence[DocumentId] = ()
     purchased: Sequence[DocumentId] = ()
 
     @classmethod
     def of_click(cls, clicked: DocumentId | None) -> Answer:
-        """The simplest one: a click, or none."""
+        """Return the simplest feedback: one click, or none."""
         return cls(left=True) if clicked is None else cls(clicked=(clicked,))
 
     def acts(self, shown: Sequence[DocumentId]) -> Acts:
-        """What was done with the documents that were shown, by their slots."""
+        """Return the feedback by slot instead of by document id."""
         if not (self.clicked or self.left or self.disliked or self.purchased or self.looked_at):
             raise UnusableError(
-                "Say what became of it: what was `clicked` (an id, a list of ids, or null), `purchased` or `disliked`, "
-                "or how many documents were `looked_at`."
+                "The feedback is empty: send `clicked` (an id, a list of ids, or null), `purchased`, `disliked`, or "
+                "the number of documents `looked_at`."
             )
         clicked, disliked, purchased = (_slots(shown, named) for named in (self.clicked, self.disliked, self.purchased))
         return Acts(clicked, disliked, purchased, min(self.looked_at, len(shown)))
@@ -59,11 +59,15 @@ def _slots(shown: Sequence[DocumentId], named: Sequence[DocumentId]) -> frozense
         return frozenset([shown.index(document) for document in named])
     except ValueError:
         missing = next(document for document in named if document not in shown)
-        raise UnusableError(f"Document {missing!r} was not shown in this impression.") from None
+        raise UnusableError(
+            f"Document {missing!r} was not shown in this impression: send the ids that the ranking came with."
+        ) from None
 
 
 def end_alone(acts: Acts, left: bool, by: str) -> Outcome | None:
-    """What became of an impression of which nothing was noted, if an answer says that and nothing else: most do."""
+    """Return the outcome of an impression without notes if this feedback says nothing else (the common case), or
+    None.
+    """
     clicked, disliked, purchased, looked_at = acts
     if disliked or purchased or looked_at or len(clicked) != 1 - left or (clicked and by != "click"):
         return None
@@ -71,7 +75,7 @@ def end_alone(acts: Acts, left: bool, by: str) -> Outcome | None:
 
 
 def end_of(acts: Acts, left: bool, by: str) -> Outcome | None:
-    """What became of an impression, if that is known now."""
+    """Return the outcome of an impression, or None while it stays open."""
     satisfied = satisfied_in(acts, by)
     if satisfied is not None:
         return satisfied
@@ -79,7 +83,7 @@ def end_of(acts: Acts, left: bool, by: str) -> Outcome | None:
 
 
 def acts_told_by(outcome: Outcome, by: str) -> Acts:
-    """What the end of an impression says by itself, so that no note need say it again."""
+    """Return the feedback implied by an outcome, which needs no notes of its own."""
     if not is_satisfied(outcome):
         return Acts()
     slot = frozenset([outcome])
@@ -87,7 +91,7 @@ def acts_told_by(outcome: Outcome, by: str) -> Acts:
 
 
 def acts_noted(notes: Sequence[Outcome]) -> Acts:
-    """What the notes on an impression say."""
+    """Return the feedback that the notes on an impression contain."""
     if not notes:
         return _NOTHING
     slots: dict[Outcome, list[int]] = {CLICKED: [], DISLIKED: [], PURCHASED: [], LOOKED_AT: []}
@@ -99,7 +103,7 @@ def acts_noted(notes: Sequence[Outcome]) -> Acts:
 
 
 def new_notes(known: Acts, acts: Acts) -> list[Outcome]:
-    """What is to be noted of some acts after those that are known."""
+    """Return the notes to add for feedback beyond what is known."""
     notes = [
         what + slot
         for what, some, before in (
@@ -113,9 +117,7 @@ def new_notes(known: Acts, acts: Acts) -> list[Outcome]:
 
 
 def later_notes(known: Acts, acts: Acts, left: bool, outcome: Outcome, slots: int, by: str) -> list[Outcome]:
-    """What is to be noted of some acts after the end of an impression of so many slots; refused if they would have
-    taught something else than was learned.
-    """
+    """Return the notes to add after an impression has ended; raise if they would have taught something else."""
     satisfied = outcome if is_satisfied(outcome) else None
     both = known.and_(acts)
     if satisfied is None:
@@ -123,5 +125,5 @@ def later_notes(known: Acts, acts: Acts, left: bool, outcome: Outcome, slots: in
     else:
         changes = satisfied in both.disliked or (left and by == "click")
     if changes or lesson_of(both, slots, satisfied) != lesson_of(known, slots, satisfied):
-        raise ContradictionError("This impression has had its feedback already, and that said otherwise.")
+        raise ContradictionError("This impression already has feedback that says otherwise: the first feedback counts.")
     return new_notes(known, acts)

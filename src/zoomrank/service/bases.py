@@ -1,7 +1,7 @@
-"""Where the log of a learner begins: with a fresh one or, if the first events are no longer kept, with its base.
+"""Start of a learner's log: a fresh learner or, if its first events are no longer kept, its base.
 
-A base is the learner as it was when it had noted what has left the log since. All that is made of a log is made from
-here on: learners that are made anew, and those that are compared with what is kept of them.
+A base is the learner as it was after the events that have left the log. Whatever is replayed from a log starts here:
+rebuilt learners, and those that `verify` compares with their snapshots.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from zoomrank.service.storage.store_reader import StoreReader
 
 
 def begun(store: StoreReader, served: ServedCollection, learner: int) -> QueryLearner:
-    """A learner as it was before everything that its log has."""
+    """Return a learner as it was before the first event of its log."""
     base = store.base(learner)
     edition, content = (store.begun_in(learner), None) if base is None else (base.edition, base.content)
     return QueryLearner.restored(learner, served.editions, served.settings, edition, content)
 
 
 def log_from(begins: QueryLearner, rows: Iterable[tuple[int, Event]]) -> LearnerLog:
-    """The log of a learner from where it begins."""
+    """Read the log of a learner from its start."""
     slots = {number: begins.shown_at(number).shown.shape[1] for number in begins.waiting}
     known = enumerate(begins.outcomes, begins.first)
-    outcomes = {number: outcome for number, outcome in known if outcome != VOIDED}  # which may be said later
+    outcomes = {number: outcome for number, outcome in known if outcome != VOIDED}  # a later event may void them
     return LearnerLog.read(rows, begins.ranker.made, outcomes, slots)

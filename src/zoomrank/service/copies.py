@@ -1,7 +1,7 @@
-"""`Copies`: learners to play with. A copy begins with what a query knows, learns by itself, and is thrown away.
+"""`Copies`: throwaway learners to experiment with. A copy starts with what a query has learned and learns by itself.
 
-Copies are in memory alone. Nothing of them is written down, counted, or told to neighbours, and the query that a copy
-was made of never hears of it. A copy goes on being lent what the query itself would be lent.
+Copies live in memory only. They are not stored, counted or reported to neighbours, and the original query is
+unaffected. A copy keeps borrowing what the query itself would borrow.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _NAME = re.compile("[0-9a-f]{18}")
 
 @dataclass
 class Copy:
-    """A learner of a query, on its own."""
+    """A private learner of one query."""
 
     name: str
     served: ServedCollection
     query: str
     learner: QueryLearner
-    used: float  # when it was last
+    used: float  # time of last use
 
 
 def copy_name(partition: int) -> str:
-    """A name that nobody can guess, and that says who has the copy."""
+    """Return a new name that cannot be guessed and contains the partition, hence the owner, of the copy."""
     return f"{partition:02x}{secrets.token_hex(8)}"
 
 
 def partition_of_copy(name: str) -> int | None:
-    """The partition in the name of a copy, if it is one."""
+    """Return the partition in the name of a copy; None if it is no such name."""
     return int(name[:2], 16) if _NAME.fullmatch(name) else None
 
 
 class Copies:
-    """Those that there are, the one that was used last at the end."""
+    """Copies of this process, most recently used last."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -60,7 +60,7 @@ class Copies:
         return len(self._here)
 
     async def make(self, served: ServedCollection, query: str) -> Copy:
-        """A copy of what a query knows now; of nothing if nobody has asked it, which stays so."""
+        """Copy what a query has learned; an unknown query is copied as an empty learner and stays unknown."""
         known = await self._engine.learners.find(served, query)
         number, content = (NOBODY, None) if known is None else (known.number, known.snapshot())
         edition = served.edition if known is None else known.edition
@@ -71,31 +71,31 @@ class Copies:
         while len(self._here) >= MOST:
             self._here.popitem(last=False)
         self._here[copy.name] = copy
-        asyncio.get_running_loop().call_later(IDLE + 1, self._drop_idle)  # so that its memory is free by then
+        asyncio.get_running_loop().call_later(IDLE + 1, self._drop_idle)  # frees its memory even if no call follows
         return copy
 
     def find(self, name: str) -> Copy:
-        """A copy by its name, which is being used."""
+        """Return a copy by name, and mark it as used."""
         self._drop_idle()
         copy = self._here.get(name)
         if copy is None:
             raise NotFoundError(
-                f"There is no copy “{name}”, or no more: {MOST} are kept, each for {IDLE / 60:g} minutes without use. "
-                "Make another."
+                f"There is no copy “{name}”: {MOST} are kept, each for {IDLE / 60:g} minutes after its last use. Make "
+                "a new one."
             )
         copy.used = self._engine.now()
         self._here.move_to_end(name)
         return copy
 
     def learner_of(self, name: str, served: ServedCollection, query: str) -> QueryLearner:
-        """The learner of a copy that was made of this query."""
+        """Return the learner of a copy of this query."""
         copy = self.find(name)
         if copy.served is not served or copy.query != query:
-            raise NotFoundError(f"Copy “{name}” is one of “{copy.query}” in “{copy.served.name}”.")
+            raise NotFoundError(f"Copy “{name}” belongs to query “{copy.query}” of “{copy.served.name}”.")
         return copy.learner
 
     def rank(self, copy: Copy) -> tuple[str, list[dict[str, Any]]]:
-        """Choose what a visitor sees; returns the name of the impression, which only this copy knows."""
+        """Rank for one visitor; the impression's name is valid for this copy only."""
         learner, served = copy.learner, copy.served
         now = round(self._engine.now(), 3)
         if learner.edition is not served.edition:
@@ -107,7 +107,7 @@ class Copies:
         return str(event.number), learner.edition.describe(ranking.shown[0])
 
     def feedback(self, copy: Copy, told: Sequence[tuple[str, Answer]]) -> list[dict[str, Any]]:
-        """Learn what became of impressions, each by itself."""
+        """Learn from feedback; each item succeeds or fails by itself."""
         results: list[dict[str, Any]] = []
         for impression, answer in told:
             try:
@@ -120,9 +120,9 @@ class Copies:
         learner = copy.learner
         number = int(impression) if impression.isascii() and impression.isdecimal() else learner.ranker.made
         if number >= learner.ranker.made:
-            raise NotFoundError("This impression is not known here: send the one that the copy's ranking came with.")
+            raise NotFoundError("Unknown impression: send the name that the copy's ranking came with.")
         if learner.outcome_of(number) != WAITING:
-            raise ContradictionError("This impression has had its feedback already.")
+            raise ContradictionError("This impression already has feedback.")
         ranking = learner.shown_at(number)
         acts = answer.acts(copy.served.edition.ids(ranking.shown[0]))
         learner.answer(number, acts, answer.left, self._engine.now(), ranking)

@@ -1,8 +1,8 @@
-"""What an experiment says so far: who came to each arm, how many were satisfied, and by how much arms differ.
+"""Results of an experiment: visitors and satisfied visitors per arm, and differences between arms.
 
-Visitors count in the order in which they came, up to the first minute in which one came of whom it is not known yet
-what becomes of her. Who clicks says so at once, and who leaves often says nothing: to count answers as they come would
-favour the arm whose visitors are quicker.
+Visitors count in order of arrival, up to the first minute with a visitor whose outcome is still open. A click is
+reported at once and leaving often is not, so counting answers as they arrive would favour the arm whose visitors are
+quicker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows = Sequence[tuple[int, int, int, int]]  # minute, arm, outcome, count
 
 
 def result(experiment: Experiment, rows: Rows) -> dict[str, Any]:
-    """An experiment as it is told, of what became of its visitors."""
+    """Return an experiment with its results, from the counts of its visitors' outcomes."""
     minutes, counts = _by_minute(rows, len(experiment.arms))
     known = _known(counts)
     came = counts[:, :, ArmOutcome.CAME].sum(axis=0)
@@ -53,7 +53,7 @@ def result(experiment: Experiment, rows: Rows) -> dict[str, Any]:
 
 
 def summary(experiment: Experiment) -> dict[str, Any]:
-    """An experiment in few words."""
+    """Return the head data of an experiment."""
     return {
         "name": experiment.name,
         "created": experiment.created,
@@ -63,12 +63,12 @@ def summary(experiment: Experiment) -> dict[str, Any]:
 
 
 def says(experiment: Experiment, arms: Sequence[dict[str, Any]]) -> list[str]:
-    """What is known of each arm beside the first, in a sentence."""
+    """Return one sentence per arm that compares it with the first."""
     first, said = arms[0]["name"], []
     for arm in arms[1:]:
         told = arm["difference"]
         if told is None:
-            said.append(f"Nothing is known of {arm['name']} beside {first} yet.")
+            said.append(f"Nothing is known yet about {arm['name']} compared with {first}.")
             continue
         between = f"between {100 * told['low']:+.1f} and {100 * told['high']:+.1f} points"
         if told["low"] > 0:
@@ -83,7 +83,9 @@ def says(experiment: Experiment, arms: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _looked_at(experiment: Experiment, arm: Arm) -> str:
-    """The name by which an arm can be looked at: that of the collection where it serves that, while it surely does."""
+    """Return the collection name under which the page shows an arm: the arm's own, or the collection's while it serves
+    it.
+    """
     home = experiment.home
     if experiment.ended is None and arm.served is home:
         return home.name
@@ -91,7 +93,7 @@ def _looked_at(experiment: Experiment, arm: Arm) -> str:
 
 
 def _by_minute(rows: Rows, arms: int) -> tuple[Array, Array]:
-    """The minutes in which somebody came, and what became of those: minutes × arms × outcomes."""
+    """Return the minutes with visitors, and counts by minute, arm and outcome."""
     minutes = np.unique(np.array([row[0] for row in rows], np.int64))
     counts = np.zeros((len(minutes), arms, len(ArmOutcome)), np.int64)
     if rows:
@@ -101,7 +103,7 @@ def _by_minute(rows: Rows, arms: int) -> tuple[Array, Array]:
 
 
 def _known(counts: Array) -> int:
-    """How many minutes there are before the first of which not everything is known."""
+    """Return the number of minutes before the first one with open outcomes."""
     open_ = counts[:, :, ArmOutcome.CAME] > counts[:, :, 1:].sum(axis=2)
     undecided = np.flatnonzero(open_.any(axis=1))
     return int(undecided[0]) if len(undecided) else len(counts)
@@ -112,7 +114,7 @@ def _answered(counts: Array) -> Array:
 
 
 def _points(known: int) -> Array:
-    """The minutes after which something is told: all, or some of them, and the last."""
+    """Return indices of at most `_MOST_POINTS` minutes, including the last."""
     return (
         np.unique(np.linspace(0, known - 1, min(known, _MOST_POINTS)).round().astype(int))
         if known
@@ -121,9 +123,9 @@ def _points(known: int) -> Array:
 
 
 def _compared(experiment: Experiment, minutes: Array, told: Array, number: int, at: Array) -> Differences:
-    """An arm beside the first; with several others each interval is the wider, so that all hold at once.
+    """Compare an arm with the first; intervals are widened so that those of all arms hold at once.
 
-    Only minutes count in which chance decided between the two: not those since one of them was stopped.
+    Only minutes count in which visitors were randomized between the two, so none after either was stopped.
     """
     arms = experiment.arms
     stopped = [arm.stopped for arm in (arms[0], arms[number]) if arm.stopped is not None]
@@ -143,7 +145,7 @@ def _last(compared: Differences) -> dict[str, float] | None:
 
 
 def _point(minutes: Array, told: Array, compared: Sequence[Differences], at: Array, index: int) -> dict[str, Any]:
-    """What was known after a minute."""
+    """Return the state of the comparison after one minute."""
     until = at[index] + 1
     answered, satisfied = _answered(told)[:until].sum(axis=0), told[:until, :, ArmOutcome.SATISFIED].sum(axis=0)
     return {

@@ -1,12 +1,12 @@
-"""Experiments: visitors are shared out among arms, each with learners of its own, to find out which satisfies more.
+"""Experiments: visitors are split among arms, each with its own learners, to find out which arm satisfies more.
 
-An arm is served like a collection: it has the documents of its home, settings of its own, and learners that nobody else
-teaches, since an arm that learned from the others' clicks would look better, or worse, than it is. One arm may be the
-collection as it is, with the learners that it has.
+An arm is served like a collection: it has the documents of its home collection, its own settings, and learners that
+learn from its visitors only; shared learners would make an arm look better or worse than it is. One arm may be the
+collection as it is, with its existing learners.
 
-A visitor belongs to an arm by a hash of her name, so she meets the same one whenever she comes; without a name each
-impression is a visitor. Each visitor counts once, by the first that she is shown: what she does later depends on what
-she did before. Who falls in no arm, or in one that was stopped, meets the collection as it is, and does not count.
+A hash of the visitor's name determines the arm, so a visitor always gets the same one; without a name each impression
+is a visitor. Each visitor counts once, with their first impression, because later behaviour depends on what was seen
+before. Visitors in no arm, or in a stopped one, get the collection as it is and do not count.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from zoomrank.service.storage.store_reader import StoredCollection
 Answer = TypeVar("Answer")
 
 MOST_ARMS = 8
-_ALL = 2**64  # hashes
+_ALL = 2**64  # number of hash values
 _ROUNDING = 1e-9
 
 
 @dataclass
 class Arm:
-    """What some of the visitors meet."""
+    """One variant of a collection, shown to a share of the visitors."""
 
     name: str
     share: float
@@ -48,7 +48,7 @@ class Arm:
 
 @dataclass
 class Experiment:
-    """Arms that are compared. The first is the one that others are compared with."""
+    """Arms that are compared. The first is the baseline."""
 
     id: int
     name: str
@@ -57,10 +57,10 @@ class Experiment:
     salt: str
     arms: list[Arm]
     ended: float | None = None
-    promoted: str | None = None  # the arm that was
+    promoted: str | None = None  # name of the promoted arm
 
     def arm(self, name: str) -> Arm:
-        """The arm of a name."""
+        """Return an arm by name."""
         for arm in self.arms:
             if arm.name == name:
                 return arm
@@ -69,13 +69,13 @@ class Experiment:
 
     @property
     def wants_order(self) -> bool:
-        """Whether an arm shows the order that the caller brings."""
+        """True if an arm shows the caller's order."""
         return any(arm.served.settings.shows == "order" and arm.stopped is None for arm in self.arms)
 
     def arm_of(self, digest: bytes) -> int | None:
-        """The number of the arm that a visitor belongs to; None: she meets the collection as it is.
+        """Return the arm of a visitor; None: the collection as it is.
 
-        Shares stay where they are when an arm is stopped, so that nobody changes arms.
+        Shares keep their places when an arm is stopped, so no visitor changes arms.
         """
         point, end = int.from_bytes(digest, "little") / _ALL, 0.0
         for number, arm in enumerate(self.arms):
@@ -86,7 +86,7 @@ class Experiment:
 
     @property
     def stored(self) -> StoredExperiment:
-        """As it is kept."""
+        """The row that is stored."""
         arms = [
             {"name": arm.name, "share": arm.share, "served": arm.served.id, "stopped": arm.stopped} for arm in self.arms
         ]
@@ -95,7 +95,7 @@ class Experiment:
 
 
 class NewArm(NamedTuple):
-    """An arm that is asked for; without settings it is the collection as it is."""
+    """Request for an arm; without settings it is the collection as it is."""
 
     name: str
     share: float
@@ -103,23 +103,23 @@ class NewArm(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """What a visitor meets, and where she counts."""
+    """The arm that serves a visitor, and where the visitor counts."""
 
     served: ServedCollection
     mark: Mark | None = None
-    visitor: bytes | None = None  # who counts from now on, if she has a name
+    visitor: bytes | None = None  # digest of a named visitor who counts from now on
 
 
 @dataclass
 class _Experiments:
-    """Those of one collection."""
+    """Experiments of one collection."""
 
     by_name: dict[str, Experiment] = field(default_factory=dict)
     running: Experiment | None = None
 
 
 class Experiments:
-    """All of them."""
+    """All experiments, the assignment of visitors, and changes to experiments."""
 
     def __init__(self, store: Store, collections: CollectionRegistry, ledger: Ledger, now: Callable[[], float]) -> None:
         self._store = store
@@ -132,7 +132,7 @@ class Experiments:
         self.read_again(store.experiments())
 
     def read_again(self, kept: Sequence[StoredExperiment]) -> None:
-        """Have the experiments that are kept, whoever has made them."""
+        """Replace the experiments by the stored ones, which another replica may have changed."""
         self.go_on_after(max((stored.id for stored in kept), default=0))
         found = [one for stored in kept if (one := self._read_back(stored)) is not None]
         self._of.clear()
@@ -141,25 +141,25 @@ class Experiments:
             self._register(experiment)
 
     def go_on_after(self, last: int) -> None:
-        """Give only numbers behind one that somebody else has given."""
+        """Give only numbers greater than `last`, which another replica has used."""
         self._last = max(self._last, last)
 
     async def tidy(self) -> None:
-        """Let go of arms of experiments that were removed."""
+        """Drop arms of experiments that were removed."""
         async with self._changing:
             for home in [one for one in self._collections.by_id.values() if one.home is one]:
                 for arm in self._idle(home):
                     await self._drop(arm)
 
-    # Who meets what.
+    # Assignment.
 
     async def assign(self, served: ServedCollection, visitor: str | None, has_order: bool) -> Assigned:
-        """What a visitor of a collection meets, by its experiment, if one is going on."""
+        """Assign a visitor of a collection to an arm if an experiment is running."""
         running = self._running(served)
         if running is None or not self._collections.serves(served):
-            return Assigned(served)  # whoever asks an arm by its name is shown that
+            return Assigned(served)  # an arm asked for by name is served as it is
         if running.wants_order and not has_order:
-            raise UnusableError(f"Experiment “{running.name}” compares with the order that you have: send `order`.")
+            raise UnusableError(f"Experiment “{running.name}” has an arm that shows your own order: send `order`.")
         digest = visitor_digest(running.salt, visitor) if visitor is not None else secrets.token_bytes(8)
         number = running.arm_of(digest)
         if number is None:
@@ -171,7 +171,7 @@ class Experiments:
         return Assigned(arm, mark, None if visitor is None or self._store.shared else digest)
 
     async def _counts_from_now_on(self, experiment: int, visitor: bytes) -> bool:
-        """Whether a visitor has not been counted yet. Where others may meet her, too, the store decides."""
+        """Return whether a visitor is new. With several replicas the store decides."""
         if visitor in self._ledger.counted[experiment]:
             return False
         if not self._store.shared:
@@ -179,38 +179,38 @@ class Experiments:
         self._ledger.counted[experiment].add(visitor)
         try:
             return await asyncio.to_thread(self._store.claim_visitor, experiment, visitor)
-        except BaseException:  # nobody knows
+        except BaseException:  # the outcome of the write is unknown
             self._ledger.counted[experiment].discard(visitor)
             raise
 
     def count(self, assigned: Assigned) -> None:
-        """Remember that a visitor counts, in the same write in which she is shown something."""
+        """Record that a visitor counts, in the same write as their impression."""
         if assigned.mark is not None and assigned.visitor is not None:
             self._ledger.counted[assigned.mark.experiment].add(assigned.visitor)
             self._ledger.journal.add_visitor(assigned.mark.experiment, assigned.visitor)
 
-    # Which there are.
+    # Lookup.
 
     def _running(self, served: ServedCollection) -> Experiment | None:
         known = self._of.get(served.home.id)
         return None if known is None else known.running
 
     def of(self, served: ServedCollection) -> list[Experiment]:
-        """The experiments of a collection, the newest first."""
+        """Return the experiments of a collection, newest first."""
         known = self._of.get(served.home.id)
         return [] if known is None else list(reversed(known.by_name.values()))
 
     def find(self, served: ServedCollection, name: str) -> Experiment:
-        """The experiment of a name."""
+        """Return an experiment by name."""
         for experiment in self.of(served):
             if experiment.name == name:
                 return experiment
         raise NotFoundError(f"There is no experiment “{name}” in “{served.name}”.")
 
-    # What becomes of them.
+    # Changes.
 
     async def create(self, served: ServedCollection, name: str, asked: Sequence[NewArm]) -> Experiment:
-        """Begin an experiment. Once begun it is ended, whether or not somebody still waits: so is all below."""
+        """Start an experiment. Like every change below it is completed even if the caller disconnects."""
         return await _whole(self._create(served, name, asked))
 
     async def _create(self, served: ServedCollection, name: str, asked: Sequence[NewArm]) -> Experiment:
@@ -218,10 +218,10 @@ class Experiments:
         async with self._changing:
             served.check_there()
             if any(one.name == name for one in self.of(served)):
-                raise ExistsError(f"There is an experiment “{name}” already: take another name.")
+                raise ExistsError(f"Experiment “{name}” exists already: use another name.")
             running = self._running(served)
             if running is not None:
-                raise ExistsError(f"Experiment “{running.name}” is going on: stop it first.")
+                raise ExistsError(f"Experiment “{running.name}” is still running: stop it first.")
             chosen = [None if arm.settings is None else arm_settings(served, arm) for arm in asked]
             arms = await asyncio.to_thread(self._made, served, name, asked, chosen)
             self._last += 1
@@ -235,7 +235,7 @@ class Experiments:
             return experiment
 
     async def stop(self, experiment: Experiment, arm: str | None = None) -> None:
-        """Stop an arm, whose visitors then meet the collection as it is; or the whole experiment."""
+        """Stop an arm, whose visitors then get the collection as it is, or the whole experiment."""
         await _whole(self._stop(experiment, arm))
 
     async def _stop(self, experiment: Experiment, arm: str | None) -> None:
@@ -248,7 +248,7 @@ class Experiments:
                 await self._keep(experiment, replace(experiment, ended=self._now()))
 
     async def promote(self, experiment: Experiment, name: str) -> None:
-        """End an experiment, and have an arm serve the collection from now on, with all that it has learned."""
+        """End an experiment, and let an arm with all its learners serve the collection from now on."""
         await _whole(self._promote(experiment, name))
 
     async def _promote(self, experiment: Experiment, name: str) -> None:
@@ -259,21 +259,23 @@ class Experiments:
             self._collections.promote(arm.served)
 
     async def remove(self, experiment: Experiment) -> None:
-        """Let go of an experiment that has ended, and of the learners of its arms that serve nobody."""
+        """Delete an ended experiment and the learners of arms that serve no visitors."""
         if experiment.ended is None:
-            raise UnusableError(f"Experiment “{experiment.name}” is going on: stop it first.")
+            raise UnusableError(f"Experiment “{experiment.name}” is still running: stop it first.")
         await _whole(self._remove(experiment))
 
     async def _remove(self, experiment: Experiment) -> None:
         async with self._changing:
-            await asyncio.to_thread(self._store.drop_experiment, experiment.id)  # its arms are let go of now, or later
+            await asyncio.to_thread(
+                self._store.drop_experiment, experiment.id
+            )  # its arms are dropped below, or by `tidy` later
             del self._of[experiment.home.id].by_name[experiment.name]
             self._ledger.counted.pop(experiment.id, None)
             for arm in self._idle(experiment.home):
                 await self._drop(arm)
 
     async def forget(self, home: ServedCollection) -> None:
-        """Let go of the experiments of a collection that is being removed."""
+        """Drop the experiments of a collection that is being removed."""
         async with self._changing:
             known = self._of.pop(home.id, _Experiments())
             for experiment in known.by_name.values():
@@ -281,7 +283,7 @@ class Experiments:
                 self._ledger.counted.pop(experiment.id, None)
 
     def _idle(self, home: ServedCollection) -> list[ServedCollection]:
-        """The arms of a collection that no experiment has, and that do not serve it."""
+        """Return arms of a collection that belong to no experiment and do not serve it."""
         known = {arm.served.id for one in self.of(home) for arm in one.arms}
         known.add(self._collections.by_name[home.stored.name].id)
         return [arm for arm in home.arms if arm.id not in known]
@@ -305,11 +307,11 @@ class Experiments:
             self._collections.arms[arm_name(experiment.home.name, experiment.name, arm.name)] = arm.served
         if experiment.ended is None:
             known.running = experiment
-            if not self._store.shared:  # which knows better
+            if not self._store.shared:  # a shared store answers that itself
                 self._ledger.counted[experiment.id] = set(self._store.visitors(experiment.id))
 
     def _read_back(self, stored: StoredExperiment) -> Experiment | None:
-        """An experiment that is kept; None if it is being removed with its collection."""
+        """Return a stored experiment; None if it is being removed with its collection."""
         content, by_id = json.loads(stored.content), self._collections.by_id
         if not {stored.collection, *(arm["served"] for arm in content["arms"])} <= by_id.keys():
             return None
@@ -322,7 +324,7 @@ class Experiments:
     def _made(
         self, served: ServedCollection, name: str, asked: Sequence[NewArm], chosen: Sequence[Settings | None]
     ) -> list[Arm]:
-        """The arms that are asked for, ready to be served."""
+        """Build the requested arms, ready to be served."""
         home, made = served.home, []
         for arm, settings in zip(asked, chosen, strict=True):
             if settings is None:
@@ -338,12 +340,12 @@ class Experiments:
 
 
 async def _whole(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """What is begun is ended: memory and store would differ if somebody hung up in between."""
+    """Complete work even if the caller disconnects: memory and store would differ otherwise."""
     return await asyncio.shield(asyncio.create_task(work))
 
 
 def arm_name(collection: str, experiment: str, arm: str) -> str:
-    """What an arm is called among collections.
+    """Return the collection name of an arm.
 
     >>> arm_name("shop", "new", "B")
     'shop~new~B'
@@ -352,28 +354,30 @@ def arm_name(collection: str, experiment: str, arm: str) -> str:
 
 
 def visitor_digest(salt: str, visitor: str) -> bytes:
-    """Where a visitor stands in an experiment: in another one somewhere else, whatever she did in this."""
+    """Return a visitor's position in an experiment, independent of that in any other experiment."""
     return hashlib.blake2b(f"{salt}/{visitor}".encode(), digest_size=8).digest()
 
 
 def arm_settings(served: ServedCollection, arm: NewArm) -> Settings:
-    """The settings of an arm: those of its collection, but for what it has of its own."""
+    """Return the settings of an arm: its collection's, overridden by its own."""
     own = dict(arm.settings or {})
     if "algorithm" in own and own["algorithm"] != served.settings.algorithm:
-        own.setdefault("parameters", {})  # which are those of another algorithm
+        own.setdefault("parameters", {})  # the collection's belong to another algorithm
     settings = Settings.model_validate(served.settings.model_dump() | own)
-    settings.bandit(served.tree)  # refused here if it cannot be
+    settings.bandit(served.tree)  # raises if they do not fit
     return settings
 
 
 def _check(arms: Sequence[NewArm]) -> None:
-    """Refuse what cannot be compared."""
+    """Raise unless the arms can be compared."""
     if not 2 <= len(arms) <= MOST_ARMS:
-        raise UnusableError(f"An experiment has 2 to {MOST_ARMS} arms, not {len(arms)}.")
+        raise UnusableError(f"An experiment needs 2 to {MOST_ARMS} arms, not {len(arms)}.")
     if len({arm.name for arm in arms}) < len(arms):
-        raise UnusableError("Two arms have the same name.")
+        raise UnusableError("Two arms have the same name: rename one.")
     total = sum(arm.share for arm in arms)
     if total > 1 + _ROUNDING:
-        raise UnusableError(f"The shares of all arms come to {total:g}, which is more than 1.")
+        raise UnusableError(f"The shares of all arms sum to {total:g}, which is more than 1.")
     if sum(arm.settings is None for arm in arms) > 1:
-        raise UnusableError("Two arms are the collection as it is: give one of them settings of its own.")
+        raise UnusableError(
+            "Two arms have no settings, so both are the collection as it is: give one of them its own settings."
+        )

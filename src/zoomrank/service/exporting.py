@@ -1,8 +1,8 @@
-"""Exports: impressions and what became of them, one row each, in the order in which they were shown.
+"""Export of impressions and their outcomes, one row per impression, in the order in which they were shown.
 
-Rows are read some at a time, so that as many as there are pass through little memory. All that was shown before it
-begins is in an export, with the answers that had come when its page was read, also those from after the time that was
-asked for. `docs/export.schema.json` says what a line of JSON has; Parquet has the same columns.
+Rows are read page by page, so memory stays small. An export contains every impression shown before it starts, with the
+feedback present when its page is read, including feedback after the requested time span. `docs/export.schema.json`
+describes a line of JSON; Parquet has the same columns.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _ENDS = {ABANDONED: "abandoned", TIMED_OUT: "timed_out", UNSEEN: "unseen", WAITI
 _LEARNED = ("satisfied", "abandoned", "timed_out")
 
 Row = dict[str, Any]
-Tell = Callable[[int, int], None]  # how much of the log was looked through, and of how much
-Named = Callable[[Array], list[DocumentId]]  # the ids of documents that the log has
+Tell = Callable[[int, int], None]  # progress: (events read, total)
+Named = Callable[[Array], list[DocumentId]]  # maps document numbers of the log to ids
 
 
 class Exported(NamedTuple):
-    """A collection whose impressions are exported."""
+    """A collection to export."""
 
     id: int
     name: str
@@ -56,7 +56,7 @@ class Exported(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """Which impressions: those shown from a time on and before another; those alone that something was learned from."""
+    """Filter: impressions shown in a time span, optionally only those that were learned from."""
 
     since: float | None = None  # seconds since 1970
     until: float | None = None
@@ -64,7 +64,7 @@ class Wish(NamedTuple):
 
 
 def exported(view: StoreReader, stored: StoredCollection, folder: Path) -> Exported:
-    """A collection of a store that no service has opened here."""
+    """Read from a store the collection to export, without a running service."""
     settings = Settings.model_validate_json(stored.settings)
     newest = EditionHistory.kept(view, stored, settings, folder).newest
     return Exported(stored.id, stored.name, settings.satisfied_by, newest.ids)
@@ -73,7 +73,7 @@ def exported(view: StoreReader, stored: StoredCollection, folder: Path) -> Expor
 def pages(
     store: StoreReader, signer: Signer, one: Exported, wish: Wish, tell: Tell = lambda _, __: None
 ) -> Iterator[list[Row]]:
-    """The rows of a collection, some at a time."""
+    """Yield the rows of a collection, page by page."""
     place, last = 0, store.last("events")
     start, end = bounds(wish.since, wish.until)
     while showings := store.showings(one.id, start, end, place, last):
@@ -87,7 +87,6 @@ def pages(
 
 
 def _row(signer: Signer, one: Exported, query: str, shown: Event, more: list[Event]) -> Row:
-    """An impression, and what is beside its showing in the log."""
     content = shown.shown or b""
     ranking, asker = unpack(content), parted(content).marks.asker
     ids = one.ids(ranking.shown[0])
@@ -124,12 +123,12 @@ def _named(acts: Acts, ids: list[DocumentId]) -> Row:
 
 
 def lines_of(rows: Iterable[Row]) -> bytes:
-    """Rows as lines of JSON."""
+    """Return rows as lines of JSON."""
     return "".join([json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]).encode()
 
 
 def write_jsonl(file: IO[bytes], some: Iterable[list[Row]]) -> int:
-    """Write pages as lines of JSON; says how many rows there were."""
+    """Write pages as lines of JSON; return the number of rows."""
     count = 0
     for rows in some:
         file.write(lines_of(rows))
@@ -138,7 +137,7 @@ def write_jsonl(file: IO[bytes], some: Iterable[list[Row]]) -> int:
 
 
 def write_parquet(file: IO[bytes], some: Iterable[list[Row]], rows_at_once: int = 20_000) -> int:
-    """Write pages to a Parquet file, in groups of rows; says how many rows there were."""
+    """Write pages to a Parquet file in row groups; return the number of rows."""
     count, waiting, writer = 0, list[Row](), None
     try:
         for rows in _and_then_nothing(some):
@@ -166,13 +165,13 @@ def _table(rows: list[Row], columns: arrow.Schema) -> arrow.Table:
         return arrow.Table.from_pylist(rows, schema=columns)
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         raise ParameterError(
-            "Ids are numbers in one collection and texts in another, which no column of Parquet holds: "
-            "export one collection at a time, or lines of JSON."
+            "Document ids are numbers in one collection and texts in another, which cannot share a Parquet column: "
+            "export one collection at a time, or as JSON lines."
         ) from error
 
 
 def _columns(rows: list[Row]) -> arrow.Schema:
-    """Ids of a collection are all texts or all whole numbers."""
+    """Return the schema. Document ids of a collection are either all strings or all integers."""
     one = arrow.int64() if any(isinstance(row["shown"][0], int) for row in rows[:1]) else arrow.string()
     many, text, when = arrow.list_(one), arrow.string(), arrow.float64()
     kinds = {

@@ -1,4 +1,4 @@
-"""`ImportedLog`: the click log of another ranker, as it was sent: checked, counted, and read visit by visit."""
+"""`ImportedLog`: an uploaded click log of another ranker: checked, counted, and read visit by visit."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from zoomrank.rankers.logged_visits import LoggedVisit, VisitReader
 from zoomrank.service.refusals import UnusableError
 from zoomrank.service.served_collection import ServedCollection
 
-HELD_OUT = 10  # one of so many is, the last ones
+HELD_OUT = 10  # the last 1 in 10 visits
 _PIECE = 2**20
 
 
 @dataclass
 class ImportedLog:
-    """An open file, and what is in it."""
+    """An open upload and what it contains."""
 
     served: ServedCollection
     file: IO[bytes]
-    kind: str  # how its name would end
-    unknown: str  # what to do with documents that the collection lacks
+    kind: str  # file extension
+    unknown: str  # how to treat documents that the collection lacks
     digest: str = ""
     impressions: int = 0
     clicks: int = 0
-    left_out: int = 0  # documents, however often
+    left_out: int = 0  # occurrences of unknown documents
     queries: set[str] = field(default_factory=set)
     looks_by_slot: list[int] = field(default_factory=list)
     clicks_by_slot: list[int] = field(default_factory=list)
 
     def check(self) -> None:
-        """Read all of it, so that what is wrong is said before anything is learned."""
+        """Read the whole log, so that errors are raised before anything is learned."""
         self.digest = self._digest()
         slots = self.served.settings.slots
         looks, clicks = [0] * slots, [0] * slots
@@ -54,20 +54,20 @@ class ImportedLog:
             self.left_out += visit.shown.count(-1)
         self.looks_by_slot, self.clicks_by_slot = looks, clicks
         if not self.impressions:
-            raise UnusableError("There are no impressions in what was sent.")
+            raise UnusableError("The log contains no impressions.")
 
     @property
     def first_held_out(self) -> int:
-        """The number of the first visit that is not learned from before it was asked what it says of the last ones."""
+        """Index of the first visit that is held out for evaluation."""
         return self.impressions - self.impressions // HELD_OUT
 
     @property
     def usual(self) -> Array:
-        """How often each slot is clicked by those who look at it, before the visits that are held out."""
+        """Click rate per slot among visitors who look at it, before the held-out visits."""
         return (np.array(self.clicks_by_slot) + 0.5) / (np.array(self.looks_by_slot) + 1.0)
 
     def visits(self) -> Generator[LoggedVisit, None, None]:
-        """Its visits, in their order; queries in the one spelling that they have here, documents by their numbers."""
+        """Yield the visits in order, with normalized queries and document numbers."""
         edition = self.served.edition
         reader = VisitReader(edition.tree.documents, self.served.settings.slots, self.unknown)
         try:

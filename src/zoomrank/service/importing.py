@@ -1,12 +1,12 @@
-"""`Importing`: the click log of another ranker is learned, as if its rankings had been shown here long ago.
+"""`Importing`: learning from the click log of another ranker, as if its rankings had been shown here long ago.
 
-Each impression becomes a showing and an end in the log of its query's learner, so it is durable, verified and taken
-back like any other. How far an import has come stands in the same write as the events: whoever was interrupted sends
-the same again, and it goes on from there; what was learned is not learned twice. Impressions have no time but
-`LONG_AGO`: they are nobody's activity of today.
+Each impression becomes two events, shown and ended, in the log of its query's learner, so it is durable and can be
+verified and voided like any other. Progress is stored in the same write as the events: after an interruption the same
+upload resumes there, and nothing is learned twice. Imported impressions have the time `LONG_AGO`, so they do not count
+as activity of today.
 
-What it was worth is told. The last tenth of the log is held out: before anything is learned, and again when the rest
-is, each learner says what it expects of those visits. Then they are learned, too.
+The result says what the import was worth. The last tenth of the log is held out: before anything is learned, and again
+after the rest is, the learners predict those visits. Then these are learned, too.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from zoomrank.service.storage.events import LONG_AGO, Marks
 from zoomrank.service.storage.outcomes import ABANDONED
 from zoomrank.service.storage.store import Store
 
-_AT_ONCE = 64  # visits; then others have their turn
-Record = dict[str, Any]  # how far an import has come, as it is kept
+_AT_ONCE = 64  # visits between two awaits, so that requests get their turn
+Record = dict[str, Any]  # progress of an import, as stored
 
 
 class Importing:
-    """Imports that are going on, one at a time, and those that were."""
+    """Running imports, one at a time, and results of completed ones."""
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store = store
@@ -45,12 +45,13 @@ class Importing:
         self._one_at_a_time = asyncio.Lock()
         self._tasks: dict[str, asyncio.Task[Record]] = {}
         self._stopped = False
-        self.progress: dict[int, tuple[int, int]] = {}  # of a collection: so many impressions, of how many
+        self.progress: dict[int, tuple[int, int]] = {}  # collection: (impressions done, total)
 
     async def learn(self, log: ImportedLog, once: str | None = None, asker: bytes | None = None) -> Record:
-        """Learn a log, unless it was learned before, under its key or as it is; says what it was worth.
+        """Learn from a log and return what it was worth; a log learned before, under its key or with the same content,
+        is not learned again.
 
-        Once begun it is ended, whether or not somebody still waits. The file of the log is closed then.
+        An import runs to its end even if the caller disconnects, and then closes the file.
         """
         try:
             _check_able(log)
@@ -72,7 +73,7 @@ class Importing:
             raise
 
     async def stop(self) -> None:
-        """Give up what is going on; whoever sends it again goes on from there."""
+        """Cancel running imports; sending the same log again resumes them."""
         self._stopped = True
         for task in self._tasks.values():
             task.cancel()
@@ -94,11 +95,11 @@ class Importing:
             log.file.close()
 
     async def _begun(self, name: str, log: ImportedLog) -> Record:
-        """How far an import has come, by what is kept."""
+        """Read the stored progress of an import."""
         kept = await asyncio.to_thread(self._store.said, name)
         record: Record = {"content": log.digest, "done": 0} if kept is None else json.loads(kept)
         if record["content"] != log.digest:
-            raise KeyReusedError("This Idempotency-Key came with another click log before: take a new key for each.")
+            raise KeyReusedError("This Idempotency-Key was used with another click log: use a new key for each log.")
         return record
 
     async def _go_on(self, name: str, log: ImportedLog, record: Record, marks: Marks) -> None:
@@ -113,11 +114,11 @@ class Importing:
         await self._ledger.journal.written()
 
     async def _take_in(self, name: str, log: ImportedLog, record: Record, end: int, marks: Marks) -> None:
-        """Learn visits up to one, from where the import has come to."""
+        """Learn visits up to `end`, from where the import stands."""
         async with aclosing(_read(log, record["done"], end)) as parts:
             async for some in parts:
                 for visit in some:
-                    if max(visit.shown) >= 0:  # or nothing is known of it
+                    if max(visit.shown) >= 0:  # otherwise no document of it is known
                         await self._take(log, visit, marks)
                     record["done"] += 1
                     self._ledger.journal.say(name, json.dumps(record))  # in the same write as what was learned
@@ -127,21 +128,23 @@ class Importing:
     async def _take(self, log: ImportedLog, visit: LoggedVisit, marks: Marks) -> None:
         learner = await self._ledger.learners.find(log.served, visit.query, Wanted(admitted=True))
         assert learner is not None  # noqa: S101
-        self._ledger.move_on(log.served, learner, LONG_AGO)  # where all documents of the log are known
+        self._ledger.move_on(log.served, learner, LONG_AGO)  # the version in which all documents of the log are known
         ranking, _ = visit_arrays([visit], len(visit.shown))
         outcome = ABANDONED if visit.click is None else visit.click
         for event in learner.take_in(ranking, outcome, LONG_AGO, marks):
             self._ledger.append(log.served, learner, event)
 
     async def _expected(self, log: ImportedLog) -> Record:
-        """What learners say of the visits that are held out: bits of surprise, and how many clicks they would get."""
+        """Evaluate the learners on the held-out visits: bits of surprise, and clicked documents that they would
+        show.
+        """
         edition = log.served.edition
         nobody = QueryLearner(0, log.served.editions, log.served.settings)
         usual = log.usual
         none = np.zeros((0, 1), np.int64)
-        await asyncio.to_thread(surprise, nobody.ranker.state, none, none[:, 0], usual)  # compiled, where nobody waits
+        await asyncio.to_thread(surprise, nobody.ranker.state, none, none[:, 0], usual)  # compile off the event loop
         found: Record = {"looks": 0, "clicks": 0, "bits": 0.0, "usual_bits": 0.0, "found": 0}
-        shown: dict[str, set[int]] = {}  # what each query would show
+        shown: dict[str, set[int]] = {}  # documents that each query would show
         async with aclosing(_read(log, log.first_held_out, log.impressions)) as parts:
             async for some in parts:
                 for visit in some:
@@ -161,7 +164,7 @@ class Importing:
 
 
 def _would_show(learner: QueryLearner) -> set[int]:
-    """The documents that a learner would show next; asking changes nothing."""
+    """Return the documents that a learner would show next, without changing it."""
     ranker = learner.ranker.copied()
     return set(learner.edition.numbers(ranker.rank_arrays(1).shown[0].tolist()))
 
@@ -169,27 +172,27 @@ def _would_show(learner: QueryLearner) -> set[int]:
 def _check_able(log: ImportedLog) -> None:
     if not log.served.bandit.counts_visits:
         raise UnusableError(
-            f"{log.served.settings.algorithm} cannot learn from what another ranker showed: that takes a collection "
-            "of ZoomRank or RankThompson."
+            f"{log.served.settings.algorithm} cannot learn from rankings of another ranker: use a collection with "
+            "ZoomRank or RankThompson."
         )
 
 
 def _name(log: ImportedLog, once: str | None) -> str:
-    """Under which name it is kept how far an import has come."""
+    """Return the name under which the progress of an import is stored."""
     key = log.digest if once is None else hashlib.blake2b(once.encode(), digest_size=16).hexdigest()
     return f"import {log.served.id}/{key}"
 
 
 async def _read(log: ImportedLog, start: int, end: int) -> AsyncGenerator[list[LoggedVisit], None]:
-    """Some visits of a log after the other, from one on and up to another."""
-    with closing(log.visits()) as all_of_them:  # whoever breaks off closes the file next
+    """Yield visits `start` to `end` of a log in chunks."""
+    with closing(log.visits()) as all_of_them:  # a caller that breaks off closes the file next
         visits = islice(all_of_them, start, end)
         while some := await asyncio.to_thread(list, islice(visits, _AT_ONCE)):
             yield some
 
 
 def _result(log: ImportedLog, record: Record) -> Record:
-    """What is told of an import that is done."""
+    """Return the result of a completed import."""
     before, after = record["before"], record["after"]
     looks, clicks = max(after["looks"], 1), max(after["clicks"], 1)
     worth = {
@@ -212,20 +215,20 @@ def _result(log: ImportedLog, record: Record) -> Record:
 
 
 def in_words(result: Record) -> str:
-    """What an import was worth, in a few sentences."""
+    """Summarize an import in a few sentences."""
     worth = result["held_out"]
     told = (
-        f"{result['impressions']:,} impressions with {result['clicks']:,} clicks were learned, of "
-        f"{result['queries']:,} queries."
+        f"{result['impressions']:,} impressions with {result['clicks']:,} clicks on {result['queries']:,} queries "
+        "were learned."
     )
     if result["left_out"]:
         told += f" Documents that the collection lacks were left out {result['left_out']:,} times."
     if not worth["clicks"]:
-        return f"{told} Too few of them were clicked to say what that was worth."
+        return f"{told} Too few of them were clicked to evaluate the import."
     return (
-        f"{told} Of the last {worth['visits']:,} visits, before these were learned: {worth['found_after']:.0%} of "
-        f"{worth['clicks']:,} clicked documents stood in the ranking that the rest of the log taught, and "
-        f"{worth['found_before']:.0%} in that before it. What visitors looked at surprised the learners by "
-        f"{worth['surprise_after']:.3f} bits a document, by {worth['surprise_before']:.3f} before, and would surprise "
-        f"whoever knows only how often each slot is clicked by {worth['surprise_usual']:.3f}."
+        f"{told} Evaluation on the last {worth['visits']:,} visits, before these were learned: "
+        f"{worth['found_after']:.0%} of {worth['clicks']:,} clicked documents were in the learned ranking, and "
+        f"{worth['found_before']:.0%} in the ranking before the import. The surprise was "
+        f"{worth['surprise_after']:.3f} bits per document, {worth['surprise_before']:.3f} before the import, and "
+        f"{worth['surprise_usual']:.3f} for a model that knows only the click rate of each slot."
     )

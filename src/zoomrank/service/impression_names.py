@@ -1,4 +1,4 @@
-"""Names of impressions that are given out: they say whose they are and from when, and nobody can make one up."""
+"""Signed names of impressions: they identify the learner and the time, and cannot be forged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORM = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f
 
 
 def partition_of_impression(name: str) -> int | None:
-    """The partition in the name of an impression, if it may be one: nobody has looked whether it is.
+    """Return the partition in the name of an impression, without checking its signature; None if it is no such name.
 
     >>> partition_of_impression("3e4-0-18bcfe56800-0123456789abcdef0123")
     228
@@ -24,7 +24,7 @@ def partition_of_impression(name: str) -> int | None:
 
 
 class Impression(NamedTuple):
-    """One impression."""
+    """A decoded impression name."""
 
     learner: int
     number: int
@@ -32,21 +32,21 @@ class Impression(NamedTuple):
 
 
 class Signer:
-    """Signs impressions with a secret that only the store knows."""
+    """Signs impression names with the secret of the store."""
 
     def __init__(self, secret: str) -> None:
         self._secret = bytes.fromhex(secret)
 
     def name(self, learner: int, number: int, time: float) -> str:
-        """What visitors' pages send back with their feedback."""
+        """Return the name that a visitor's page sends back with its feedback."""
         plain = f"{learner:x}-{number:x}-{round(time * 1000):x}"
         return f"{plain}-{self._signature(plain)}"
 
     def read(self, name: str) -> Impression:
-        """Whose impression it is; refused unless it was signed here."""
+        """Return the impression of a name; raise unless it was signed by this store."""
         found = _FORM.fullmatch(name)
         if found is None or not hmac.compare_digest(self._signature(name.rpartition("-")[0]), found[4]):
-            raise NotFoundError("This impression is not known here: send the one that the ranking came with.")
+            raise NotFoundError("Unknown impression: send the name that the ranking came with.")
         return Impression(int(found[1], 16), int(found[2], 16), int(found[3], 16) / 1000)
 
     def _signature(self, plain: str) -> str:

@@ -1,4 +1,4 @@
-"""`Ledger`: what learners note is written down, counted, and told to their neighbours, all of it or nothing."""
+"""`Ledger`: events of learners are stored, counted and reported to neighbours together, or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zoomrank.service.storage.store import Store
 
 
 class Ledger:
-    """The learners, their log, and what became of impressions."""
+    """The learners, their log, and outcome counts."""
 
     def __init__(
         self,
@@ -35,14 +35,16 @@ class Ledger:
     ) -> None:
         self.journal = Journal(store, self._refused)
         self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers, held)
-        self.outcomes = store.outcomes()  # how often what became of the impressions of each collection
-        self.counted: dict[int, set[bytes]] = defaultdict(set)  # the visitors of each experiment that goes on
-        self.others_know: Callable[[], Awaitable[None]] = _at_once  # when nobody else knows what there is no more
+        self.outcomes = store.outcomes()  # outcome counts per collection
+        self.counted: dict[int, set[bytes]] = defaultdict(set)  # visitors already counted in each running experiment
+        self.others_know: Callable[[], Awaitable[None]] = (
+            _at_once  # waits until every replica has forgotten a removed collection
+        )
         self._store = store
         self._renewals = store.renewals
 
     def append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
-        """Have an event written down that its learner has noted."""
+        """Append an event of a learner, with its counts and reports."""
         self.write(served, event)
         for visit in learner.arm_visits:
             self.journal.count_in_arm(visit)
@@ -52,18 +54,18 @@ class Ledger:
         self.learners.noted(learner)
 
     def write(self, served: ServedCollection, event: Event) -> None:
-        """Have an event written down, and no more than that."""
+        """Append an event and its count, nothing else."""
         self.journal.append(served.id, event)
         if event.outcome != MOVED:
             self.outcomes[served.id][event.outcome] += 1
 
     def move_on(self, served: ServedCollection, learner: QueryLearner, time: float) -> None:
-        """Have a learner in the newest edition."""
+        """Move a learner to the newest version of its catalogue."""
         if learner.edition is not served.edition:
             self.append(served, learner, learner.move(served.edition, round(time, 3)))
 
     def discount(self, served: ServedCollection, event: Event, shown: Event) -> None:
-        """Count an event no more, on an impression that was shown by another."""
+        """Subtract an event of a voided impression from the counts."""
         self.journal.discount(served.id, event)
         self.outcomes[served.id][event.outcome] -= 1
         visit = arm_visit(arm_of(shown.shown or b""), shown.time, event.outcome)
@@ -71,7 +73,7 @@ class Ledger:
             self.journal.count_in_arm(visit, -1)
 
     async def drop(self, collection: int) -> None:
-        """Let go of all that was learned in a collection, or in an arm of an experiment, that nobody asks any more."""
+        """Delete all that was learned in a collection, or in an arm of an experiment, that is no longer served."""
         await self.let_go(collection)
         if self._store.shared:
             await asyncio.to_thread(self._store.hide_collection, collection)
@@ -79,17 +81,17 @@ class Ledger:
         await asyncio.to_thread(self._store.drop_collection, collection)
 
     async def let_go(self, collection: int) -> None:
-        """Have nothing in memory of a collection, nor on its way to the store."""
+        """Clear a collection from memory and from the write queue."""
         await self.learners.let_go(collection)
         await self.journal.written()
         self.outcomes.pop(collection, None)
 
     async def look_again(self) -> None:
-        """Look up what others have counted who work in the same store."""
+        """Reload counts that other replicas have changed in the shared store."""
         before = self._sums()
         outcomes = await asyncio.to_thread(self._store.outcomes)
         queries = await asyncio.to_thread(self._store.count_queries)
-        for collection, counts in self._sums().items():  # of what came meanwhile the store may know or not
+        for collection, counts in self._sums().items():  # the store may or may not have counts that arrived meanwhile
             outcomes[collection].update(counts - before.get(collection, Counter()))
         self.outcomes, self.learners.queries = outcomes, queries
 
@@ -97,13 +99,13 @@ class Ledger:
         return {collection: Counter(counts) for collection, counts in self.outcomes.items()}
 
     def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
-        """Let a learner tell its neighbours what it has seen."""
+        """Report to neighbours what a learner has seen."""
         if served.neighbours is not None:
             report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers, learner.edition)
             self.journal.add_report(report)
 
     def _refused(self, batch: Batch) -> None:
-        """Forget what could not be written down."""
+        """Roll back what could not be written."""
         for collection, counts in batch.outcomes.items():
             self.outcomes[collection].subtract(counts)
         self.learners.refused(batch)
@@ -111,7 +113,7 @@ class Ledger:
             self.counted[experiment].discard(visitor)
 
     def count_again(self) -> None:
-        """After the store lost its connection nobody knows what came true of what it wrote last: look it up."""
+        """Reload the counts after a lost connection, when it is unknown whether the last write succeeded."""
         if self._renewals != self._store.renewals and self.journal.is_idle:
             self._renewals = self._store.renewals
             self.outcomes = self._store.outcomes()
@@ -125,4 +127,4 @@ class Ledger:
 
 
 async def _at_once() -> None:
-    """There is nobody else."""
+    """Return at once: there is no other replica."""

@@ -1,7 +1,7 @@
-"""`Load`: how much a service has to do, as it says of itself: to Prometheus, to the page, to those who work with it.
+"""`Load`: request counts and times of a process, for Prometheus, the page and other replicas.
 
-Several ask, each when it likes, so that no two may share what was counted between two questions: requests of late are
-those of the last whole seconds. To count costs next to nothing; to ask changes nothing, and any thread may.
+Several readers ask at their own pace, so reading must not reset anything: the request rate is that of the last whole
+seconds. Counting is cheap, and any thread may read.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from zoomrank.service.engine import Engine
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds
 _OF_LATE = 5  # seconds
-_KEPT = 8  # seconds of which requests are counted: some more than are asked for
+_KEPT = 8  # seconds with counts; some more than the rate needs
 
 
 class Load:
-    """Counts of requests, beside what the engine counts."""
+    """Request counts, beside the engine's own counts."""
 
     def __init__(self, engine: Engine, steady: Callable[[], float] = time.monotonic) -> None:
         self.began = engine.now()
@@ -31,11 +31,11 @@ class Load:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._buckets: dict[str, list[int]] = {}
         self._seconds: dict[str, float] = {}
-        self._of_late = [0] * _KEPT  # requests of a second, in the place of the second
-        self._which = [-1] * _KEPT  # second it is
+        self._of_late = [0] * _KEPT  # requests per second, a ring indexed by second
+        self._which = [-1] * _KEPT  # the second of each entry
 
     def count(self, kind: str, status: int, seconds: float) -> None:
-        """One request that came from outside, and how long it took."""
+        """Count one external request and its duration."""
         self._requests[kind, status] += 1
         buckets = self._buckets.setdefault(kind, [0] * (len(BOUNDS) + 1))
         buckets[bisect_left(BOUNDS, seconds)] += 1
@@ -47,7 +47,7 @@ class Load:
         self._of_late[place] += 1
 
     def says(self) -> dict[str, Any]:
-        """Everything, as JSON can carry it to others."""
+        """Return all counts as JSON-compatible data."""
         engine = self._engine
         return {
             "requests_per_second": self._rate(),

@@ -1,4 +1,4 @@
-"""What the service logs: a line for each thing that happened, as text or as JSON, with the request that caused it."""
+"""Logging of the service: one line per record, as text or JSON, with the id of the request that caused it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Literal
 
 Format = Literal["text", "json"]
 
-REQUEST: ContextVar[str] = ContextVar("REQUEST", default="")  # the id of the request that this is done for
+REQUEST: ContextVar[str] = ContextVar("REQUEST", default="")  # id of the request being handled
 SELDOM = 60.0  # seconds
 _GIVEN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _FIRST, _NUMBERS = secrets.token_hex(6), itertools.count(1)
 
 
 def request_id(given: bytes | None) -> str:
-    """The id of a request: what it brings, if that can be one, or a new one.
+    """Return the id of a request: the given one if it is valid, or a new one.
 
     >>> request_id(b"mine-1")
     'mine-1'
@@ -33,7 +33,7 @@ def request_id(given: bytes | None) -> str:
 
 
 class Seldom:
-    """Logs the same kind of trouble once in a while: where one thing fails, many do."""
+    """Rate-limited logger for one kind of failure, since many requests fail together."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -41,20 +41,20 @@ class Seldom:
         self._unsaid = 0
 
     def say(self, what: object) -> None:
-        """Log it, or count it, to be said the next time."""
+        """Log a message, or count it for the next time."""
         if time.monotonic() - self._said < SELDOM:
             self._unsaid += 1
             return
-        more = f" (and {self._unsaid} more since this was last said)" if self._unsaid else ""
+        more = f" (and {self._unsaid} more since the last message)" if self._unsaid else ""
         self._log.error("%s%s", what, more)
         self._said, self._unsaid = time.monotonic(), 0
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """Formatter: one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
+        """Return the line of a record."""
         about = {"time": _time(record), "level": record.levelname.lower(), "message": record.getMessage().strip()}
         if request := REQUEST.get():
             about["request"] = request
@@ -64,11 +64,11 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """One line for people; of an exception, its lines below it."""
+    """Formatter: one line of text per record, followed by its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
-        said = record.getMessage().strip().replace("\n", "\\n").replace("\r", "\\r")  # nobody can make lines up
+        """Return the line of a record."""
+        said = record.getMessage().strip().replace("\n", "\\n").replace("\r", "\\r")  # no forged lines
         request = f" [{REQUEST.get()}]" if REQUEST.get() else ""
         line = f"{_time(record)} {record.levelname.lower()}: {said}{request}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
@@ -79,7 +79,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def log_to_stderr(format_: Format) -> None:
-    """Let everything that is logged in this process go to stderr, in one format."""
+    """Send all log records of this process to stderr in one format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if format_ == "json" else TextLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

@@ -1,7 +1,7 @@
-"""Files without a name, in the folder of the service: what is being sent or made, and what collections are mapped from.
+"""Anonymous temporary files in the folder of the service: uploads, results being built, and mapped collections.
 
-Nobody can delete, shorten or alter one. A file that is shortened while it is mapped would take the whole process with
-it. And nothing is left of one when the process ends, however it ends.
+Without a name no other process can delete, truncate or alter such a file; truncating a mapped file would crash this
+process. The system removes it when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO
 
 _PIECE = 2**20
-_HAS_THEM = os.name == "posix"  # elsewhere a file that is open cannot lose its name
+_HAS_THEM = os.name == "posix"  # elsewhere an open file cannot be unlinked
 
 
 def nameless_file(folder: Path) -> IO[bytes]:
-    """A file that only this process has, to write to and to read; in memory where the system has none of that kind."""
+    """Return an anonymous file for reading and writing; an in-memory one where the system has none."""
     if not _HAS_THEM:
         return io.BytesIO()
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def nameless_file(folder: Path) -> IO[bytes]:
 
 
 def filled(file: IO[bytes], pieces: Iterable[bytes]) -> str:
-    """Write pieces to a file; returns their SHA-256."""
+    """Write chunks to a file; return their SHA-256."""
     digest = hashlib.sha256()
     for piece in pieces:
         digest.update(piece)
@@ -37,14 +37,14 @@ def filled(file: IO[bytes], pieces: Iterable[bytes]) -> str:
 
 
 def pieces_of(file: IO[bytes], size: int = _PIECE) -> Iterator[bytes]:
-    """A file from its beginning, piece by piece."""
+    """Yield the content of a file from its start, chunk by chunk."""
     file.seek(0)
     while piece := file.read(size):
         yield piece
 
 
 def digest_of(file: IO[bytes]) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     digest = hashlib.sha256()
     for piece in pieces_of(file):
         digest.update(piece)

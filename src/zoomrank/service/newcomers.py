@@ -1,7 +1,7 @@
-"""`Newcomers`: how many new queries are taken. Each has a learner and a log, and whoever asks at random makes many.
+"""`Newcomers`: quota for new queries. Each query has a learner and a log, so random queries would use up resources.
 
-A collection has so many queries at most, and whoever asks (by the key with which she was let in) makes so many new ones
-in an hour at most: what she did not use stays hers, up to those of one hour.
+A collection has a maximum number of queries, and each API key may create a limited number per hour. The hourly quota is
+a token bucket: unused tokens accumulate up to one hour's worth.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from zoomrank.service.refusals import TooManyError
 from zoomrank.service.served_collection import ServedCollection
 
 _HOUR = 3600.0
-_MOST_KNOWN = 10_000  # askers
+_MOST_KNOWN = 10_000  # callers
 
 
 class Newcomers:
-    """What everybody may still ask that is new."""
+    """Token buckets of new queries, per collection and caller."""
 
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady = steady
-        self._left: dict[tuple[int, bytes], tuple[float, float]] = {}  # so many, and when that was so
+        self._left: dict[tuple[int, bytes], tuple[float, float]] = {}  # (tokens, time of that count)
 
     def admit(self, served: ServedCollection, queries: int, asker: bytes | None) -> None:
-        """Let somebody ask something new in a collection that has so many queries, or say why not; None: its owner."""
+        """Admit a new query or raise; a caller of None is the collection's owner and has no hourly limit."""
         settings = served.settings
         if queries >= settings.most_queries:
             raise TooManyError(
-                f"“{served.name}” has {queries} queries, and takes no new ones beyond {settings.most_queries} "
-                "(its setting `most_queries`). Those that it has go on."
+                f"“{served.name}” has {queries} queries and takes no new ones beyond {settings.most_queries} (its "
+                "setting `most_queries`). Existing queries still work."
             )
         if asker is None:
             return
@@ -38,7 +38,7 @@ class Newcomers:
         if left < 1:
             raise TooManyError(
                 f"“{served.name}” takes {settings.new_queries} new queries an hour from one key (its setting "
-                "`new_queries`), and these have been asked. Those that it has go on."
+                "`new_queries`), and this key has used them up. Existing queries still work."
             )
         if len(self._left) >= _MOST_KNOWN:
             self._left.clear()

@@ -1,8 +1,8 @@
-"""`Patience`: for how long feedback is waited for. Time without service does not count.
+"""`Patience`: deadline for feedback. Downtime does not count.
 
-While the service is down, or the store is away, or the machine sleeps, nobody can report a click. Whoever is taken for
-having left meanwhile may have clicked. So after each of these everybody gets the whole time anew, and after a clock
-that jumped too, since nobody knows by how much it was wrong.
+While the service is down, the store is unreachable or the machine sleeps, no click can be reported, and a visitor taken
+for having left may have clicked. So after each of these every open impression gets the full time again, and also after
+a clock jump, since its size is unknown.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-JUMP = 2.0  # seconds by which two clocks may drift apart between two looks
+JUMP = 2.0  # seconds by which the two clocks may drift apart between two checks
 
 
 class Patience:
-    """Since when waiting counts."""
+    """Start of the current waiting period."""
 
     def __init__(self, now: Callable[[], float], steady: Callable[[], float] | None = None) -> None:
-        self._now = now  # the time of day, which somebody may set
-        self._steady = steady or now  # seconds, which nobody can
+        self._now = now  # wall clock, which can be set
+        self._steady = steady or now  # monotonic seconds
         self.renew()
 
     def renew(self) -> None:
-        """Let everybody begin to wait now."""
+        """Restart the waiting period of every impression now."""
         self.since = self._now()
         self._ahead = self.since - self._steady()
 
     def began(self, within: float) -> float:
-        """Whatever was shown before this time has been waited for as long as that, and service was there."""
+        """Return the time before which impressions have waited `within` seconds of uninterrupted service."""
         now = self._now()
         ahead = now - self._steady()
         if abs(ahead - self._ahead) > JUMP:

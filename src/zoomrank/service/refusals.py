@@ -1,4 +1,4 @@
-"""What the service refuses: each with the HTTP status that says so and a word that programs can read."""
+"""Errors of the service: each has an HTTP status and a code that programs can read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoomrank.errors import ZoomrankError
 
 
 class ServiceError(ZoomrankError):
-    """A request that is refused."""
+    """A request that is rejected."""
 
     status = 400
     code = "bad_request"
@@ -30,119 +30,119 @@ class ExistsError(ServiceError):
 
 
 class ContradictionError(ServiceError):
-    """The impression has had its feedback, and this is another."""
+    """The impression already has different feedback."""
 
     status = 409
     code = "contradiction"
 
 
 class ExpiredError(ServiceError):
-    """The feedback comes too late."""
+    """The feedback is too late."""
 
     status = 410
     code = "expired"
 
 
 class VoidedError(ServiceError):
-    """The impression was taken back."""
+    """The impression was voided."""
 
     status = 410
     code = "voided"
 
 
 class KeyReusedError(ServiceError):
-    """The key of another request."""
+    """The idempotency key was used for another request."""
 
     status = 422
     code = "key_reused"
 
 
 class TooManyError(ServiceError):
-    """More new queries than are taken."""
+    """More new queries than the quota allows."""
 
     status = 429
     code = "too_many"
 
 
 class MalformedError(ServiceError):
-    """What was sent is not formed as it should be."""
+    """The request is malformed."""
 
     status = 422
     code = "malformed"
 
 
 class UnusableError(ServiceError):
-    """What was sent is well formed and cannot be done."""
+    """The request is well formed but cannot be carried out."""
 
     status = 422
     code = "unusable"
 
 
 class MissingKeyError(ServiceError):
-    """No key, or one that nobody has."""
+    """The API key is missing or unknown."""
 
     status = 401
     code = "missing_key"
 
 
 class ForbiddenError(ServiceError):
-    """A key that may not do this."""
+    """The API key does not permit this."""
 
     status = 403
     code = "forbidden"
 
 
 class BodyTooLargeError(ServiceError):
-    """More bytes than the service takes."""
+    """The body exceeds the size limit."""
 
     status = 413
     code = "too_large"
 
 
 class MediaError(ServiceError):
-    """A body of a kind that is not taken."""
+    """The media type of the body is not supported."""
 
     status = 415
     code = "media"
 
 
 class StorageError(ServiceError):
-    """Nothing could be written down, so nothing was done."""
+    """Nothing could be stored, so nothing was done."""
 
     status = 503
     code = "storage"
 
 
 class StoppingError(StorageError):
-    """Nothing more is begun."""
+    """The service is shutting down and starts nothing new."""
 
     def __init__(self) -> None:
         super().__init__("The service is stopping.")
 
 
 class DamagedError(StorageError):
-    """What was written down is not what can be read."""
+    """Stored data is damaged."""
 
 
 class ElsewhereError(StorageError):
-    """Another process looks after this just now."""
+    """Another replica owns this partition."""
 
     status = 421
     code = "elsewhere"
 
     def __init__(self) -> None:
-        super().__init__("Another replica looks after this just now: ask again.")
+        super().__init__("Another replica owns this partition now: retry.")
 
 
 class FencedError(StorageError):
-    """Another process has taken over, so nothing was written down."""
+    """Another replica has taken over the partition, so nothing was written."""
 
     def __init__(self) -> None:
-        super().__init__("Nothing was written down: another replica has taken this over. Ask again.")
+        super().__init__("Nothing was written: another replica has taken over this partition. Retry.")
 
 
 class ReportedError(ServiceError):
-    """What another process refused."""
+    """An error that another replica returned."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -152,7 +152,7 @@ class ReportedError(ServiceError):
 
 @contextmanager
 def refused_in_words(otherwise: str) -> Iterator[None]:
-    """Whatever cannot be done meanwhile is refused as the service refuses: the library says why, or the disk does."""
+    """Convert errors of the library and of the disk into service errors."""
     try:
         yield
     except ServiceError:

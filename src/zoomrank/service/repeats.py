@@ -1,8 +1,8 @@
-"""`Repeats`: a request that comes twice under one key is answered once, and the second hears the same again.
+"""`Repeats`: idempotency keys. A request repeated under its key gets the response of the first one.
 
-A response may get lost on its way. Whoever asks again then gets the impression that was made for her, instead of
-another one while the first counts as a visitor who left. The key stands in the log, in the event of the ranking that
-it was answered with: so both are durable, or neither, and keys come back after a crash.
+A response may get lost. A retry then gets the same impression, instead of a second one while the first counts as a
+visitor who left. The key is stored in the log, in the event of the ranking: so both are durable or neither, and keys
+survive a crash.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from zoomrank.service.storage.store import Store
 
 KEPT_FOR = 600.0  # seconds
 MOST_KEPT = 200_000
-_KEY = 16  # bytes of a request's digest that are its key; the others are what it asked for
+_KEY = 16  # bytes of a request's digest that identify the key; the rest identifies the body
 
 
 def request_digest(collection: int, key: str, body: bytes) -> bytes:
-    """A request that came with a key, in the few bytes that are written down."""
+    """Return the digest that is stored of a request with a key."""
     mine = hashlib.blake2b(f"{collection}/{key}".encode(), digest_size=_KEY).digest()
     return mine + hashlib.blake2b(body, digest_size=8).digest()
 
 
 class Answered(NamedTuple):
-    """A request that was answered, and the impression that it got."""
+    """A request that was answered, and its impression."""
 
     request: bytes
     learner: int
     number: int
     time: float  # of the impression
-    until: float  # it is remembered
+    until: float  # time until which it is remembered
 
 
 class Repeats:
-    """Requests of late, by their keys."""
+    """Recent requests by idempotency key."""
 
     def __init__(self, store: Store, steady: Callable[[], float], held: Held) -> None:
         self._store = store
@@ -48,15 +48,15 @@ class Repeats:
         self._held = held
         self._answered: OrderedDict[bytes, Answered] = OrderedDict()
         self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | Answered]]] = {}
-        self._unsure: dict[bytes, float] = {}  # those that were refused, though it may have come true: until when
+        self._unsure: dict[bytes, float] = {}  # failed requests whose write may have succeeded: until when
         self.take(self.recent(held.partitions))
 
     def recent(self, partitions: Collection[int]) -> list[Event]:
-        """What was shown of late to queries of some partitions, the newest first."""
+        """Return recent ranking events of some partitions, newest first."""
         return list(self._store.recent(KEPT_FOR, partitions))
 
     def take(self, recent: Sequence[Event]) -> None:
-        """Remember the requests of what was shown of late."""
+        """Remember the requests of recent events."""
         for event in reversed(recent):
             self._remember(_request_of(event), event)
 
@@ -64,16 +64,18 @@ class Repeats:
         return len(self._answered)
 
     async def once(self, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | Answered:
-        """Ask, unless the same was asked before under the same key: then what was answered."""
+        """Run `ask`, or return the earlier response if the same request came before under its key."""
         key = request[:_KEY]
         while key in self._coming:
             _check(self._coming[key][0], request)
             await asyncio.wait({self._coming[key][1]})
         self._forget()
         answering = asyncio.create_task(self._answer(key, request, ask))
-        answering.add_done_callback(lambda done: done.cancelled() or done.exception())  # though nobody may wait
+        answering.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # retrieved, since no caller may be left to do so
         self._coming[key] = (request, answering)
-        return await asyncio.shield(answering)  # who hangs up may ask again, and has to hear of this one
+        return await asyncio.shield(answering)  # a caller that disconnects may retry and must get this response
 
     async def _answer(self, key: bytes, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | Answered:
         try:
@@ -84,7 +86,7 @@ class Repeats:
                 return self._answered[key]
             try:
                 event = await ask()
-            except ElsewhereError:  # nothing was begun
+            except ElsewhereError:  # nothing was started
                 raise
             except StorageError:
                 self._unsure[key] = self._steady() + KEPT_FOR
@@ -100,7 +102,7 @@ class Repeats:
             self._answered[request[:_KEY]] = Answered(request, event.learner, event.number, event.time, until)
 
     async def _find(self, key: bytes) -> None:
-        """Look up whether what was refused has come true."""
+        """Check whether the write of a failed request succeeded after all."""
         for event in await asyncio.to_thread(self.recent, self._held.partitions):
             request = _request_of(event)
             if request is not None and request[:_KEY] == key:
@@ -108,7 +110,7 @@ class Repeats:
         self._unsure.pop(key, None)
 
     def _forget(self) -> None:
-        """Let go of those that nobody will ask for again."""
+        """Forget expired requests."""
         now = self._steady()
         while self._answered:
             oldest = next(iter(self._answered.values()))
@@ -125,4 +127,4 @@ def _request_of(event: Event) -> bytes | None:
 
 def _check(before: bytes, request: bytes) -> None:
     if before != request:
-        raise KeyReusedError("This Idempotency-Key came with another request before: take a new key for each ranking.")
+        raise KeyReusedError("This Idempotency-Key was used with another request: use a new key for each ranking.")

@@ -1,13 +1,13 @@
-"""`Retiring`: events that are older than their collection keeps leave the log; what they taught stays.
+"""`Retiring`: events older than the retention time leave the log; what they taught stays.
 
-The beginning of a learner's log is replayed onto its base, which makes a newer base; that is kept, and the events are
-dropped, in one write. The learner itself is none the wiser: whatever is made of the log is made from the base on, bit
-for bit. What is void is left out of a base for ever, so it must not become void while that is made: whatever is
-found to have changed meanwhile is left for another time.
+The oldest events of a learner are replayed onto its base; the new base is stored and the events deleted in one write.
+The learner is unaffected: replaying the rest of the log from the base gives the same result, bit for bit. A base omits
+voided impressions for ever, so impressions must not become void while it is built; if the log has changed meanwhile,
+the learner is left for another time.
 
-To make a base takes about as long for one event as for hundreds. So events wait until they are an eighth older than
-they need be, and then go together. Counts by ten seconds become counts by the day when nobody can look at them more
-closely any more.
+Building a base takes about as long for one event as for hundreds. So events wait until they are an eighth older than
+necessary and are then removed together. Activity counts per ten seconds are merged into daily counts once they are too
+old to be queried in detail.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from zoomrank.service.storage.outcomes import VOIDED, WAITING, is_end
 from zoomrank.service.storage.partitions import CHAIR, partition_in
 from zoomrank.service.storage.store import Store
 
-LOOK_EVERY = 3600.0  # seconds, from the end of one look at the old end of the log to the next
-FINE_FOR = 92 * 86_400  # seconds for which counts are by ten seconds: longer than anybody can ask for
-_LATE = 1 / 8  # of the time for which events are kept: they go when they are so much older
+LOOK_EVERY = 3600.0  # seconds between two passes over the old end of the log
+FINE_FOR = 92 * 86_400  # seconds for which counts per ten seconds are kept: longer than any query reaches back
+_LATE = 1 / 8  # fraction of the retention time by which events overstay before they are removed together
 _A_TURN = 0.1  # seconds
 _IMPRESSIONS_AT_ONCE = 2048
 _LINES_AT_ONCE = 4096
@@ -42,16 +42,16 @@ _log = logging.getLogger(__name__)
 
 
 class _Due(NamedTuple):
-    """A learner whose log goes back too far."""
+    """A learner with events beyond the retention time."""
 
     place: int  # of its oldest event
     served: ServedCollection
     learner: int
-    until: float  # what is older goes
+    until: float  # older events are removed
 
 
 class Retiring:
-    """Looks at the old end of the log, some of it at a time."""
+    """Removes old events from the log, a little per turn."""
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class Retiring:
     ) -> None:
         self._store = store
         self._collections = collections
-        self._busy = busy  # while somebody makes something void
+        self._busy = busy  # held while impressions are voided
         self._held = held
         self._now = now
         self._steady = steady
-        self._after = 0  # the place up to which it has looked
-        self._next = steady()  # when it looks again from the beginning
+        self._after = 0  # place in the log up to which this pass has come
+        self._next = steady()  # start of the next pass
 
     async def turn(self) -> None:
-        """Go on for a moment."""
+        """Continue for a moment."""
         until = clock.monotonic() + _A_TURN
         while self._steady() >= self._next and clock.monotonic() < until:
             if self._after == 0:
@@ -84,10 +84,10 @@ class Retiring:
                 is_done = await self._retire(due)
             except StorageError:
                 raise
-            except Exception:  # noqa: BLE001  (a log that cannot be replayed: `verify` says so, others go on)
-                _log.exception("The log of learner %d cannot be replayed, so all of it stays.", due.learner)
+            except Exception:  # noqa: BLE001  (a log that cannot be replayed is reported by `verify`; continue with other learners)
+                _log.exception("The log of learner %d cannot be replayed, so its events are kept.", due.learner)
                 is_done = False
-            self._after = due.place - 1 if is_done else due.place  # there may be more of it
+            self._after = due.place - 1 if is_done else due.place  # it may have more old events
 
     def _coarsen(self) -> None:
         before = int(self._now() - FINE_FOR) // STEP
@@ -95,14 +95,14 @@ class Retiring:
             self._store.coarsen(before)
 
     def _find(self) -> _Due | None:
-        """The next learner whose log goes back too far; at the young end of the log the look ends."""
+        """Return the next learner with old events; None at the young end of the log, where the pass ends."""
         youngest = max((due for one in self._collections.values() if (due := self._due(one)) is not None), default=None)
         rows = [] if youngest is None else self._store.oldest(self._after, _LINES_AT_ONCE)
         for place, collection, learner, time in rows:
             served = self._collections.get(collection)
             due = None if served is None else self._due(served)
             self._after = place
-            is_held = partition_in(learner) in self._held  # else somebody else sees to it
+            is_held = partition_in(learner) in self._held  # otherwise its owner removes it
             if served is not None and due is not None and time < due and is_held:
                 return _Due(place, served, learner, self._now() - (served.settings.keep_events or 0.0))
             if youngest is not None and time >= youngest:
@@ -113,7 +113,7 @@ class Retiring:
         return None
 
     def _due(self, served: ServedCollection) -> float | None:
-        """The time before which an event has to be for its learner's log to be seen to."""
+        """Return the time before which an event makes its learner due."""
         keep = served.settings.keep_events
         return None if keep is None else self._now() - keep - _LATE * keep
 
@@ -125,7 +125,7 @@ class Retiring:
             return await asyncio.to_thread(self._store.retire, due.served.id, *made)
 
     def _made(self, due: _Due) -> tuple[Snapshot, Retired] | None:
-        """The base that a learner is to have, and what it is made of."""
+        """Build the new base of a learner, with the events that it replaces."""
         learner = begun(self._store, due.served, due.learner)
         last = learner.ranker.made + _IMPRESSIONS_AT_ONCE
         log = self._store.early_events(due.learner, last)
@@ -143,8 +143,8 @@ class Retiring:
 
 
 def _beginning(log: list[tuple[int, Event]], last: int, until: float, created: float) -> list[tuple[int, Event]]:
-    """The lines of a log before the first that is to stay: a young one, or of an impression that was open till late.
-    What another ranker showed is as old as the learner.
+    """Return the events before the first one to keep: a young one, or one of an impression that ended late. Imported
+    events are as old as the learner.
     """
 
     def is_old(event: Event) -> bool:

@@ -1,7 +1,7 @@
-"""`Sweeper`: what is done every second: impressions whose time is over end, what nobody needs is let go.
+"""`Sweeper`: background work of every second: overdue impressions end, unused data is dropped.
 
-First of all it is found out whether the store is there, since time without it is no time in which anybody could report
-a click (`patience`): nothing ends before that is known.
+It first checks that the store is reachable, since no click can be reported without it: no impression times out before
+that is known (see `patience`).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from zoomrank.service.undoing import Undoing
 SWEEP_EVERY = 1.0  # seconds
 PROBE_EVERY = 10.0  # seconds, if nothing else is written
 REMOVE_EVERY = 60.0
-_ASLEEP = 30.0  # seconds: from one thing that is done here to the next it takes far less
+_ASLEEP = 30.0  # seconds; far longer than two steps here are apart unless the process was stopped
 _CLOSE_AT_ONCE = 256  # impressions
-_MOVE_AT_ONCE, _MOVE_IN_ALL = 4, 64  # learners, of which each takes some milliseconds
+_MOVE_AT_ONCE, _MOVE_IN_ALL = 4, 64  # learners; each takes some milliseconds
 _REMOVE_AT_ONCE = 256  # queries
 
 _log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """The background."""
+    """Background task."""
 
     def __init__(
         self,
@@ -58,30 +58,30 @@ class Sweeper:
         self._retiring = Retiring(store, collections, undoing.busy, held, now, steady)
         self._now = now
         self._steady = steady
-        self._writes = 0  # when it was last looked whether the store can write, and when that was
+        self._writes = 0  # successful writes at the last probe
         self._probed = self._removed = steady()
-        self._awake = time.monotonic()  # not the clock of `now`: that may be one of a test
+        self._awake = time.monotonic()  # not `now`, which may be a test's clock
 
     async def run(self) -> None:
         """Sweep for ever."""
         while True:
             await asyncio.sleep(SWEEP_EVERY)
             try:
-                with contextlib.suppress(StorageError):  # refused: it will be tried again
+                with contextlib.suppress(StorageError):  # retried in the next sweep
                     await self.sweep()
                 await asyncio.to_thread(self._store.tidy)
-            except Exception:  # noqa: BLE001  (whatever it is, others wait for the next sweep)
-                _log.exception("A sweep was broken off.")
+            except Exception:  # noqa: BLE001  (the next sweep must run whatever happens)
+                _log.exception("A sweep failed.")
 
     def _notice_sleep(self) -> None:
-        """If nothing was done for long, the process was stopped, or the machine: everybody gets time anew."""
+        """Restart the feedback deadlines if the process or the machine was stopped."""
         now = time.monotonic()
         if now - self._awake > _ASLEEP:
             self._patience.renew()
         self._awake = now
 
     async def sweep(self) -> None:
-        """Close impressions whose time is over, and make room."""
+        """Close overdue impressions, and free memory and space."""
         self._notice_sleep()
         await self._find_store()
         self._ledger.count_again()
@@ -95,7 +95,7 @@ class Sweeper:
         await self._retiring.turn()
 
     async def _find_store(self) -> None:
-        """Make sure that the store can write; if it could not, everybody gets time anew."""
+        """Probe the store; if it was unreachable, restart the feedback deadlines."""
         writes = self._ledger.journal.batches - self._ledger.journal.failures
         idle = self._steady() - self._probed >= PROBE_EVERY and writes == self._writes
         if self._store.away or idle:
@@ -111,12 +111,12 @@ class Sweeper:
         for key, _ in self._ledger.learners:
             while count := self._close_overdue(key):
                 closed += count
-                if closed >= _CLOSE_AT_ONCE:  # others have their turn in between
+                if closed >= _CLOSE_AT_ONCE:  # let requests run in between
                     await self._ledger.journal.written()
                     closed = 0
 
     def _close_overdue(self, key: Key) -> int:
-        """Close some impressions of a learner that had no feedback in time; says how many."""
+        """Close some impressions of a learner that are past their deadline; return how many."""
         self._notice_sleep()
         learner = self._ledger.learners.get(key)
         if learner is None or self._store.away:
@@ -130,8 +130,8 @@ class Sweeper:
         return len(overdue)
 
     async def _move_some_on(self) -> None:
-        """Have learners in memory in the newest editions, some at a time, so that earlier ones can be let go of; and
-        written down as they are there: who brings one back later need not make an earlier edition again.
+        """Move some learners in memory to the newest catalogue version and store them there, so that older versions can
+        be dropped.
         """
         moved = 0
         for key, learner in self._ledger.learners:
@@ -145,11 +145,11 @@ class Sweeper:
             moved += 1
             if moved == _MOVE_IN_ALL:
                 break
-            if moved % _MOVE_AT_ONCE == 0:  # others have their turn in between
+            if moved % _MOVE_AT_ONCE == 0:  # let requests run in between
                 await self._ledger.journal.written()
 
     async def _remove_single(self) -> None:
-        """Remove some queries that were asked once, long ago, and never again."""
+        """Remove some queries that were asked only once, long ago."""
         if self._steady() - self._removed < REMOVE_EVERY:
             return
         self._removed = self._steady()
@@ -158,5 +158,5 @@ class Sweeper:
             before = self._now() - max(settings.asked_again_within, settings.feedback_within)
             once = await asyncio.to_thread(self._store.asked_once, served.id, before, _REMOVE_AT_ONCE)
             for query in once:
-                if partition_of(served.home.id, query) in self._held:  # else somebody else removes it
-                    await self._undoing.remove(served, query, most=1)  # or somebody asks it just now
+                if partition_of(served.home.id, query) in self._held:  # otherwise its owner removes it
+                    await self._undoing.remove(served, query, most=1)  # `most`: it may be asked again just now

@@ -1,9 +1,9 @@
-"""`Undoing`: impressions are made void, and queries removed, as if they had never been.
+"""`Undoing`: impressions are voided and queries removed, as if they had never been.
 
-Bots, a broken page, a bad deploy: what they taught is taken back by making the learner anew of its log without them.
-The log is not changed: a line more says of each impression that it is void. That line and the new learner are written
-together. What other queries were lent meanwhile they have: it wears off as they learn, and what is lent from now on is
-of the new learner.
+After bots, a broken page or a bad deployment, what they taught is undone by rebuilding the learner from its log without
+them. Nothing is deleted from the log: an additional event marks each impression as void. These events and the rebuilt
+learner are written together. Queries that borrowed from the learner meanwhile keep what they borrowed, which fades as
+they learn; new loans come from the rebuilt learner.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from zoomrank.service.storage.store import Store
 
 
 class Span(NamedTuple):
-    """Which impressions: of a query, shown from a time on and before another, to whoever had a key; all that is given
-    has to hold.
-    """
+    """Filter of impressions by query, time and API key; all given conditions must hold."""
 
     query: str | None = None
     since: float | None = None  # seconds since 1970
@@ -35,16 +33,16 @@ class Span(NamedTuple):
 
 
 class Undoing:
-    """Takes back."""
+    """Voids impressions and removes queries."""
 
     def __init__(self, store: Store, ledger: Ledger, now: Callable[[], float]) -> None:
         self._store = store
         self._ledger = ledger
         self._now = now
-        self.busy = asyncio.Lock()  # held while it is found out what is void, until that is durable
+        self.busy = asyncio.Lock()  # held until voided impressions are durable
 
     async def find(self, served: ServedCollection, span: Span) -> dict[int, list[int]]:
-        """The impressions of a span that are not void, by their learners."""
+        """Return the impressions of a span that are not void, by learner."""
         await self._ledger.journal.written()
         found: dict[int, list[int]] = defaultdict(list)
         after = 0
@@ -58,7 +56,7 @@ class Undoing:
         return found
 
     async def retired(self, served: ServedCollection, span: Span) -> int:
-        """How many impressions of the time of a span, at most, the log has no more, so that they cannot be void."""
+        """Return an upper bound of the impressions in a span that have left the log and cannot be voided."""
         count = await asyncio.to_thread(self._store.folded_shown, served.id, *bounds(span.since, span.until))
         if count and span.query is not None:
             learner = await self._ledger.learners.find(served, span.query)
@@ -67,7 +65,7 @@ class Undoing:
         return count
 
     async def void(self, served: ServedCollection, learner: int, numbers: Collection[int]) -> None:
-        """Take some impressions of a learner back."""
+        """Void some impressions of a learner."""
         key = await self._ledger.learners.key_of(learner)
         if key is None:  # removed meanwhile
             return
@@ -84,7 +82,7 @@ class Undoing:
             for event in counted(log):
                 if event.number in new:
                     self._ledger.discount(served, event, shown[event.number])
-            self._ledger.learners.write(anew)  # behind all of them: whoever reads it need not know what was void
+            self._ledger.learners.write(anew)  # after the void events, so that reading this snapshot needs none of them
             self._ledger.tell(served, anew)
             return True
 
@@ -98,15 +96,15 @@ class Undoing:
         return made
 
     def _lines(self, learner: int, log: list[Event], numbers: Collection[int]) -> list[Event]:
-        """What the log has to say more, for some impressions to be void, if it has them still."""
+        """Return the events that void some impressions, if the log still has them."""
         known = {event.number for event in log if event.outcome == VOIDED}
         there = {event.number for event in log if event.outcome == WAITING}
         now = round(self._now(), 3)
         return [Event(learner, number, now, VOIDED, None) for number in sorted((set(numbers) & there) - known)]
 
     async def remove(self, served: ServedCollection, query: str, most: int | None = None) -> bool:
-        """Remove a query with all that it has learned, and its log, if there is one with so many impressions at most;
-        says whether there was.
+        """Remove a query with its learner and log, if it has at most `most` impressions; return whether it was
+        removed.
         """
         key, removed = (served.id, query), False
 

@@ -1,7 +1,7 @@
-"""`verify`: whether all that a store has agrees with its log, since learners and counts are made of nothing else.
+"""`verify`: check that learners, snapshots and counts in a store agree with its log, from which all are derived.
 
-Every learner is made again of its whole log, and every snapshot compared with what the log made of the learner at that
-place, bit for bit. Nothing is changed.
+Every learner is rebuilt from its whole log, and every snapshot is compared bit for bit with the learner at that place
+of the log. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from zoomrank.service.storage.partitions import count_in
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.service.storage.store_view import StoreView
 
-Tell = Callable[[int, int], None]  # how many events were looked at, and of how many
-Counts = Counter[tuple[int, Outcome]]  # of a step of time, in one collection
+Tell = Callable[[int, int], None]  # progress: (events checked, total)
+Counts = Counter[tuple[int, Outcome]]  # by time step and outcome, in one collection
 
 _ORPHANS = {
-    "learners": "queries of collections that are not there",
-    "events": "events of learners that are not there",
-    "snapshots": "snapshots of learners that are not there",
-    "bases": "bases of learners that are not there",
-    "reports": "reports of learners that are not there",
+    "learners": "queries of missing collections",
+    "events": "events of missing learners",
+    "snapshots": "snapshots of missing learners",
+    "bases": "bases of missing learners",
+    "reports": "reports of missing learners",
 }
 
 
 @dataclass
 class Verdict:
-    """What was looked at, how much of it, and what is wrong, in words."""
+    """Numbers of items checked, and findings in words."""
 
     checked: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
 
 
 def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
-    """Look at everything that a store has."""
+    """Check everything in a store."""
     verdict = Verdict()
     damage = view.damage()
     verdict.findings += [f"The file of the store is damaged: {said}." for said in damage]
@@ -67,14 +67,14 @@ def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
         _check_owners(view, verdict)
         _check_collections(view, verdict, tell)
     except StorageError as error:
-        if not damage:  # a connection that was lost says nothing about the store
+        if not damage:  # a lost connection says nothing about the store
             raise
-        verdict.findings.append(f"Not everything could be looked at: {error}")
+        verdict.findings.append(f"Not everything could be checked: {error}")
     return verdict
 
 
 def _check_owners(view: StoreView, verdict: Verdict) -> None:
-    """Look for what belongs to nobody."""
+    """Look for orphaned rows."""
     for table, words in _ORPHANS.items():
         own, others = ("collection", "collections") if table == "learners" else ("learner", "learners")
         found = view.rows(f"SELECT DISTINCT {own} FROM {table} WHERE {own} NOT IN (SELECT id FROM {others})")  # noqa: S608
@@ -99,10 +99,10 @@ def _check_collections(view: StoreView, verdict: Verdict, tell: Tell) -> None:
 def _read_collection(
     view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict
 ) -> ServedCollection | None:
-    """A collection as it is served, if it can be."""
+    """Load a collection as the service would; None if that fails."""
     verdict.checked["collections"] += 1
     try:
-        if stored.home is None:  # arms of its experiments have the same
+        if stored.home is None:  # arms of its experiments share these
             _check_editions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
         return ServedCollection(stored, settings, EditionHistory.kept(view, stored, settings, folder))
@@ -113,7 +113,7 @@ def _read_collection(
 
 
 def _check_editions(view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict) -> None:
-    """Look at all editions of a collection: each that is kept whole is what the changes since the one before make."""
+    """Check that each complete version of the catalogue equals the previous one with its changes applied."""
     made: Edition | None = None
     first = view.first_edition(stored.id)
     for row in view.changes(stored.id, first - 1, view.last_edition(stored.id)):
@@ -125,13 +125,16 @@ def _check_editions(view: StoreView, stored: StoredCollection, folder: Path, ver
         with nameless_file(folder) as file:
             if filled(file, view.content(stored.id, row.number)) != row.digest:
                 verdict.findings.append(
-                    f"Collection “{stored.name}”: edition {row.number} is not what it was when it was made."
+                    f"Collection “{stored.name}”: version {row.number} of the catalogue differs from what was stored "
+                    "(wrong digest)."
                 )
                 made = None
                 continue
             whole = load_edition(file, verify=True)
         if made is not None and row.changes is not None and not _same(made, whole):
-            verdict.findings.append(f"Collection “{stored.name}”: edition {row.number} is not what its changes make.")
+            verdict.findings.append(
+                f"Collection “{stored.name}”: version {row.number} of the catalogue is not the result of its changes."
+            )
         made = whole
 
 
@@ -145,7 +148,7 @@ def _same(one: Edition, other: Edition) -> bool:
 
 
 def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
-    """Compare what was counted with what the log says, or said of what it has no more."""
+    """Compare activity counts with the log, including what has left the log."""
     coarse = view.coarse_before
     counted = _by_day(counted, coarse)
     for step, outcome, count in view.folded(stored.id):
@@ -160,13 +163,11 @@ def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, 
         if kept[key] != counted[key]
     ]
     if wrong:
-        verdict.findings.append(f"Collection “{stored.name}”: activity is not what the log says: {few(wrong)}.")
+        verdict.findings.append(f"Collection “{stored.name}”: activity counts differ from the log: {few(wrong)}.")
 
 
 def _check_experiments(view: StoreView, visits: Counter[ArmVisit], verdict: Verdict) -> None:
-    """Compare what counts in experiments with what the log says: it has no more than was counted, and of queries that
-    were removed, or that were asked long ago, less.
-    """
+    """Compare visitor counts with the log, which may have fewer (queries are removed, events expire) but never more."""
     for stored in view.experiments():
         verdict.checked["experiments"] += 1
         kept = Counter(
@@ -181,9 +182,9 @@ def _check_experiments(view: StoreView, visits: Counter[ArmVisit], verdict: Verd
         ]
         came = sum(count for visit, count in kept.items() if visit.outcome == ArmOutcome.CAME)
         if 2 * came < sum(kept.values()):
-            wrong.append(f"{came:,} came, and of more it is known what became of them")
+            wrong.append(f"more outcomes than visitors ({came:,} visitors)")
         if wrong:
-            verdict.findings.append(f"Experiment “{stored.name}”: visitors are not those of the log: {few(wrong)}.")
+            verdict.findings.append(f"Experiment “{stored.name}”: visitor counts differ from the log: {few(wrong)}.")
 
 
 def _by_day(counts: Counts, coarse: int) -> Counts:
@@ -194,7 +195,7 @@ def _by_day(counts: Counts, coarse: int) -> Counts:
 
 
 def _day(step: int, coarse: int) -> int:
-    """The step that an event counts in, where those before one are by the day."""
+    """Return the step in which an event is counted: steps before `coarse` are merged by day."""
     return step // DAY * DAY if step < coarse else step
 
 
@@ -209,7 +210,7 @@ def _check_learners(
     verdict: Verdict,
     tell: Tell,
 ) -> Counts:
-    """Look at all learners of a collection; returns what is to be counted of them, and adds what counts in arms."""
+    """Check all learners of a collection; return their expected counts and add their visits to arms."""
     [(total,)] = view.rows("SELECT COUNT(*) FROM events")
     last = view.last("events")
     reports = {report.learner: report for report in view.reports(stored.id)}
@@ -217,7 +218,7 @@ def _check_learners(
     for number, query, _ in view.learners(stored.id):
         begins, wrong = _begun(view, served, number, verdict)
         log = LearnerLog.read(view.events(number)) if begins is None else log_from(begins, view.events(number))
-        early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed any further
+        early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed further
         counted.update(log.counted)
         visits.update(log.arm_visits)
         snapshot = None
@@ -228,7 +229,7 @@ def _check_learners(
             wrong.append("its snapshot cannot be read")
         verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
         if snapshot is not None and count_in(snapshot.event) > count_in(last):
-            wrong.append(f"its snapshot knows event {snapshot.event}, and the log ends at {last}")
+            wrong.append(f"its snapshot includes event {snapshot.event}, but the log ends at {last}")
         if begins is not None and not wrong:
             wrong += _check_learner(begins, log, snapshot, reports.get(number), verdict)
         wrong += _check_listed(view, number, log, early)
@@ -240,14 +241,14 @@ def _check_learners(
 def _begun(
     view: StoreView, served: ServedCollection | None, number: int, verdict: Verdict
 ) -> tuple[QueryLearner | None, list[str]]:
-    """A learner where its log begins, if that can be known; and what is wrong with it."""
+    """Return a learner at the start of its log, or None, and the findings about it."""
     if served is None:
         return None, []
     try:
         base = view.base(number)
         begins = begun(view, served, number)
     except Exception as error:  # noqa: BLE001  (whatever the bytes are)
-        return None, [f"where its log begins cannot be read: {error!r}"]
+        return None, [f"the start of its log cannot be read: {error!r}"]
     if base is None:
         return begins, []
     verdict.checked["bases"] += 1
@@ -255,16 +256,16 @@ def _begun(
 
 
 def _check_place(view: StoreView, base: Snapshot) -> list[str]:
-    """Look whether the log of a learner goes on behind its base."""
+    """Check that the log of a learner starts after its base."""
     early = view.rows(f"SELECT COUNT(*) FROM events WHERE learner = {base.learner:d} AND id <= {base.event:d}")  # noqa: S608
     [(count,)] = early
-    return [f"the log has {count:,} events that are in its base already"] if count else []
+    return [f"the log has {count:,} events that are already in its base"] if count else []
 
 
 def _check_learner(
     learner: QueryLearner, log: LearnerLog, snapshot: Snapshot | None, report: StoredReport | None, verdict: Verdict
 ) -> list[str]:
-    """Let a learner note its log from where that begins; says where what is kept of it is something else."""
+    """Replay the log of a learner; return how stored data differs from it."""
     wrong: list[str] = []
     known = 0 if snapshot is None else snapshot.event
     try:
@@ -274,9 +275,9 @@ def _check_learner(
             wrong += _check_snapshot(learner, snapshot)
         later = [event for place, event in log.events if place > known]
         if any(event.outcome == VOIDED for event in later):
-            return [*wrong, "impressions were made void, and its snapshot is older than that"]
+            return [*wrong, "impressions were voided, but its snapshot is older than that"]
         learner.replay(later)
-    except Exception as error:  # noqa: BLE001  (whatever it is, the log is not one that a learner wrote)
+    except Exception as error:  # noqa: BLE001  (whatever it is, no learner wrote this log)
         return [*wrong, f"its log cannot be replayed: {error!r}"]
     if report is not None:
         verdict.checked["reports"] += 1
@@ -285,38 +286,41 @@ def _check_learner(
 
 
 def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snapshot") -> list[str]:
-    """Compare a snapshot with what the log made of the learner at that place."""
+    """Compare a snapshot with the learner that the log gives at that place."""
     wrong = []
     if snapshot.edition != learner.edition.number:
-        return [f"its {kind} is of edition {snapshot.edition}, and the log left it in {learner.edition.number}"]
+        return [
+            f"its {kind} is of catalogue version {snapshot.edition}, but the log ends in version "
+            f"{learner.edition.number}"
+        ]
     if snapshot.content != learner.snapshot():
-        wrong.append(f"its {kind} is not what its log makes of it")
+        wrong.append(f"its {kind} differs from what its log gives")
     counts = None
     with suppress(ValueError):
         counts = json.loads(snapshot.counts or "")
     if counts != asdict(learner.counts):
-        wrong.append(f"the counts beside its {kind} are not those of its log")
+        wrong.append(f"the counts beside its {kind} differ from its log")
     if snapshot.first != next(iter(learner.waiting), learner.ranker.made):
-        wrong.append(f"its {kind} says that impression {snapshot.first} is the first that may still end")
+        wrong.append(f"its {kind} names impression {snapshot.first} as the first that may still end")
     return wrong
 
 
 def _check_listed(view: StoreView, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
-    """Look at what lists of queries are sorted by: it can be old, and not more than the log has."""
+    """Check the counts by which queries are listed: they may lag behind the log, but not exceed it."""
     [listed] = view.rows(f"SELECT impressions, satisfied, answered FROM learners WHERE id = {number:d}")  # noqa: S608
     satisfied, answered = log.answers
     before = early.impressions, early.satisfied, early.satisfied + early.abandoned
     known = [one + more for one, more in zip(before, (log.shown, satisfied, answered), strict=True)]
     there = zip(("impressions", "satisfied", "answers"), listed, known, strict=True)
-    return [f"{some:,} {what} are listed, and the log has {known:,}" for what, some, known in there if some > known]
+    return [f"{some:,} {what} are listed, but the log has {known:,}" for what, some, known in there if some > known]
 
 
 def _check_report(learner: QueryLearner, report: StoredReport) -> list[str]:
-    """Look at what a learner has told its neighbours: it can be old, and not newer than the log."""
+    """Check a learner's report to its neighbours: it may lag behind the log, but not be ahead."""
     if report.answers > learner.answers:
-        return [f"it told its neighbours of {report.answers:,} answers, and has had {learner.answers:,}"]
+        return [f"its report to neighbours counts {report.answers:,} answers, but it has had {learner.answers:,}"]
     try:
         report_from(report.content)
     except Exception as error:  # noqa: BLE001  (whatever the bytes are)
-        return [f"what it told its neighbours cannot be read: {error!r}"]
+        return [f"its report to neighbours cannot be read: {error!r}"]
     return []

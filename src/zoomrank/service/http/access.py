@@ -1,7 +1,7 @@
-"""`Access`: what every request passes before anything looks at it: keys, the size of its body, the clock, the log.
+"""`Access`: checks that every request passes first: API keys, body size, timing, logging.
 
-A key has a role. `feedback` keys give feedback, which is all that a browser should be able to do; `rank` keys rank as
-well, `read` keys read, `admin` keys do all of it and make collections.
+A key has a role. `feedback` keys send feedback, which is all that a browser should be able to do; `rank` keys rank as
+well, `read` keys read, `admin` keys do everything.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from zoomrank.service.refusals import (
 )
 from zoomrank.service.storage.events import ASKER_SIZE
 
-ROLES = {"feedback": "give feedback", "rank": "rank", "read": "read", "admin": "admin"}  # and what each may do
+ROLES = {"feedback": "give feedback", "rank": "rank", "read": "read", "admin": "admin"}  # role: what it permits
 SHORTEST_KEY = 16
-SMALL_BODY = 4 * 2**20  # bytes of rankings and feedback; collections may be larger
+SMALL_BODY = 4 * 2**20  # bytes of ranking and feedback requests; collections may be larger
 _LOCAL = re.compile(rb"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 _EVERYWHERE = [(b"x-content-type-options", b"nosniff")]
 _ON_PAGES = [
@@ -49,16 +49,16 @@ _ON_PAGES = [
 ]
 
 
-_NOBODY_THERE = 499  # the status of what was not sent: the client had gone
+_NOBODY_THERE = 499  # logged when the client has disconnected before the response
 _log = logging.getLogger(__name__)
 
 
 class Keys:
-    """Keys and their roles; without any, everything is open."""
+    """API keys and their roles; without any, everything is open."""
 
     def __init__(self, keys: Mapping[str, str]) -> None:
         self._roles = {_digest(key): role for key, role in keys.items()}
-        self._more: dict[bytes, str] = {}  # that are in no file
+        self._more: dict[bytes, str] = {}  # keys that are in no file
         self._path: Path | None = None
         self._stamp: object = None
 
@@ -76,8 +76,8 @@ class Keys:
                 continue
             if role not in ROLES or len(key.strip()) < SHORTEST_KEY:
                 raise ParameterError(
-                    f"Line {number} of {path} is not a role ({', '.join(ROLES)}) and a key of {SHORTEST_KEY} letters "
-                    "or more."
+                    f"Line {number} of {path} is not a role ({', '.join(ROLES)}) and a key of at least {SHORTEST_KEY} "
+                    "characters."
                 )
             keys[key.strip()] = role
         if not keys:
@@ -87,40 +87,40 @@ class Keys:
         return read
 
     def look_again(self, anyway: bool = False) -> None:
-        """Take the keys of the file, if it has changed; if they cannot be taken, those that there are stay."""
+        """Reload the key file if it has changed; keep the current keys if it is invalid."""
         if self._path is None:
             return
         stamp = _stamp(self._path)
         if stamp == self._stamp and not anyway:
             return
-        self._stamp = stamp  # what is wrong is said once
+        self._stamp = stamp  # report an error once
         try:
             self._roles = Keys.read(self._path)._roles | self._more
-            _log.info("The keys were read again.")
+            _log.info("The key file was reloaded.")
         except (OSError, UnicodeError, ParameterError) as error:
-            _log.error("The keys stay as they were: %s", error)
+            _log.error("The key file is invalid, so the keys stay as they were: %s", error)
 
     def also(self, key: str, role: str) -> Keys:
-        """These keys and one more."""
+        """Return these keys and one more."""
         self._more[_digest(key)] = role
         self._roles |= self._more
         return self
 
     def check(self, needed: str, given: bytes) -> bytes:
-        """Refuse a key that may not do what is needed; returns what is written down of one that may."""
+        """Raise unless a key has the needed role; return its digest, as it is logged with impressions."""
         role, digest = self._known(given)
         if role is None:
-            raise MissingKeyError("Send a key: Authorization: Bearer KEY.")
+            raise MissingKeyError("No valid API key was sent: send the header Authorization: Bearer KEY.")
         if role not in allowed_roles(needed):
-            raise ForbiddenError(f"This key may {ROLES[role]}; this needs one that may {ROLES[needed]}.")
+            raise ForbiddenError(f"This key may {ROLES[role]}, but this request needs a key that may {ROLES[needed]}.")
         return digest[:ASKER_SIZE]
 
     def role(self, given: bytes) -> str | None:
-        """The role of a key; without any keys, everybody may do everything."""
+        """Return the role of a key; admin if there are no keys."""
         return self._known(given)[0] if self else "admin"
 
     def _known(self, given: bytes) -> tuple[str | None, bytes]:
-        """The role of a key as it is sent, if it has one, and its digest."""
+        """Return the role of a key, if any, and its digest."""
         kind, _, key = given.partition(b" ")
         role, digest = None, b""
         if kind.lower() == b"bearer":
@@ -132,7 +132,7 @@ class Keys:
 
 
 def _stamp(path: Path) -> object:
-    """What changes when a file does."""
+    """Return a value that changes when the file does."""
     try:
         found = path.stat()
     except OSError:
@@ -145,17 +145,17 @@ def _digest(key: str) -> bytes:
 
 
 def asker_of(key: str) -> bytes:
-    """What is written down of a key with each impression that it asked for."""
+    """Return the digest of a key that is stored with each impression."""
     return _digest(key.strip())[:ASKER_SIZE]
 
 
 def allowed_roles(needed: str) -> tuple[str, ...]:
-    """The roles that may do what one of them is needed for: who may rank may say what became of it."""
+    """Return the roles that include the needed one: a key that may rank may also send feedback."""
     return ("feedback", "rank", "admin") if needed == "feedback" else (needed, "admin")
 
 
 def needed_role(method: str, known: KnownPath) -> str | None:
-    """The role that a request needs; None if nobody needs any."""
+    """Return the role that a request needs; None if it needs no key."""
     if known.is_open:
         return None
     if known.is_feedback:
@@ -168,7 +168,7 @@ def needed_role(method: str, known: KnownPath) -> str | None:
 
 
 class Access:
-    """Wraps the application."""
+    """ASGI middleware around the application."""
 
     def __init__(self, app: App, keys: Keys, load: Load, largest_body: int, origins: Origins) -> None:
         self._app = app
@@ -179,7 +179,7 @@ class Access:
         self._seldom = Seldom(_log)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Let a request through, or not."""
+        """Serve or reject a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -190,14 +190,14 @@ class Access:
         known = known_path(scope["path"])
         response = _Response(send, [*(_ON_PAGES if known.kind == "page" else _EVERYWHERE), _id_header(request)])
         response.headers += self._origins.headers(known, headers)
-        if scope["method"] == "HEAD":  # what GET says, without its body
+        if scope["method"] == "HEAD":  # as GET, without the body
             scope = {**scope, "method": "GET"}
             response.without_body = True
         failure = await self._pass(scope, receive, response, known, headers)
         self._load.count(known.kind, response.status, time.perf_counter() - began)
         if response.status >= 500:
             said = f"{scope['method']} {scope['path']}: {response.status}"
-            if failure is None:  # refused in words
+            if failure is None:  # an expected error, already explained in the response
                 self._seldom.say(said)
             else:
                 _log.error("%s", said, exc_info=failure)
@@ -205,21 +205,23 @@ class Access:
     async def _pass(
         self, scope: Any, receive: Receive, response: _Response, known: KnownPath, headers: Mapping[bytes, bytes]
     ) -> Exception | None:
-        """Have a request served; whatever happens, there is a response. Says what nobody had expected."""
+        """Serve a request, with a response in any case; return an unexpected exception."""
         limit = SMALL_BODY if known.is_small else self._largest_body
         try:
             if self._origins.is_question(scope["method"], known, headers):
                 await self._origins.answer(response.send)
                 return None
             scope[ASKER] = self._check(scope["method"], known, limit, headers)
-            if b"content-length" not in headers or b"transfer-encoding" in headers:  # else the server counts
+            if (
+                b"content-length" not in headers or b"transfer-encoding" in headers
+            ):  # otherwise the server checks the length
                 receive = _counted(receive, limit, known)
             await self._app(scope, receive, response.send)
         except ServiceError as error:
             if response.begun:
                 return error
             await send_json(response.send, *refusal(error))
-        except asyncio.CancelledError:  # a stop has waited for it as long as it could
+        except asyncio.CancelledError:  # the shutdown has waited long enough
             if not response.begun:
                 await send_json(response.send, *refusal(StoppingError()))
         except Exception as error:  # noqa: BLE001
@@ -229,7 +231,9 @@ class Access:
         return None
 
     def _check(self, method: str, known: KnownPath, limit: int, headers: Mapping[bytes, bytes]) -> bytes | None:
-        """Refuse what is too large, what a page of somebody else could have sent, and who may not; says who may."""
+        """Reject bodies that are too large, requests forged by other sites, and insufficient keys; return the
+        caller.
+        """
         asker = None
         if int(headers.get(b"content-length", 0)) > limit:
             raise _too_large(limit, known)
@@ -237,25 +241,27 @@ class Access:
             role = needed_role(method, known)
             if role is not None:
                 asker = self._keys.check(role, headers.get(b"authorization", b""))
-        elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # a name that somebody let point to this machine
-            raise ForbiddenError("Without keys this service serves localhost alone: see serve --keys.")
+        elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # DNS rebinding: another name for this machine
+            raise ForbiddenError("Without keys this service answers requests to localhost only: see serve --keys.")
         if known.body is not None and method == "POST":
             _check_media(known, headers.get(b"content-type", b""))
         return asker
 
 
 def _check_media(known: KnownPath, said: bytes) -> None:
-    """Refuse what a page of somebody else could send: for JSON, browsers would have to ask first."""
+    """Reject media types that another site's page could send; JSON requires a preflight request."""
     if said.lower().startswith(b"application/json"):
         return
     if not known.takes_lines:
-        raise MediaError("Send JSON, and say so: Content-Type: application/json.")
+        raise MediaError("The body is not declared as JSON: send Content-Type: application/json.")
     if not is_lines(said.decode("latin-1")):
-        raise MediaError(f"Send JSON (Content-Type: application/json), or lines of JSON (Content-Type: {LINES}).")
+        raise MediaError(
+            f"The body is not declared as JSON: send Content-Type: application/json, or {LINES} for JSON lines."
+        )
 
 
 class _Response:
-    """What is sent back: everywhere with some headers, and noted."""
+    """Sends the response with common headers, and records its status."""
 
     __slots__ = ("_send", "begun", "headers", "status", "without_body")
 
@@ -280,12 +286,12 @@ def _id_header(request: str) -> tuple[bytes, bytes]:
 
 def _too_large(limit: int, known: KnownPath) -> BodyTooLargeError:
     if known.is_small:
-        return BodyTooLargeError(f"This is more than the {limit // 2**20} MB that rankings and feedback may have.")
-    return BodyTooLargeError(f"This is more than the {limit} bytes that are taken here; see serve --largest-body.")
+        return BodyTooLargeError(f"The body exceeds the {limit // 2**20} MB allowed for rankings and feedback.")
+    return BodyTooLargeError(f"The body exceeds the {limit} bytes allowed here; see serve --largest-body.")
 
 
 def _counted(receive: Receive, limit: int, known: KnownPath) -> Receive:
-    """Bodies without a length are counted as they come."""
+    """Enforce the limit on bodies without a declared length."""
     seen = 0
 
     async def counting() -> Mapping[str, Any]:

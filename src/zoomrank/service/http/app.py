@@ -49,9 +49,8 @@ def make_app(
     load: Load | None = None,
     roster: Callable[[], Roster] | None = None,
 ) -> App:
-    """The service of an engine that is started; `origins` are those whose pages may give feedback, and `around` sees
-    every request that was let in. Where it is one of several replicas, `load` is what it says of itself to the others,
-    and `roster` who they are.
+    """Return the application of a started engine. Pages of `origins` may send feedback; `around` wraps every admitted
+    request. As one of several replicas it reports `load` to the others, and `roster` lists them.
     """
     api = FastAPI(
         title="zoomrank",
@@ -97,13 +96,13 @@ def _add_errors(api: FastAPI) -> None:
         return say(*malformed(error.errors()))
 
     @api.exception_handler(Exception)
-    async def failed(_: Request, error: Exception) -> Response:  # noqa: ARG001  (it goes on to `Access`, which logs it)
+    async def failed(_: Request, error: Exception) -> Response:  # noqa: ARG001  (`Access` logs it)
         return say(*unexpected())
 
     @api.exception_handler(HTTPException)
     async def other(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
-        if isinstance(error.__cause__, ServiceError):  # said while the body was read
+        if isinstance(error.__cause__, ServiceError):  # raised while the body was read
             return say(*refusal(error.__cause__))
         headers = dict(error.headers or {})
         if error.status_code == 405:  # the framework names the methods of one route only

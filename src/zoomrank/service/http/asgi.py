@@ -1,4 +1,4 @@
-"""HTTP without a framework, as servers and applications of Python speak it (ASGI): its types, and how to send JSON."""
+"""ASGI without a framework: types, and a JSON response."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
-ASKER = "zoomrank.asker"  # where a request's scope says by which key it was let in
+ASKER = "zoomrank.asker"  # scope entry: digest of the caller's API key
 
 
 async def send_json(send: Send, status: int, content: Any, headers: Mapping[str, str]) -> None:

@@ -1,8 +1,8 @@
-"""Which documents have some letters in their title, id or address, in whatever case.
+"""Search for text in titles, ids and addresses of documents, ignoring case.
 
-Titles and addresses of a large collection are bytes in a row: they are searched as such, a piece at a time, so that a
-million take a moment and other threads have their turn. Letters beyond ASCII have cases that bytes do not know: where
-they are looked for, every string is read.
+Titles and addresses of a large collection are stored as consecutive bytes and searched as such, in chunks, so that a
+million take a moment and other threads get their turn. Case folding beyond ASCII needs characters: such searches read
+every string.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PIECE = 1 << 14  # strings
 
 
 def search_documents(collection: Collection, text: str) -> Array:
-    """The positions of the documents that have a text in their title, id or address.
+    """Return the positions of documents with a text in their title, id or address.
 
     >>> owls = Collection.from_texts(["barn owl", "pike"], ids=["A1", "A2"], titles=["Barn owls", "Pikes"])
     >>> search_documents(owls, "OWL").tolist(), search_documents(owls, "a").tolist()
@@ -42,7 +42,7 @@ def _with_text(strings: Sequence[str], text: str) -> Array:
 
 
 def _one_by_one(strings: Iterable[str], text: str) -> Array:
-    """Piece by piece, and string by string where a piece has the text."""
+    """Search in chunks, and string by string only in chunks that contain the text."""
     wanted = text.casefold()
     found: list[int] = []
     first, rest = 0, iter(strings)
@@ -54,7 +54,7 @@ def _one_by_one(strings: Iterable[str], text: str) -> Array:
 
 
 def _in_bytes(strings: PackedStrings, wanted: bytes) -> Array:
-    """The strings that have some bytes in them; what begins in one of them and ends in the next does not count."""
+    """Return the strings that contain some bytes; a match across two strings does not count."""
     found: list[int] = []
     for first in range(0, len(strings), _PIECE):
         around = np.asarray(strings.ends[first : first + _PIECE + 1], np.int64)
@@ -65,14 +65,14 @@ def _in_bytes(strings: PackedStrings, wanted: bytes) -> Array:
             string = bisect_right(ends, at, string) - 1
             if at + len(wanted) <= ends[string + 1]:
                 found.append(first + string)
-                at = letters.find(wanted, ends[string + 1])  # the next string: this one is found
+                at = letters.find(wanted, ends[string + 1])  # continue with the next string
             else:
                 at = letters.find(wanted, at + 1)
     return np.array(found, np.int64)
 
 
 def _ids_with(collection: Collection, text: str) -> Array:
-    """By their ids: letters in those that are texts, and the whole of those that are numbers."""
+    """Search ids: substrings of strings, whole numbers for integers."""
     ids = collection.tree.documents
     if isinstance(ids[0], str):
         return _one_by_one(ids, text)

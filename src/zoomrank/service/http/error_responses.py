@@ -1,4 +1,4 @@
-"""How a refusal is put: a status, a word for programs, a sentence for people."""
+"""Error responses: a status, a code for programs, a sentence for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoomrank.service.refusals import ServiceError
 
 
 def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str], dict[str, str]]:
-    """The status, the body and the headers that say what was wrong."""
+    """Return status, body and headers for an error."""
     if isinstance(error, ValidationError):
         return malformed(error.errors(include_url=False, include_input=False))
     headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "60"}, 503: {"Retry-After": "1"}}.get(
@@ -21,12 +21,12 @@ def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str],
 
 
 def malformed(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
-    """The refusal of something that is not formed as it should be."""
+    """Return the response to a malformed request."""
     return 422, {"error": "malformed", "message": in_words(errors)}, {}
 
 
 def in_words(errors: Sequence[Any], *within: str) -> str:
-    """The first of some errors: where it is, within what, and what it is."""
+    """Describe the first of some validation errors: where it is, and what it is."""
     first = errors[0]
     where = ".".join(str(step) for step in (*within, *first["loc"])) or "the body"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -34,6 +34,6 @@ def in_words(errors: Sequence[Any], *within: str) -> str:
 
 
 def unexpected() -> tuple[int, dict[str, str], dict[str, str]]:
-    """What is said when something went wrong that nobody had expected."""
-    message = "Something went wrong here. The log of the service has more, beside the X-Request-Id of this response."
+    """Return the response to an unexpected failure."""
+    message = "Internal error. The log of the service has more, beside the X-Request-Id of this response."
     return 500, {"error": "internal", "message": message}, {}

@@ -1,7 +1,7 @@
-"""`FastPath`: the few paths that are asked for a hundred times as often as all others, without the framework.
+"""`FastPath`: the few busiest paths, requested a hundred times as often as all others, served without the framework.
 
-Ranking and learning take less time than what a framework does in between for its general case. The routes are declared
-to it all the same, so that they are documented, and both call the same functions with the same checks.
+Ranking and learning take less time than the framework's general handling. The routes are also declared to the framework
+for documentation; both call the same functions with the same checks.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from zoomrank.service.http.error_responses import refusal
 from zoomrank.service.http.known_paths import KnownPath
 from zoomrank.service.refusals import ServiceError, UnusableError
 
-ONCE = "[!-~]{1,255}"  # the form of an Idempotency-Key
+ONCE = "[!-~]{1,255}"  # form of an Idempotency-Key
 _ONCE = re.compile(ONCE.encode())
 
 Endpoint = Callable[..., Awaitable[Any]]
 
 
 class FastRoute(NamedTuple):
-    """A path, what its body is, and the function that it is for."""
+    """A path, the type of its body, and its function."""
 
     path: re.Pattern[str]
     body: TypeAdapter[Any]
     endpoint: Endpoint
-    asks: bool  # whether it wants to know who asks
+    asks: bool  # the function needs the caller
 
     @classmethod
     def to(cls, endpoint: Endpoint, known: KnownPath, asks: bool = False) -> FastRoute:
-        """The route of a path that takes JSON."""
+        """Return the route of a path that takes JSON."""
         body: Any = known.body
         return cls(known.pattern, TypeAdapter(body), endpoint, asks)
 
 
 class FastPath:
-    """Takes its own routes, and hands the rest on."""
+    """ASGI application that serves its own routes and passes on the rest."""
 
     def __init__(self, app: App, routes: list[FastRoute]) -> None:
         self._app = app
@@ -59,10 +59,10 @@ class FastPath:
 
 
 def asker(scope: Any) -> Asker:
-    """Who asks, as a request's headers have it."""
+    """Return the caller, from a request's headers."""
     once = next((value for name, value in scope["headers"] if name == b"idempotency-key"), None)
     if once is not None and not _ONCE.fullmatch(once):
-        raise UnusableError("An Idempotency-Key has 1 to 255 letters, digits and signs of ASCII, and no spaces.")
+        raise UnusableError("The Idempotency-Key is invalid: use 1 to 255 printable ASCII characters without spaces.")
     return Asker(scope.get(ASKER), None if once is None else once.decode())
 
 

@@ -1,7 +1,7 @@
-"""Paths of which something must be known before the framework looks at them, each declared once.
+"""Paths with special rules before the framework sees them, each declared once.
 
-Ranking and feedback take a fast path around it. Access has other rules for them, for what needs no key, and for what
-takes JSON; metrics count them by kind.
+Ranking and feedback take the fast path. Access has special rules for them, for paths without keys, and for JSON bodies;
+metrics count them by kind.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ _PARAMETER = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True)
 class KnownPath:
-    """A path, as the framework writes it."""
+    """A path in the framework's notation."""
 
     path: str
-    kind: str = "other"  # in metrics
-    is_ranking: bool = False  # or feedback on one
+    kind: str = "other"  # label in metrics
+    is_ranking: bool = False  # a ranking, or feedback on one
     is_feedback: bool = False
-    is_reading: bool = False  # though something is posted: it changes nothing that is kept
-    is_private: bool = False  # what is read there is for those who own everything
-    is_open: bool = False  # to everybody
-    body: type[BaseModel] | None = None  # the JSON that is posted to it
-    takes_lines: bool = False  # of JSON, too
+    is_reading: bool = False  # a POST that changes nothing stored
+    is_private: bool = False  # readable with an admin key only
+    is_open: bool = False  # needs no key
+    body: type[BaseModel] | None = None  # type of the JSON that is posted
+    takes_lines: bool = False  # also accepts JSON lines
 
     @property
     def is_small(self) -> bool:
-        """Whether its bodies are: all but those that bring documents."""
+        """True if its bodies are small: all but those with documents."""
         return self.is_ranking or self.is_reading
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """This path, with a name that a collection may have where one is needed."""
+        """Regular expression of this path, with valid collection names."""
         return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME_PATTERN}(?:~{NAME_PATTERN}){{0,2}})", self.path))
 
 
@@ -77,6 +77,6 @@ _OTHER = KnownPath("")
 
 
 def known_path(path: str) -> KnownPath:
-    """What is known of the path of a request, whatever its method and whether or not its names are good ones."""
+    """Return the rules of a request path, whatever its method and whether or not its names are valid."""
     found = _ANY.fullmatch(path)
     return _OTHER if found is None else _ALL[(found.lastindex or 0) - 1]

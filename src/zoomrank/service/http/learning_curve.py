@@ -1,11 +1,10 @@
-"""How a query has learned: of the visitors that its impressions were shown to one after the other, how many clicked.
+"""Learning curve of a query: the share of satisfied visitors in successive windows of its impressions.
 
-Impressions are counted in windows that grow as learning slows down: the first have fifty each, later ones an eighth of
-all that were before them. Of a very long window two thousand are looked at, so that a query that was asked a million
-times is read as quickly as one that was asked often.
+Windows grow as learning slows down: the first have 50 impressions each, later ones an eighth of all before them. At
+most 2,000 impressions of a window are read, so a query with a million impressions is read quickly, too.
 
-The first twenty stand for what a random ranking earns, unless they came with the click log of another ranker. Where an
-order of the caller led them they stand for that order: the log does not say so, and it is not guessed.
+The first 20 impressions estimate what a random ranking earns, unless they were imported. If the query began with a
+caller's order they estimate that order instead; the log does not say which.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, VOIDED, Outcome, is_satisfied
 from zoomrank.service.storage.store import Store
 
-FEWEST = 50  # impressions of a window
-_GROWTH = 8  # later ones have one for so many before them
-_MOST_READ = 2_000  # impressions of a window
+FEWEST = 50  # impressions per window
+_GROWTH = 8  # later windows have 1/8 of the impressions before them
+_MOST_READ = 2_000  # impressions read per window
 FIRST = 100
-UNLEARNED = 20  # impressions, before which hardly anything can have been learned
-_REMEMBERED = 256  # curves
+UNLEARNED = 20  # impressions before which hardly anything was learned
+_REMEMBERED = 256  # cached curves
 
-Lines = Iterable[tuple[int, Outcome]]  # of the log: the number of an impression, and what became of it
+Lines = Iterable[tuple[int, Outcome]]  # (impression, outcome) of the log
 
 
 class LearningCurves:
-    """Curves of queries, read from the log when somebody looks, and remembered until there is more of it."""
+    """Learning curves, read from the log on demand and cached until it grows."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._known: OrderedDict[int, tuple[Any, dict[str, Any]]] = OrderedDict()
 
     async def curve(self, served: ServedCollection, query: str) -> dict[str, Any]:
-        """The curve of a query that somebody has asked."""
+        """Return the curve of a known query."""
         learner = await self._engine.known(served, query)
         made, counts = learner.ranker.made, learner.counts
         state = (made, counts.satisfied, counts.abandoned, counts.voided)
@@ -50,12 +49,12 @@ class LearningCurves:
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         self._known.move_to_end(learner.number)
-        begins_alone = served.neighbours is None  # else its first rankings were made of what others had seen
+        begins_alone = served.neighbours is None  # otherwise it began with borrowed knowledge
         return {"query": query, **found[1], "unlearned": found[1]["unlearned"] if begins_alone else None}
 
 
 def windows(impressions: int) -> Iterator[range]:
-    """The windows of so many impressions, which hold each of them once.
+    """Yield the windows that partition a number of impressions.
 
     >>> [(len(window), window.stop) for window in windows(590)][-3:]
     [(50, 450), (56, 506), (84, 590)]
@@ -64,14 +63,14 @@ def windows(impressions: int) -> Iterator[range]:
     while start < impressions:
         end = start + max(FEWEST, start // _GROWTH)
         left = impressions - end
-        if left < max(FEWEST, end // _GROWTH) / 2:  # too few for one of their own
+        if left < max(FEWEST, end // _GROWTH) / 2:  # too few for a window
             end = impressions
         yield range(start, end)
         start = end
 
 
 def counted(lines: Lines) -> dict[str, int]:
-    """How many impressions were answered, by a click or by leaving, and how many of them by a click."""
+    """Count answered impressions (clicked or left) and satisfied ones."""
     ends: dict[int, bool] = {}
     void = set()
     for number, outcome in lines:

@@ -1,4 +1,4 @@
-"""How a service listens: sockets, and how HTTP is spoken on them."""
+"""Listening sockets, and the HTTP server on them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from zoomrank.errors import ParameterError
 from zoomrank.service.http.asgi import App
 from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits, timed
 
-LAST_REQUESTS = 5  # seconds that requests may take when it stops
+LAST_REQUESTS = 5  # seconds that requests may take at shutdown
 
 
 def listen(host: str, port: int, together: bool = False) -> socket.socket:
-    """Take a port, or say that it cannot be had; with others that take it together, each gets some connections."""
+    """Bind a port or raise; with `together`, several processes share it and each gets some connections."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
@@ -27,24 +27,24 @@ def listen(host: str, port: int, together: bool = False) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         raise ParameterError(
-            f"Port {port} of {host} cannot be had ({error.strerror}): choose another, or 0 for any that is free."
+            f"Port {port} of {host} cannot be used ({error.strerror}): choose another, or 0 for any free port."
         ) from error
     return listening
 
 
 def address_of(listening: socket.socket) -> str:
-    """Where others reach it."""
+    """Return the URL of a socket."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicorn.Config:
-    """How requests are read and responded to."""
+    """Return the configuration of the HTTP server."""
     return uvicorn.Config(
         app,
         http=timed(limits),
         ws="none",
-        lifespan="off",  # whoever listens starts and stops the engine, so that what it refuses is said in words
+        lifespan="off",  # the caller starts and stops the engine, so its errors are reported properly
         timeout_graceful_shutdown=LAST_REQUESTS,
         log_config=None,
         log_level="error",
@@ -57,9 +57,9 @@ def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicor
 
 
 class Listener(uvicorn.Server):
-    """Takes requests beside whatever else this process does, whose signals are not its own."""
+    """HTTP server beside other work of this process, which keeps its own signal handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them alone."""
+        """Leave signal handlers alone."""
         yield

@@ -1,5 +1,5 @@
-"""`Maker`: makes collection files of what was sent, where nobody has to wait for it: what is small in a thread, what is
-large in a process of its own, one at a time.
+"""`Maker`: builds collection files from uploads without blocking requests: small ones in a thread, large ones in a
+separate process, one at a time.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from zoomrank.service.nameless_files import nameless_file
 from zoomrank.service.refusals import ReportedError, StoppingError, StorageError
 from zoomrank.service.settings import Settings
 
-LARGE = 2**18  # bytes of JSON: all threads wait while it is read, about a tenth of a second for a megabyte
-_AT_ONCE = 2**20  # bytes that are written at once
+LARGE = 2**18  # bytes of JSON: parsing blocks all threads, about 0.1 s per megabyte
+_AT_ONCE = 2**20  # bytes per write
 _COMMAND = [sys.executable, "-m", "zoomrank.service.http.making_process"]
 
 _log = logging.getLogger(__name__)
 
 
 class Maker:
-    """Makes collection files in a folder, none of which has a name."""
+    """Builds anonymous collection files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -40,7 +40,7 @@ class Maker:
         self._stopped = False
 
     async def received(self, pieces: AsyncIterable[bytes]) -> IO[bytes]:
-        """What is being sent, in a file."""
+        """Receive an upload into a file."""
         try:
             file = await asyncio.to_thread(nameless_file, self._folder)
             try:
@@ -59,9 +59,9 @@ class Maker:
         return file
 
     async def make(self, body: IO[bytes]) -> tuple[NewCollection, IO[bytes]]:
-        """What the JSON in a file says of a new collection, and its collection file."""
+        """Build a collection file from the JSON in a file; return it with the other data of the upload."""
         size = body.seek(0, os.SEEK_END)
-        if size <= LARGE or isinstance(body, io.BytesIO):  # which no other process can read
+        if size <= LARGE or isinstance(body, io.BytesIO):  # a memory file, which no other process can read
             return await asyncio.to_thread(self._into_a_file, self._make_here, body)
         async with self._one_at_a_time:
             return await asyncio.to_thread(self._into_a_file, self._make_elsewhere, body)
@@ -87,10 +87,10 @@ class Maker:
         if self._stopped:
             raise StoppingError()
         if process.returncode not in (0, REFUSED):
-            _log.error("The process that made a collection ended with %d: %s", process.returncode, said)
+            _log.error("The process that built a collection exited with status %d: %s", process.returncode, said)
             raise StorageError(
-                f"The collection was not made: its process ended with {process.returncode}. Is there memory enough? "
-                "Make it with Collection.save elsewhere, and PUT the file."
+                f"The collection was not built: its process exited with status {process.returncode}. Check that there "
+                "is enough memory, or build it elsewhere with Collection.save and PUT the file."
             )
         told = json.loads(said.rpartition("\n")[2])
         if process.returncode == REFUSED:
@@ -108,12 +108,12 @@ class Maker:
                 stdout=file,
                 stderr=subprocess.PIPE,
                 env=os.environ | where,
-                start_new_session=True,  # Ctrl-C is for the service, which ends it
+                start_new_session=True,  # Ctrl-C goes to the service, which stops it
             )
             return self._process
 
     def stop(self) -> None:
-        """Make no more, and give up what is being made."""
+        """Cancel what is being built, and start nothing more."""
         with self._starting:
             self._stopped = True
             if self._process is not None:
@@ -126,4 +126,4 @@ def _finish(file: IO[bytes], rest: bytes) -> None:
 
 
 def _not_kept(error: OSError) -> StorageError:
-    return StorageError(f"The collection was not kept: {error}.")
+    return StorageError(f"The collection was not stored: {error}.")

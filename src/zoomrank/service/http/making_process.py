@@ -1,7 +1,7 @@
-"""A process that makes one collection: the JSON comes in, the collection file goes out, its last line says the rest.
+"""Process that builds one collection: JSON in, collection file out, remaining data on its last line.
 
-`Maker` starts it for what is large. Reading much JSON holds up every thread of a process of Python, so those who serve
-rankings leave that to another.
+`Maker` starts it for large uploads. Parsing much JSON blocks every thread of a Python process, so the processes that
+serve rankings leave it to another.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import time
 from zoomrank.service.http.new_collection import make
 from zoomrank.service.refusals import ServiceError
 
-REFUSED = 3  # the status with which it ends when it refuses what was sent
+REFUSED = 3  # exit status if the upload is invalid
 _WATCH_EVERY = 0.5  # seconds
-_POLITE = 10  # whoever ranks goes first
+_POLITE = 10  # niceness: ranking goes first
 
 
 def main() -> int:
-    """Make the collection, for the service whose process is named."""
+    """Build the collection for the service whose process id is given."""
     threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     os.nice(_POLITE)
     out = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print is no part of a collection
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries may print, which must not end up in the collection
     try:
         with os.fdopen(out, "wb") as file:
             made = make(sys.stdin.buffer.read(), file)
@@ -41,7 +41,7 @@ def _say(what: dict[str, object]) -> None:
 
 
 def _end_with(service: int) -> None:
-    """Do not outlive the service, if it is killed."""
+    """Exit when the service is gone, even if it was killed."""
     while os.getppid() == service:
         time.sleep(_WATCH_EVERY)
     os._exit(1)

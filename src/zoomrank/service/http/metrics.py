@@ -1,7 +1,7 @@
-"""What Prometheus may ask: requests by kind and status, how long they took, what became of impressions, who has what.
+"""Prometheus metrics: requests by kind and status, their durations, outcomes of impressions, partitions per replica.
 
-Where several replicas share a store, a question may reach any of them: each tells what all of them say of themselves,
-under their names, and of impressions the sums of all.
+Where several replicas share a store, a scrape may reach any of them: each reports the metrics of all, labelled by
+replica, and the total outcomes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from zoomrank.service.storage.outcomes import by_word
 
 _OF_EACH = (
     (GaugeMetricFamily, "learners", "Learners in memory."),
-    (GaugeMetricFamily, "learner_bytes", "Memory that they take, about."),
+    (GaugeMetricFamily, "learner_bytes", "Approximate memory of these learners."),
     (CounterMetricFamily, "writes", "Durable writes of the log."),
-    (CounterMetricFamily, "failed_writes", "Those that failed."),
+    (CounterMetricFamily, "failed_writes", "Failed writes of the log."),
 )
 
 
 class Metrics:
-    """All of it, when somebody asks."""
+    """Collector of all metrics."""
 
     def __init__(self, engine: Engine, replicas: Replicas) -> None:
         self._engine = engine
@@ -37,13 +37,13 @@ class Metrics:
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """Return all metrics in Prometheus' text format."""
         return bytes(generate_latest(self._registry))
 
     def collect(self) -> Iterable[Any]:
-        """What the registry asks for."""
+        """Yield the metric families; called by the registry."""
         roster = self._replicas.roster()
-        # One that was killed and started anew under its name may be there twice for some seconds: the new one speaks.
+        # A replica restarted under its name may be listed twice for some seconds: the newer entry wins.
         said = {replica.name: replica.said for replica in roster.replicas if replica.said}
         yield from self._of_requests(said)
         yield self._of_impressions()
@@ -55,7 +55,7 @@ class Metrics:
         yield from _of_partitions(roster)
 
     def _labels(self, *names: str) -> list[str]:
-        """The labels of something that each replica counts; one that works alone needs no name."""
+        """Return the labels of a per-replica metric; a single service needs no replica label."""
         return [*names, "replica"] if self._replicas.are_several else [*names]
 
     def _values(self, replica: str, *values: str) -> list[str]:
@@ -63,7 +63,7 @@ class Metrics:
 
     def _of_requests(self, said: Mapping[str, Mapping[str, Any]]) -> Iterable[Any]:
         requests = CounterMetricFamily("zoomrank_requests", "Requests.", labels=self._labels("kind", "status"))
-        times = HistogramMetricFamily("zoomrank_request_seconds", "How long they took.", labels=self._labels("kind"))
+        times = HistogramMetricFamily("zoomrank_request_seconds", "Duration of requests.", labels=self._labels("kind"))
         for replica, words in said.items():
             for kind, status, number in words["requests"]:
                 requests.add_metric(self._values(replica, kind, str(status)), number)
@@ -78,7 +78,7 @@ class Metrics:
 
     def _of_impressions(self) -> Any:
         impressions = CounterMetricFamily(
-            "zoomrank_impressions", "What became of impressions.", labels=["collection", "outcome"]
+            "zoomrank_impressions", "Outcomes of impressions.", labels=["collection", "outcome"]
         )
         for served in self._engine.collections.by_name.values():
             for word, number in sorted(by_word(self._engine.outcomes_of(served)).items()):
@@ -91,9 +91,9 @@ def _of_partitions(roster: Roster) -> Iterable[Any]:
     of_names: Counter[str] = Counter()
     for replica in roster.replicas:
         of_names[replica.name] += counts[replica.number]
-    partitions = GaugeMetricFamily("zoomrank_partitions", "Partitions that a replica has.", labels=["replica"])
+    partitions = GaugeMetricFamily("zoomrank_partitions", "Partitions owned by a replica.", labels=["replica"])
     for name, number in of_names.items():
         partitions.add_metric([name], number)
     yield partitions
-    yield GaugeMetricFamily("zoomrank_partitions_nobody_has", "Partitions without a replica.", value=roster.free)
-    yield GaugeMetricFamily("zoomrank_replicas", "Replicas that are there.", value=len(roster.replicas))
+    yield GaugeMetricFamily("zoomrank_partitions_nobody_has", "Partitions without an owner.", value=roster.free)
+    yield GaugeMetricFamily("zoomrank_replicas", "Running replicas.", value=len(roster.replicas))

@@ -1,4 +1,4 @@
-"""What was sent for a new collection: documents as JSON, checked, and made into a collection file."""
+"""Uploads of new collections: documents as JSON, validated and built into a collection file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from zoomrank.spaces import DocumentId
 
 
 class NewCollection(NamedTuple):
-    """What was sent, without its documents."""
+    """An upload without its documents."""
 
     name: str
     settings: Settings
 
 
 def make(body: bytes, file: IO[bytes]) -> NewCollection:
-    """Write the collection file of what was sent."""
+    """Build the collection file of an upload."""
     try:
         asked = schema.NewCollection.model_validate_json(body)
     except ValidationError as error:
@@ -40,7 +40,7 @@ def make(body: bytes, file: IO[bytes]) -> NewCollection:
 
 
 def _gathered(documents: list[schema.NewDocument]) -> Collection:
-    """The collection of some documents."""
+    """Build a collection from documents."""
     ids: list[Any] = [one.id for one in documents]
     _check_ids(ids)
     about: dict[str, Any] = {
@@ -52,18 +52,21 @@ def _gathered(documents: list[schema.NewDocument]) -> Collection:
     if all(one.vector is not None for one in documents):
         vectors: Any = [one.vector for one in documents]
         if len({len(vector) for vector in vectors}) > 1:
-            raise UnusableError("The vectors have different lengths.")
+            raise UnusableError("The vectors have different lengths: send vectors of one length.")
         return Collection.from_vectors(vectors, ids=ids, **about)
     if all(one.text for one in documents):
         return Collection.from_texts([one.text for one in documents], ids=ids, **about)
-    raise UnusableError("Every document needs a path, or every document a vector, or every document a text.")
+    raise UnusableError(
+        "The documents are placed in different ways: give every document a path, or every document a vector, or "
+        "every document a text."
+    )
 
 
 def _check_ids(ids: list[DocumentId]) -> None:
     if len({type(one) for one in ids}) > 1:
-        raise UnusableError("Ids must be all texts or all whole numbers.")
+        raise UnusableError("Some ids are texts and some are numbers: send either all texts or all whole numbers.")
     seen: set[DocumentId] = set()
     for one in ids:
         if one in seen:
-            raise UnusableError(f"Document {one!r} is there twice.")
+            raise UnusableError(f"Document {one!r} is there twice: ids must be unique.")
         seen.add(one)

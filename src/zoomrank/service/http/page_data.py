@@ -1,4 +1,4 @@
-"""What a page shows: collections, queries, why documents stand where they stand, and what happened when."""
+"""Data for the page: collections, queries, explanations of rankings, and activity over time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from zoomrank.service.storage.events import STEP
 from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
 
 _DAY = 86_400  # seconds
-_LONG = 600  # seconds of a step
+_LONG = 600  # seconds; steps from this length on are cached
 
 
 def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
-    """A collection in few words."""
+    """Return the head data of a collection."""
     counts = by_word(engine.outcomes_of(served))
     return {
         "name": served.name,
@@ -46,7 +46,7 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
 
 
 def documents(served: ServedCollection, offset: int, limit: int, search: str = "") -> dict[str, Any]:
-    """Some documents that have some letters in their title, id or address, in the order of the tree."""
+    """Return documents in tree order, optionally those with some text in their title, id or address."""
     text, edition = search.strip(), served.edition
     total = len(edition.tree)
     if text:
@@ -62,7 +62,7 @@ def _placed(edition: ServedEdition, position: int) -> dict[str, Any]:
 
 
 async def document(engine: Engine, served: ServedCollection, asked: str) -> dict[str, Any]:
-    """One document, and in which queries it stands."""
+    """Return one document and the queries that show it."""
     edition, position = served.edition, served.position_of(asked)
     return {**_placed(edition, position), **await standing(engine, served, edition, position)}
 
@@ -70,10 +70,12 @@ async def document(engine: Engine, served: ServedCollection, asked: str) -> dict
 async def queries(
     engine: Engine, served: ServedCollection, offset: int, limit: int, search: str = "", sort: str = "asked"
 ) -> dict[str, Any]:
-    """The queries of a collection with what became of their impressions."""
+    """Return queries of a collection with their outcome counts."""
     text = served.settings.folded(search)
     rows, total = await asyncio.to_thread(engine.store.queries, served.id, offset, limit, text, sort)
-    here = {row.id: engine.learners.get((served.id, row.query)) for row in rows}  # though they may leave meanwhile
+    here = {
+        row.id: engine.learners.get((served.id, row.query)) for row in rows
+    }  # looked up once: they may be evicted meanwhile
     away = [number for number, learner in here.items() if learner is None]
     since = await asyncio.to_thread(engine.store.since_snapshots, away)
     listed = []
@@ -87,7 +89,7 @@ async def queries(
             counts.abandoned += abandoned
             counts.last = max(counts.last, last)
         listed.append({"query": row.query, "created": row.created, **_numbers(counts)})
-    if sort == "asked":  # what was asked since the store has heard of it counts
+    if sort == "asked":  # the stored counts may lag behind
         listed.sort(key=lambda one: -one["impressions"])
     return {"queries": listed, "total": total}
 
@@ -95,7 +97,7 @@ async def queries(
 async def query(
     engine: Engine, served: ServedCollection, asked: str, copies: Copies | None = None, copy: str | None = None
 ) -> dict[str, Any]:
-    """One query, or a copy of it: what became of its impressions, and what the next visitor will see."""
+    """Return one query, or a copy of it: its outcome counts, and what the next visitor will see."""
     query = served.settings.folded(asked)
     learner = await _learner(engine, served, query, copies, copy)
     granted = engine.next_loan(served, learner)
@@ -110,7 +112,7 @@ async def query(
         "examined_by_slot": [*counts.examined],
         "ranking": _next_ranking(served, chooser),
     }
-    twin = chooser.copied()  # at once: others go on teaching the learner meanwhile
+    twin = chooser.copied()  # before any await: the learner continues to learn
     lenders = learner.lenders if granted is None else granted.lenders
     found["support"] = await _support(engine, served, twin.state, lenders)
     found["forecast"] = await _trials(engine, served, twin, counts.impressions)
@@ -118,7 +120,7 @@ async def query(
 
 
 def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, Any]]:
-    """What the next visitor will see, and why."""
+    """Return the next ranking with its explanations."""
     ranking = chooser.rank_arrays(1, None, served.settings.slots)
     reasons = chooser.explain_arrays(ranking)
     documents = [dict(row) for row in served.edition.describe(ranking.shown[0])]
@@ -141,7 +143,7 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
 
 
 def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -> Told:
-    """What is said of the last of some documents, which stands below the others."""
+    """Return the context of an explanation: the documents above, and the most similar of them."""
     *above, at = shown
     label = reason.subtree if served.tree.names is not None else f"{reason.documents:,} like it"
     titles = [served.edition.title(other) for other in above]
@@ -154,7 +156,7 @@ def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -
 async def _support(
     engine: Engine, served: ServedCollection, state: Any, lenders: Sequence[int]
 ) -> dict[str, Any] | None:
-    """How far similar queries help, and which; nothing where queries learn alone."""
+    """Return how much similar queries contribute, and which; None where queries learn alone."""
     if served.neighbours is None:
         return None
     support = support_of(state, [*lenders])
@@ -167,7 +169,7 @@ async def _support(
 
 
 async def _trials(engine: Engine, served: ServedCollection, twin: Ranked, impressions: int) -> dict[str, Any] | None:
-    """What the next visitors will be shown on trial, and what that costs; nothing if the ranker cannot tell."""
+    """Return the exploration planned for the next visitors, and its cost; None if the ranker cannot tell."""
     if not served.bandit.keeps_records:
         return None
     share = impressions / max(1, by_word(engine.outcomes_of(served))["shown"])
@@ -200,7 +202,7 @@ async def tree(
     copies: Copies | None = None,
     copy: str | None = None,
 ) -> dict[str, Any]:
-    """The zoom tree of a query, or of a copy of it."""
+    """Return the zoom tree of a query, or of a copy of it."""
     learner = await _learner(engine, served, served.settings.folded(asked), copies, copy)
     return {"nodes": zoom_tree(served, learner.ranker.state, limit)}
 
@@ -215,7 +217,7 @@ async def _learner(
 
 
 async def activity(engine: Engine, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:
-    """What became of impressions over time."""
+    """Return outcome counts over time."""
     step = max(STEP, -(-seconds // points // STEP) * STEP)
     count = max(1, min(points, seconds // step))
     end = int(engine.now()) // step * step + step
@@ -223,7 +225,7 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
     whose = None if served is None else [one.id for one in engine.collections.meant_by(served)]
     rows: list[tuple[int, Outcome, int]] = []
     at_once = max(step, _DAY // step * step)
-    for first in range(start, end, at_once):  # a day at a time: others read from the store meanwhile
+    for first in range(start, end, at_once):  # a day at a time, so that other readers get their turn
         piece = (first // STEP, step // STEP, (first + at_once) // STEP)
         rows += await asyncio.to_thread(engine.store.activity, whose, *piece)
     slots = max((each.settings.slots for each in engine.collections.by_name.values()), default=0)
@@ -241,14 +243,14 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
 
 
 class Activities:
-    """Activity of long spans, remembered a while: pages ask again and again, and there are many steps to add up."""
+    """Cache of activity over long spans, which pages poll and which is slow to sum."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._known: dict[tuple[int | None, int, int], tuple[float, dict[str, Any]]] = {}
 
     async def look(self, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:
-        """What became of impressions over time, as of a moment ago: a twentieth of a step, and a minute at most."""
+        """Return activity that may be stale by a twentieth of a step, at most a minute."""
         key = (None if served is None else served.id, seconds, points)
         until, found = self._known.get(key, (0.0, {}))
         now = self._engine.now()
@@ -261,7 +263,7 @@ class Activities:
 
 
 def _series(rows: list[tuple[int, Outcome, int]], times: range, slots: int) -> dict[str | int, list[int]]:
-    """Counts of activity by what they are called and, of clicks, by their slot, per step of time."""
+    """Sum activity per time step, by outcome and, for clicks, by slot."""
     keys = ("shown", "satisfied", "abandoned", *range(slots))
     series: dict[str | int, list[int]] = {key: [0] * len(times) for key in keys}
     for at, outcome, count in rows:

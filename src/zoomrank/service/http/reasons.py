@@ -1,8 +1,8 @@
-"""Why this document, given those above it: in one or two sentences, whose numbers agree with each other.
+"""Explanations: why this document, given those above it, in one or two sentences with consistent numbers.
 
-What was seen of a document in its slot was seen by visitors who had skipped whatever stood above it then. The estimate
-counts more than that: other slots, documents like it, similar queries; and it is never more than those above leave
-possible. A bound is what may be hoped for, so it is never below the estimate.
+What was seen of a document in its slot was seen by visitors who had skipped whatever was above it then. The estimate
+uses more than that: other slots, similar documents, similar queries; and it is capped by what the documents above leave
+possible. A bound is an optimistic estimate, so it is never below the estimate.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 from zoomrank.rankers import SlotExplanation
 
-_NOTICEABLE = 0.05  # between what was seen of a document in its slot and what it is believed to earn
-_NAMED = 2  # documents above
-_LONGEST = 60  # letters of a title
+_NOTICEABLE = 0.05  # difference between observed and estimated satisfaction
+_NAMED = 2  # documents above that are named
+_LONGEST = 60  # characters of a title
 
 
 class Told(NamedTuple):
-    """What is said of a document besides what its slot knows."""
+    """Context of a document that its slot does not know."""
 
-    label: str  # of the part of the collection that is judged as one
-    above: Sequence[str]  # the titles of the documents above, from the top
-    nearest: str | None = None  # the title of the one among them that is most like it
-    lent: bool = False  # whether similar queries lend what they have seen
+    label: str  # of the subtree that is estimated as one
+    above: Sequence[str]  # titles of the documents above, from the top
+    nearest: str | None = None  # title of the most similar one among them
+    lent: bool = False  # similar queries contribute
 
 
 def percent(share: float) -> str:
-    """A share as people read it; the page has the same rule.
+    """Format a share for people; the page has the same rule.
 
     >>> [percent(share) for share in (0, 0.0004, 0.0123, 0.0996, 0.12345, 0.996, 1)]
     ['0 %', '< 0.1 %', '1.2 %', '10 %', '12 %', '> 99 %', '100 %']
@@ -40,13 +40,13 @@ def percent(share: float) -> str:
 
 
 def estimate_and_bound(reason: SlotExplanation) -> tuple[float, float]:
-    """What a document is believed to earn where it stands, and what may be hoped for: at least as much."""
+    """Return the estimated and the optimistic satisfaction of a document in its slot; the latter is never lower."""
     estimate = max(0.0, min(1.0, reason.estimate))
     return estimate, max(estimate, min(1.0, reason.index))
 
 
 def why(reason: SlotExplanation, told: Told) -> str:
-    """Why a document is where it is."""
+    """Explain why a document is where it is."""
     seen = _seen(reason, told)
     if reason.trial:
         return f"On trial: {seen[0].lower()}{seen[1:]}; {_hope(reason)}."
@@ -56,17 +56,16 @@ def why(reason: SlotExplanation, told: Told) -> str:
         return f"{seen}; it is like “{short(told.nearest)}”, which they skip, {most}."
     if reason.plays == 0 or abs(estimate - reason.mean) > _NOTICEABLE:
         others = "other slots, similar queries" if told.lent else "other slots"
-        return f"{seen}; by what {others} and those like it have seen, {percent(estimate)} will."
+        return f"{seen}; judging by {others} and similar documents, {percent(estimate)} will."
     if reason.trial is None and bound > estimate + 2 * _NOTICEABLE:
         return f"{seen}; it may be as good as {percent(bound)}, so it is worth finding out."
     return f"{seen}."
 
 
 def _seen(reason: SlotExplanation, told: Told) -> str:
-    """What visitors of the slot did."""
     what = "it" if reason.documents == 1 else f"one of “{short(told.label)}” ({reason.documents:,} documents)"
     if reason.plays == 0:
-        return f"Nobody has looked at {what.removeprefix('one of ')} in this slot yet"
+        return f"No visitor has looked at {what.removeprefix('one of ')} in this slot yet"
     who = (
         f"skipped what stood above (now {_named(told.above)}) and saw {what}"
         if told.above
@@ -80,7 +79,7 @@ def _visitors(count: int) -> str:
 
 
 def _named(titles: Sequence[str]) -> str:
-    """A few titles.
+    """Name a few titles.
 
     >>> _named(["Owls"]), _named(["Owls", "Pikes"]), _named(["Owls", "Pikes", "Oaks", "Elms"])
     ('“Owls”', '“Owls” and “Pikes”', '“Owls”, “Pikes” and 2 more')
@@ -92,12 +91,12 @@ def _named(titles: Sequence[str]) -> str:
 
 
 def short(title: str) -> str:
-    """A title that fits into a sentence."""
+    """Shorten a title to fit into a sentence."""
     return title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1].rstrip()}…"
 
 
 def _hope(reason: SlotExplanation) -> str:
-    """Why a document is tried, in words."""
+    """Explain why a document is tried."""
     _, bound = estimate_and_bound(reason)
     hope = f"it may be as good as {percent(bound)}"
     if reason.record is None:
@@ -106,4 +105,4 @@ def _hope(reason: SlotExplanation) -> str:
         return f"{hope}, like the best that is known for this slot"
     if bound > reason.record:
         return f"{hope}, and the best that is known for this slot earns {percent(reason.record)}"
-    return f"it stands in for one like it that earns {percent(reason.record)}, to see which is the better one"
+    return f"it replaces a similar one that earns {percent(reason.record)}, to see which is better"

@@ -1,4 +1,4 @@
-"""What requests look like; the OpenAPI document is made of this, and of the responses in `zoomrank.wire`."""
+"""Schemas of requests; the OpenAPI document is built from these and from the responses in `zoomrank.wire`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from zoomrank.service.settings import (
 )
 
 CollectionName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
-# An arm of an experiment can be asked and looked at like a collection: NAME~EXPERIMENT~ARM.
+# Arms of experiments can be ranked and inspected like collections: NAME~EXPERIMENT~ARM.
 ServedName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}(~{NAME_PATTERN}){{0,2}}$")]
 ExperimentName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
 OF_ARMS = ("algorithm", "parameters", "seed", "shows", "prior", "similar", "explore")
@@ -35,7 +35,7 @@ Documents = Annotated[list[DocumentName], Field(max_length=MOST_SLOTS)]
 
 
 def _kind(about: Any) -> str | None:
-    """What a query says of itself: a path as a text, the steps of one, or a vector."""
+    """Return the kind of a query's description: a path as text or as steps, or a vector."""
     if isinstance(about, list):
         return "steps" if about and isinstance(about[0], str) else "vector"
     return "path" if isinstance(about, str) else None
@@ -61,19 +61,19 @@ def _named(one_or_more: int | str | list[int | str] | None) -> list[int | str]:
 
 
 class Strict(BaseModel):
-    """Nothing that nobody knows is taken in silence."""
+    """Base of requests: rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class RankRequest(Strict):
-    """Who asks for what; `about` says where a new query belongs, by its path or its vector, and `order` is one that the
-    caller has, from the best, with which a new query begins.
+    """A request for a ranking. `about` places a new query by its path or vector, and `order` is the caller's own order,
+    best first, with which a new query begins.
 
-    `unknown` says what is done with ids that the collection lacks. With `fewer` a ranking may have fewer documents than
-    slots, where no more may be shown; with none it is empty, and its impression null. `visitor` is a name of hers, such
-    as a cookie's value: while there is an experiment, she meets the same arm whenever she comes. With `propensities`
-    the response says how likely each document was in its slot.
+    `unknown` says how to treat ids that the collection lacks. With `fewer` a ranking may have fewer documents than
+    slots, if no more are eligible; with none it is empty and its impression null. `visitor` names the visitor, for
+    example by a cookie's value: during an experiment a visitor always gets the same arm. With `propensities` the
+    response has the probability of each document in its slot.
     """
 
     query: QueryText
@@ -89,8 +89,8 @@ class RankRequest(Strict):
 
 
 class FeedbackRequest(Strict):
-    """What became of a ranking: the documents that were clicked (one, a list, or null if she has left without a click),
-    purchased and disliked, and how many from the top she looked at. What is not said is not known.
+    """Feedback on a ranking: the documents that were clicked (an id, a list, or null if the visitor left without a
+    click), purchased and disliked, and how many from the top the visitor looked at. Whatever is omitted is unknown.
     """
 
     impression: str = Field(max_length=100)
@@ -101,26 +101,26 @@ class FeedbackRequest(Strict):
 
     @property
     def answer(self) -> Answer:
-        """The same, as the engine understands it."""
+        """The same as the engine's type."""
         left = self.clicked in (None, []) and "clicked" in self.model_fields_set
         return Answer(_named(self.clicked), left, self.looked_at or 0, self.disliked, _named(self.purchased))
 
 
 class BatchRequest(Strict):
-    """Much feedback at once."""
+    """Feedback on several rankings."""
 
     feedback: list[FeedbackRequest] = Field(min_length=1, max_length=wire.LARGEST_BATCH)
 
 
 class SeenRequest(Strict):
-    """A ranking that is on somebody's screen."""
+    """A ranking that is on the visitor's screen."""
 
     impression: str = Field(max_length=100)
 
 
 class VoidRequest(Strict):
-    """Which impressions are void: those of a query, shown since one time and until another, asked for with a key; all
-    that is given has to hold, and something must be. A dry run only counts them.
+    """Impressions to void: those of a query, shown since one time and until another, requested with a key. All given
+    conditions must hold, and at least one must be given. A dry run only counts them.
     """
 
     query: QueryText | None = None
@@ -131,8 +131,8 @@ class VoidRequest(Strict):
 
 
 class NewArm(Strict):
-    """An arm: the share of visitors that it is to have, and the settings in which it differs from the collection.
-    Without settings it is the collection as it is, with the learners that it has.
+    """An arm: its share of visitors, and the settings in which it differs from the collection. Without settings it is
+    the collection as it is, with its learners.
     """
 
     name: ExperimentName
@@ -143,41 +143,41 @@ class NewArm(Strict):
     def _differs_in_what_it_may(self) -> NewArm:
         fixed = next((name for name in self.settings or {} if name not in OF_ARMS), None)
         if fixed is not None:
-            raise ValueError(f"an arm has the {fixed} of its collection; it may have its own {', '.join(OF_ARMS)}")
+            raise ValueError(f"an arm has the {fixed} of its collection; it can only have its own {', '.join(OF_ARMS)}")
         return self
 
 
 class NewExperiment(Strict):
-    """Arms that are to be compared, the others with the first."""
+    """Arms to compare; the first is the baseline."""
 
     name: ExperimentName
     arms: list[NewArm] = Field(min_length=2, max_length=MOST_ARMS)
 
 
 class StopRequest(Strict):
-    """The arm that is to be stopped; without one, the whole experiment."""
+    """The arm to stop; without one, the whole experiment."""
 
     arm: ExperimentName | None = None
 
 
 class PromoteRequest(Strict):
-    """The arm that is to serve the collection from now on."""
+    """The arm that serves the collection from now on."""
 
     arm: ExperimentName
 
 
 class CopyRequest(Strict):
-    """The query that is to be copied."""
+    """The query to copy."""
 
     query: QueryText
 
 
 class CopyRankRequest(Strict):
-    """A visitor of a copy asks, and has nothing to say of herself."""
+    """A request to a copy for a ranking; it has no options."""
 
 
 class NewDocument(Strict):
-    """A document, and where it belongs: a path of categories, a vector or a text, the same for all."""
+    """A document with its place: a path of categories, a vector or a text, the same kind for all."""
 
     id: DocumentName
     title: Text = ""
@@ -188,8 +188,8 @@ class NewDocument(Strict):
 
 
 class DocumentChange(Strict):
-    """What is known of a document, and where it belongs: in a category, by its vector, or beside another document.
-    What is left out stays as it is.
+    """New data of a document, and its new place: in a category, by its vector, or beside another document. What is
+    omitted stays unchanged.
     """
 
     title: Text | None = None
@@ -201,19 +201,19 @@ class DocumentChange(Strict):
 
 
 class AddedDocument(DocumentChange):
-    """A document that is added; without a path, a vector or a neighbour it is placed by its text."""
+    """A document to add; without a path, a vector or a neighbour it is placed by its text."""
 
     id: DocumentName
 
 
 class DocumentsRequest(Strict):
-    """Documents to be added."""
+    """Documents to add."""
 
     documents: list[AddedDocument] = Field(min_length=1, max_length=MOST_NAMED)
 
 
 class Change(DocumentChange):
-    """One change: a document that is added, put (added, or changed if it is there), changed or removed; or a category
+    """One change: a document that is added, put (added, or changed if it exists), changed or removed; or a category
     that is renamed or moved to another path.
     """
 
@@ -228,20 +228,20 @@ class Change(DocumentChange):
     def _is_one(self) -> Change:
         verbs = [name for name in ("add", "put", "change", "remove", "category") if getattr(self, name) is not None]
         if len(verbs) != 1:
-            raise ValueError("a change has one of `add`, `put`, `change`, `remove` and `category`")
+            raise ValueError("a change needs one of `add`, `put`, `change`, `remove` and `category`")
         if (self.category is None) != (self.to is None):
-            raise ValueError("a category comes with `to`, the path that it is to have")
+            raise ValueError("a category needs `to`, its new path")
         return self
 
 
 class ChangesRequest(Strict):
-    """Changes that are made together, or not at all."""
+    """Changes that are applied together, or not at all."""
 
     changes: list[Change] = Field(min_length=1, max_length=MOST_NAMED)
 
 
 class NewCollection(Strict):
-    """Documents and how their queries are to learn."""
+    """Documents, and settings for their queries."""
 
     name: CollectionName
     documents: list[NewDocument] = Field(min_length=1, max_length=1_000_000)
@@ -249,7 +249,7 @@ class NewCollection(Strict):
 
 
 class CollectionResponse(wire.CollectionSummary):
-    """A collection in few words."""
+    """Head data of a collection."""
 
     settings: Settings
 

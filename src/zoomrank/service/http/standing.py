@@ -1,7 +1,7 @@
-"""In which queries a document stands: those whose next ranking has it, and those whose visitors have looked at it.
+"""Queries of a document: those whose next ranking contains it, and those whose visitors have looked at it.
 
-The learners in memory are asked, those of the queries that are asked most, some at a time, so that rankings go on
-meanwhile. Nothing is read for it, and nothing changes.
+Only learners in memory are inspected, most asked first, a few at a time, so that rankings continue meanwhile. Nothing
+is read from the store, and nothing changes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 
-MOST = 256  # learners that are asked
+MOST = 256  # learners that are inspected
 _AT_ONCE = 8
 _LISTED = 100
-_NOTHING = np.zeros(0, np.int64)  # above
+_NOTHING = np.zeros(0, np.int64)  # no documents above
 
 
 async def standing(engine: Engine, served: ServedCollection, edition: ServedEdition, position: int) -> dict[str, Any]:
-    """The queries in which a document stands or was looked at, those that have it first and are asked most."""
+    """Return the queries that show a document or have shown it, those that show it now and are asked most first."""
     here = [(key[1], learner) for key, learner in engine.learners if key[0] == served.id]
     here.sort(key=lambda one: -one[1].counts.impressions)
     rows = []
@@ -37,7 +37,7 @@ async def standing(engine: Engine, served: ServedCollection, edition: ServedEdit
         if row["slot"] is not None or row["visits"]:
             rows.append({"query": query, "impressions": learner.counts.impressions, **row})
         if number % _AT_ONCE == _AT_ONCE - 1:
-            await asyncio.sleep(0)  # others have their turn
+            await asyncio.sleep(0)  # let other tasks run
     rows.sort(key=lambda row: row["slot"] is None)
     return {
         "queries": rows[:_LISTED],
@@ -53,7 +53,9 @@ def _standing(learner: QueryLearner, position: int, loan: bytes | None) -> dict[
 
 
 def _looked_at(learner: QueryLearner, position: int) -> tuple[int, int]:
-    """How many have looked at a document in any slot, and clicked; none where it was not told apart from others."""
+    """Return how many visitors looked at a document in any slot, and clicked; 0 where it is not distinguished from
+    others.
+    """
     visits = clicks = 0
     edition = learner.edition
     for slot in range(learner.settings.slots):

@@ -1,10 +1,10 @@
-"""`TimedProtocol`: HTTP whose clients may take their time, and no more than that.
+"""`TimedProtocol`: HTTP with time limits for clients.
 
-A client that connects and says nothing, or stops in the middle, keeps a connection, and a stop of the service, waiting.
-So headers have to be here within some seconds of the first byte, bodies may not pause for long, and those of rankings
-and feedback, which are small, have to be here soon altogether. Who is too slow is told so, and the connection closed.
+A client that connects and sends nothing, or stops in the middle, would hold a connection and delay a shutdown. So
+headers must arrive within some seconds of the first byte, bodies may not pause for long, and the small bodies of
+rankings and feedback have a limit in total. A client that is too slow gets status 408, and the connection is closed.
 
-Requests that come in one piece, as nearly all do, never start a clock.
+Requests that arrive in one piece, as nearly all do, never start a timer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from zoomrank.service.http.known_paths import known_path
 
 
 class TimeLimits(NamedTuple):
-    """Seconds."""
+    """Limits in seconds."""
 
-    headers: float = 10.0  # from connecting, or from the first byte of another request
-    pause: float = 30.0  # of a body, without a byte
-    small_body: float = 30.0  # of rankings and feedback, altogether
+    headers: float = 10.0  # since connecting, or since the first byte of the next request
+    pause: float = 30.0  # without a byte of the body
+    small_body: float = 30.0  # in total, for rankings and feedback
 
 
 TIME_LIMITS = TimeLimits()
@@ -34,9 +34,9 @@ class TimedProtocol(HttpToolsProtocol):
 
     limits = TIME_LIMITS
     _clock: asyncio.TimerHandle | None = None
-    _begun = 0.0  # when it began to wait for what it waits for
-    _heard = 0.0  # when the last byte came
-    _of: Any = None  # the request whose body it waits for; None: headers
+    _begun = 0.0  # when the current wait began
+    _heard = 0.0  # when the last byte arrived
+    _of: Any = None  # the request whose body is awaited; None: headers
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for headers."""
@@ -44,10 +44,10 @@ class TimedProtocol(HttpToolsProtocol):
         self._wait_for(None)
 
     def data_received(self, data: bytes) -> None:
-        """Take some bytes."""
+        """Process received bytes."""
         super().data_received(data)
         cycle = self.cycle
-        if cycle is not None and not cycle.more_body and not cycle.response_complete:  # all of a request is here
+        if cycle is not None and not cycle.more_body and not cycle.response_complete:  # the request is complete
             self._stop_clock()
         elif cycle is None or cycle.response_complete:
             if self._clock is None:
@@ -58,7 +58,7 @@ class TimedProtocol(HttpToolsProtocol):
                 self._wait_for(cycle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is waited for any more."""
+        """Stop the timer."""
         self._stop_clock()
         super().connection_lost(exc)
 
@@ -74,11 +74,11 @@ class TimedProtocol(HttpToolsProtocol):
             self._clock = None
 
     def _look_again(self) -> None:
-        """Close the connection if this takes too long; if not, look again when it would."""
+        """Close the connection if its time is over, or check again when it would be."""
         self._clock = None
         if self.transport.is_closing() or (self._of is not None and self._of.response_complete):
             return
-        if self.flow.read_paused:  # it is not the client who takes long
+        if self.flow.read_paused:  # the client is not at fault
             self._heard = self.loop.time()
         left = self._until() - self.loop.time()
         if left <= 0:
@@ -98,19 +98,19 @@ class TimedProtocol(HttpToolsProtocol):
         cycle = self._of
         if (cycle is None and self.scope is not None) or (cycle is not None and not cycle.response_started):
             self.transport.write(_too_slow("headers" if cycle is None else "body"))
-        if cycle is not None:  # whoever reads the body is told that there is no more
+        if cycle is not None:  # end the application's wait for the body
             cycle.disconnected = True
             cycle.message_event.set()
         self.transport.close()
 
 
 def timed(limits: TimeLimits) -> type[TimedProtocol]:
-    """The protocol with such limits."""
+    """Return the protocol with these limits."""
     return type("TimedProtocol", (TimedProtocol,), {"limits": limits})
 
 
 def _too_slow(what: str) -> bytes:
-    message = f"The {what} of this request took too long to come: send it again, all at once."
+    message = f"The {what} of this request arrived too slowly: send it again, all at once."
     body = json.dumps({"error": "timeout", "message": message}).encode()
     head = (
         "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\n"

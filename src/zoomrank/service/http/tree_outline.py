@@ -1,4 +1,4 @@
-"""The part of a learner's tree that visitors have shaped, in few enough nodes to be drawn."""
+"""The part of a learner's tree that visitors have shaped, in few enough nodes to draw."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from zoomrank.service.served_collection import ServedCollection
 
-_WIDEST = 24  # children of one node that are drawn; the others are drawn as one
+_WIDEST = 24  # children drawn per node; the others are drawn as one
 
 
 def zoom_tree(served: ServedCollection, state: Any, limit: int) -> list[dict[str, Any]]:
-    """Nodes, parents before children: the most visited parts are opened first."""
-    if not hasattr(state, "gains") or not hasattr(state, "child"):  # a learner that does not count along paths
+    """Return nodes, parents before children; the most visited parts are opened first."""
+    if not hasattr(state, "gains") or not hasattr(state, "child"):  # a learner without counts along paths
         return [_node(served, None, 0, 0, 0)]
     widest = max(1, min(_WIDEST, limit - 2))
     nodes = [_node(served, None, 0, int(state.total[0]), int(state.gains[0]))]

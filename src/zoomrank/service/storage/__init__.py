@@ -1,7 +1,7 @@
-"""Where the service keeps everything: the log, snapshots, collections; in SQLite or PostgreSQL.
+"""Storage of the service: the log, snapshots and collections, in SQLite or PostgreSQL.
 
-`outcomes` what became of an impression · `events` what is written down of it · `batch` what is written together ·
-`journal` many events in one durable write · `store` what a store can do, over `tables` in a `database`, and
-`store_reader` what can be read from it · `sqlite_store`, `postgres_store` the two that there are · `store_view` what
-either has at one moment · `backups` all of it in a file, and back · `opening` which of them it is.
+`outcomes` outcomes of impressions · `events` rows of the log · `batch` rows written together · `journal` many events in
+one durable write · `store` writing, over `tables` in a `database`, and `store_reader` reading · `sqlite_store`,
+`postgres_store` the two databases · `store_view` a consistent read-only view · `backups` backup and restore · `opening`
+choice of the database.
 """

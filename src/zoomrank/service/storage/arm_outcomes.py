@@ -1,4 +1,4 @@
-"""What became of a visitor who counts in an experiment: fewer kinds than there are outcomes of impressions."""
+"""Outcomes of visitors in an experiment: fewer kinds than there are outcomes of impressions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ MINUTE = 60  # seconds
 
 
 class ArmOutcome(IntEnum):
-    """As the store has them."""
+    """Numbers as stored."""
 
     CAME = 0
     SATISFIED = 1
     LEFT = 2
-    UNSEEN = 3  # so she counts in neither share
+    UNSEEN = 3  # counts neither as satisfied nor as left
 
 
 def arm_outcome(outcome: Outcome) -> ArmOutcome:
-    """What an outcome of an impression comes to.
+    """Map the outcome of an impression to that of a visitor.
 
     >>> arm_outcome(2).name, arm_outcome(WAITING).name
     ('SATISFIED', 'CAME')
@@ -34,8 +34,8 @@ def arm_outcome(outcome: Outcome) -> ArmOutcome:
 
 
 def arm_visit(arm: Arm | None, time: float, outcome: Outcome) -> ArmVisit | None:
-    """What is to be counted of an impression that was shown at a time, when it is shown and when it ends; nothing if it
-    counts in no arm, and nothing of what comes between or takes it back.
+    """Return the count that an event adds for an impression shown at `time`; None if it is in no arm, or if the event
+    neither shows nor ends it.
     """
     if arm is None or outcome == VOIDED or not (outcome == WAITING or is_end(outcome)):
         return None

@@ -1,7 +1,7 @@
-"""Backups: everything that a store has at one moment, in one SQLite file, whichever store it is; and the way back.
+"""Backup and restore: a consistent copy of a store, SQLite or PostgreSQL, in one SQLite file.
 
-The file has the tables of a store, those that `tables` makes, and is copied row by row without knowing what they mean.
-So it goes into the other store as well.
+The file has the tables of a store, as made by `tables`, copied row by row without interpretation. So it can be restored
+into either kind of store.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_view import SQLiteView, StoreView
 from zoomrank.service.storage.tables import ABOUT, statements
 
-Tell = Callable[[int, int], None]  # how much is done, and of how much
-Tables = Mapping[str, Sequence[str]]  # their columns
+Tell = Callable[[int, int], None]  # progress: (rows done, total)
+Tables = Mapping[str, Sequence[str]]  # columns by table
 
-_OWNER = "owner"  # a fact about who writes into a store, which is true of no other one
-_MOST_ROWS, _MOST_BYTES = 1000, 2**22  # that are copied at once
+_OWNER = "owner"  # names the process that writes to this store, so it is not copied
+_MOST_ROWS, _MOST_BYTES = 1000, 2**22  # copied at once
 
 
 def tables() -> dict[str, list[str]]:
-    """The tables of a store with their columns, whatever they are."""
+    """Return the tables of a store with their columns."""
     with closing(sqlite3.connect(":memory:")) as made:
         _make_tables(made)
         return _tables_of(made)
@@ -44,9 +44,9 @@ def _tables_of(connection: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def back_up(view: StoreView, path: Path, tell: Tell) -> dict[str, int]:
-    """Write a backup, which appears whole or not at all; says how many rows of each table it has."""
+    """Write a backup, which appears complete or not at all; return the number of rows per table."""
     with whole_file(path, private=True) as file, closing(sqlite3.connect(file.name, isolation_level=None)) as backup:
-        backup.execute("PRAGMA journal_mode = OFF")  # a file that was not completed is thrown away
+        backup.execute("PRAGMA journal_mode = OFF")  # an incomplete file is thrown away
         backup.execute("PRAGMA synchronous = OFF")
         _make_tables(backup)
         backup.execute("BEGIN")
@@ -56,7 +56,7 @@ def back_up(view: StoreView, path: Path, tell: Tell) -> dict[str, int]:
 
 
 def restore(path: Path, open_store: Callable[[], Store], tell: Tell) -> dict[str, int]:
-    """Put a backup into a store that has nothing, all of it or nothing; says how many rows each table has."""
+    """Restore a backup into an empty store, in one transaction; return the number of rows per table."""
     with closing(SQLiteView(path)) as backup:
         known = _checked(backup)
         with closing(open_store()) as store:
@@ -73,14 +73,16 @@ def restore(path: Path, open_store: Callable[[], Store], tell: Tell) -> dict[str
 
 
 def _checked(backup: SQLiteView) -> Tables:
-    """The tables of a backup that can be restored."""
+    """Return the tables of a backup; raise if it cannot be restored."""
     damage = backup.damage()
     if damage:
-        raise StorageError(f"{backup.where} is damaged, take another backup: {damage[0]}.")
+        raise StorageError(f"{backup.where} is damaged, use another backup: {damage[0]}.")
     known, there = tables(), _tables_of(backup.reader)
     for table, columns in known.items():
         if set(there.get(table, ())) != set(columns):
-            raise StorageError(f"{backup.where} is no whole backup: its table `{table}` is not as it should be.")
+            raise StorageError(
+                f"{backup.where} is not a complete backup: its table `{table}` is missing or has other columns."
+            )
     return known
 
 
@@ -88,11 +90,11 @@ def _check_empty(cursor: Any, known: Tables) -> None:
     for table in known:
         cursor.execute(f"SELECT 1 FROM {table} LIMIT 1")  # noqa: S608  (names of our own tables)
         if table != "about" and cursor.fetchone() is not None:
-            raise StorageError("This store has something in it already: restore into an empty folder or database.")
+            raise StorageError("This store is not empty: restore into an empty folder or database.")
 
 
 def _copy(view: StoreView, cursor: Any, mark: str, known: Tables, tell: Tell) -> dict[str, int]:
-    """Copy all rows of all tables; says how many there were."""
+    """Copy all rows of all tables; return their numbers."""
     total = sum(count for table in known for (count,) in view.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608
     copied = dict.fromkeys(known, 0)
     for table, columns in known.items():
@@ -107,7 +109,7 @@ def _copy(view: StoreView, cursor: Any, mark: str, known: Tables, tell: Tell) ->
 
 
 def _in_parts(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """Some rows at a time, which memory surely holds."""
+    """Yield rows in chunks of limited size."""
     part: list[tuple[Any, ...]] = []
     size = 0
     for row in rows:

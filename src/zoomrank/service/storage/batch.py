@@ -1,4 +1,4 @@
-"""`Batch`: what is written together, and the rows that it is made of."""
+"""`Batch`: rows that are written together."""
 
 from __future__ import annotations
 
@@ -12,62 +12,62 @@ from zoomrank.service.storage.partitions import partition_in
 
 
 class StoredLearner(NamedTuple):
-    """The learner of a query, without what it has learned."""
+    """The learner of a query, without its state."""
 
     id: int
     collection: int
     query: str
     created: float
-    about: str | None = None  # what it said of itself when it was first asked, as JSON
-    edition: int = 0  # of its collection, in which it begins
+    about: str | None = None  # its path or vector, given when it was first asked, as JSON
+    edition: int = 0  # catalogue version in which it begins
 
 
 class Snapshot(NamedTuple):
-    """A learner as it was when it was last written down whole."""
+    """State of a learner after some event."""
 
     learner: int
-    edition: int  # of its collection, in which it is
-    event: int  # the last that it knows
-    first: int  # the first impression that later events can be about
-    waiting: int  # how many wait
+    edition: int  # catalogue version
+    event: int  # the last event that it includes
+    first: int  # the first impression that later events can refer to
+    waiting: int  # number of open impressions
     counts: str | None
-    content: bytes | None  # None: it never was
+    content: bytes | None  # None: no snapshot yet
 
 
 class Retired(NamedTuple):
-    """The beginning of a learner's log, which is to be taken away."""
+    """The oldest part of a learner's log, to be removed."""
 
-    last: int  # the last impression that it is about
-    until: float  # what is later stays, in seconds since 1970
-    void: int  # how many impressions up to the last one the log says are void
-    impressions: int  # that counted, up to there
-    counted: Counter[tuple[int, Outcome]]  # of a step of time
+    last: int  # the last impression that it covers
+    until: float  # later events stay; seconds since 1970
+    void: int  # number of voided impressions up to the last one
+    impressions: int  # number of counted impressions up to the last one
+    counted: Counter[tuple[int, Outcome]]  # by time step and outcome
 
 
 class StoredReport(NamedTuple):
-    """What a learner has told its neighbours last."""
+    """The latest report of a learner to its neighbours."""
 
     learner: int
-    answers: int  # that it had had
+    answers: int  # number of answers that it is based on
     content: bytes
 
 
 class ArmVisit(NamedTuple):
-    """Something that became of a visitor who counts in an experiment."""
+    """One count for a visitor in an experiment."""
 
     experiment: int
     arm: int  # its number in the experiment
-    minute: int  # in which she came
+    minute: int  # of arrival
     outcome: int  # one of `ArmOutcome`
 
 
 class Listed(NamedTuple):
-    """What lists of queries are sorted by, as of late."""
+    """Counts by which lists of queries are sorted; may lag behind the log."""
 
     impressions: int
     satisfied: int
     answered: int
-    recent: float | None  # the satisfied share of the last answers, if there were many
+    recent: float | None  # satisfied share of the last answers, if there are enough
 
 
 @dataclass
@@ -77,25 +77,25 @@ class Batch:
     learners: list[StoredLearner] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
     snapshots: list[Snapshot] = field(default_factory=list)
-    reports: dict[int, StoredReport] = field(default_factory=dict)  # of a learner, the newest
-    listed: dict[int, Listed] = field(default_factory=dict)  # of a learner
-    said: dict[str, str] = field(default_factory=dict)  # facts about the store, by their names
-    activity: Counter[tuple[int, int, Outcome]] = field(default_factory=Counter)  # of a collection and a step
+    reports: dict[int, StoredReport] = field(default_factory=dict)  # by learner, the newest
+    listed: dict[int, Listed] = field(default_factory=dict)  # by learner
+    said: dict[str, str] = field(default_factory=dict)  # named facts about the store
+    activity: Counter[tuple[int, int, Outcome]] = field(default_factory=Counter)  # by collection and time step
     arm_visits: Counter[ArmVisit] = field(default_factory=Counter)
-    visitors: list[tuple[int, bytes]] = field(default_factory=list)  # who count in an experiment from now on
+    visitors: list[tuple[int, bytes]] = field(default_factory=list)  # (experiment, visitor) newly counted
 
     def __bool__(self) -> bool:
         return bool(self.learners or self.events or self.snapshots or self.reports or self.listed or self.said)
 
     def count(self, collection: int, event: Event, times: int = 1) -> None:
-        """Count an event, or (-1) count it no more, in what became of its collection's impressions."""
+        """Add an event to the activity counts, or subtract it (-1)."""
         if event.outcome == MOVED:
             return
         self.activity[collection, event.step, event.outcome] += times
 
     @property
     def outcomes(self) -> dict[int, Counter[Outcome]]:
-        """How often what became of the impressions of each collection."""
+        """Outcome counts per collection."""
         found: dict[int, Counter[Outcome]] = defaultdict(Counter)
         for (collection, _, outcome), count in self.activity.items():
             found[collection][outcome] += count
@@ -103,12 +103,12 @@ class Batch:
 
     @property
     def partitions(self) -> set[int]:
-        """Of which learners something is written."""
+        """Partitions of the learners in this batch."""
         numbers = {learner.id for learner in self.learners} | {event.learner for _, event in self.events}
         numbers |= {snapshot.learner for snapshot in self.snapshots} | self.reports.keys() | self.listed.keys()
         return {partition_in(number) for number in numbers}
 
     @property
     def queries(self) -> Counter[int]:
-        """How many new queries each collection has."""
+        """Number of new queries per collection."""
         return Counter(learner.collection for learner in self.learners)

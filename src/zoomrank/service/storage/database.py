@@ -1,7 +1,7 @@
-"""`Database`: two connections, one for the thread that writes and one for all that read, and statements over them.
+"""`Database`: one connection for the writing thread and one for all readers, and statements on them.
 
-Connections come and go: one that was lost is replaced when it is needed next. Of the writer this is counted, since
-nobody knows whether what it wrote last came true.
+A lost connection is replaced when it is needed next. Renewals of the writer are counted, since it is unknown whether
+its last write succeeded.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 
 from zoomrank.service.refusals import StorageError
 
-_MOST_ROWS = 256  # of one statement
+_MOST_ROWS = 256  # per statement
 
 
 class Database(ABC):
-    """Something that understands SQL."""
+    """An SQL database."""
 
-    mark: str  # how a parameter is written
-    nearby: bool  # whether it is on this machine, so that a write may be quick
+    mark: str  # placeholder of a parameter
+    nearby: bool  # on this machine, so that writes are quick
     failures: tuple[type[Exception], ...]
 
     def __init__(self) -> None:
-        self.renewals = 0  # of the writer
-        self.away = False  # whether something has failed since it was last known that it can be written
+        self.renewals = 0  # number of times that the writer was replaced
+        self.away = False  # something has failed since the last successful write
         self._closed = False
         self._reading = threading.Lock()
         self._writing = threading.Lock()
@@ -35,41 +35,41 @@ class Database(ABC):
 
     @abstractmethod
     def connect(self) -> Any:
-        """A connection in which every statement is a transaction of its own, unless one was begun."""
+        """Return a connection in autocommit mode."""
 
     def connect_writer(self) -> Any:
-        """A connection that may write: no other service has one."""
+        """Return the connection that writes; no other service has one."""
         return self.connect()
 
     def is_lost(self, connection: Any) -> bool:  # noqa: ARG002
-        """Whether a connection can never be used again."""
+        """Return whether a connection is unusable."""
         return False
 
     def words(self, error: Exception) -> str:
-        """What a failure says, and what to do if that can be known."""
+        """Return the message of a failure, with advice where possible."""
         return str(error)
 
     def tidy(self) -> None:  # noqa: B027  (most have nothing to tidy)
-        """What has to be done now and then, in a thread of its own."""
+        """Do periodic maintenance, in a thread of its own."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether a write would have to wait for another."""
+        """True while a write is running."""
         return self._writing.locked()
 
     def close(self) -> None:
-        """Let go of everything, as soon as nobody is at it any more."""
-        with self._writing, self._reading:  # in the order in which a transaction that reads takes them
+        """Close the connections as soon as they are idle."""
+        with self._writing, self._reading:  # the order in which a transaction that reads takes them
             self._closed = True
             self.reader.close()
             self.writer.close()
 
     def _sql(self, statement: str) -> str:
-        """A statement whose parameters are question marks, as this database has it."""
+        """Replace question marks by this database's placeholders."""
         return statement.replace("?", self.mark)
 
     def _read(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """All rows that a statement finds."""
+        """Return all rows of a query."""
         with self._reading:
             self._check_open()
             try:
@@ -83,9 +83,9 @@ class Database(ABC):
                 raise StorageError(f"The store cannot be read: {self.words(error)}.") from error
 
     def _insert(self, cursor: Any, into: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
-        """Insert rows, many by one statement: between statements this thread waits for the one that owns the learners.
+        """Insert rows, many per statement: between statements this thread competes with the one that owns the learners.
 
-        By powers of two, so that few different statements need to be prepared.
+        Chunks are powers of two, so that few different statements need to be prepared.
         """
         start = 0
         while start < len(rows):
@@ -96,15 +96,15 @@ class Database(ABC):
             start += count
 
     def _many(self, cursor: Any, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """The same statement for many rows."""
+        """Execute one statement for many rows."""
         cursor.executemany(self._sql(statement), rows)
 
     def _roll_back(self) -> None:
-        with suppress(*self.failures):  # it is over already, or the connection is
+        with suppress(*self.failures):  # already ended, or the connection is lost
             self.writer.cursor().execute("ROLLBACK")
 
     def _renew_writer(self) -> None:
-        """Make sure that there is a writer, while nobody else writes."""
+        """Replace the writer if it is lost; call while no other thread writes."""
         self._check_open()
         if self.is_lost(self.writer):
             self.writer = self.connect_writer()

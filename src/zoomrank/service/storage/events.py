@@ -1,8 +1,8 @@
-"""What is written down: that a ranking was shown, and what became of it. A learner is made of nothing else.
+"""Events of the log: a ranking was shown, and its outcome. The state of a learner follows from nothing else.
 
-The ranking is packed into few bytes: its documents have numbers that no change of the collection alters. That all of
-them were certain costs nothing, nor does it that nobody knows how likely they were. Behind it may stand which request
-it answered, who asked, and the loan that was taken for it.
+A ranking is packed into few bytes: document numbers are stable across versions of the catalogue, and the common cases
+(all propensities 1, or unknown) take no space. It may be followed by the request that it answered, the caller, and the
+loan that it used.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.storage.outcomes import MOVED, VOIDED, Outcome
 
-STEP = 10  # seconds of one row of `activity`
-LONG_AGO = 0.0  # the time of what another ranker showed, before there was this log
-DAY = 86_400 // STEP  # steps; those of days that are long gone are one
+STEP = 10  # seconds per row of `activity`
+LONG_AGO = 0.0  # time of imported impressions, older than this log
+DAY = 86_400 // STEP  # steps per day; old counts are merged by day
 _HEAD = struct.Struct("<BB")
 _PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER, _CERTAIN, _PROPENSITIES, _ARM = 1, 2, 4, 8, 16, 32, 64, 128
 _OF_RANKING = _PICKS | _CHANCES | _CERTAIN | _PROPENSITIES | _ARM
@@ -27,22 +27,22 @@ _ARM_OF = struct.Struct("<IB")
 
 
 class Event(NamedTuple):
-    """One line of the log."""
+    """One event of the log."""
 
     learner: int
-    number: int  # of the impression, among those of its learner
+    number: int  # of the impression, per learner
     time: float  # seconds since 1970
-    outcome: Outcome  # WAITING when it is shown
-    shown: bytes | None  # what is packed, when it is shown; where to, when the learner moves
+    outcome: Outcome  # WAITING: it was shown
+    shown: bytes | None  # the packed ranking when shown; the new version when the learner moves
 
     @property
     def step(self) -> int:
-        """The row of `activity` that it counts in."""
+        """The time step of `activity` in which it counts."""
         return int(self.time) // STEP
 
 
 def bounds(since: float | None, until: float | None) -> tuple[float, float]:
-    """Where a time begins and where it ends, of which either end may be left open."""
+    """Return the bounds of a time span, infinite where an end is open."""
     return since or 0.0, float("inf") if until is None else until
 
 
@@ -54,25 +54,25 @@ class Arm(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Where an impression comes from."""
+    """Origin of an impression."""
 
-    request: bytes | None = None  # the key of the request and what it asked for, as digests of 16 and 8 bytes
-    asker: bytes | None = None  # a digest of the key with which she was let in, of 8 bytes
-    arm: Arm | None = None  # in which she counts
+    request: bytes | None = None  # digests of the idempotency key and of the body, 16 and 8 bytes
+    asker: bytes | None = None  # digest of the API key, 8 bytes
+    arm: Arm | None = None  # in which the visitor counts
 
 
 class Parts(NamedTuple):
-    """What is packed, in its parts."""
+    """The parts of a packed ranking."""
 
-    ranking: bytes  # as if there were nothing else but the arm
+    ranking: bytes  # including the arm, without the rest
     marks: Marks
     loan: bytes | None
 
 
 def counted(log: Iterable[Event], known: Collection[int] = ()) -> list[Event]:
-    """The lines of a learner's log that count in what became of impressions: of those that are void, that they are.
+    """Return the events of a learner that count as activity: of voided impressions, only that they are void.
 
-    `known` are impressions of which a later line says that they are void.
+    `known` are impressions that a later event voids.
     """
     log = [event for event in log if event.outcome != MOVED]
     void = {event.number for event in log if event.outcome == VOIDED}.union(known)
@@ -80,19 +80,19 @@ def counted(log: Iterable[Event], known: Collection[int] = ()) -> list[Event]:
 
 
 def packed_edition(number: int) -> bytes:
-    """The number of the edition that a learner moves on to."""
+    """Pack the catalogue version that a learner moves to."""
     return struct.pack("<I", number)
 
 
 def unpacked_edition(content: bytes) -> int:
-    """The number that was packed."""
+    """Unpack the catalogue version that a learner moves to."""
     number: int = struct.unpack("<I", content)[0]
     return number
 
 
 def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)
-    """One ranking in few bytes; what most rankings have in common is left out. A loan stands behind it as it is."""
-    shown, pick, strategy, chance, propensity = (array[0].tolist() for array in ranking)  # below 0: unknown here
+    """Pack one ranking, omitting what most rankings have in common; a loan is appended unchanged."""
+    shown, pick, strategy, chance, propensity = (array[0].tolist() for array in ranking)  # negative: unknown document
     flags, rows, behind = 0, shown + strategy, b""
     if pick != shown:
         flags |= _PICKS
@@ -102,7 +102,7 @@ def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks
         behind = struct.pack(f"<{len(chance)}d", *chance)
     if all(each == 1.0 for each in propensity):
         flags |= _CERTAIN
-    elif any(each == each for each in propensity):  # some are numbers
+    elif any(each == each for each in propensity):  # not NaN: some are known
         flags |= _PROPENSITIES
         behind += struct.pack(f"<{len(propensity)}d", *propensity)
     if marks.arm is not None:
@@ -116,7 +116,7 @@ def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks
 
 
 def unpack(content: bytes) -> RankingArrays:
-    """The ranking that was packed, whatever stands behind it."""
+    """Unpack the ranking, ignoring what follows it."""
     flags, slots = _HEAD.unpack_from(content)
     count = 3 if flags & _PICKS else 2
     rows = np.frombuffer(content, "<i4", count * slots, _HEAD.size).astype(np.int64).reshape(count, 1, slots)
@@ -131,12 +131,12 @@ def unpack(content: bytes) -> RankingArrays:
 
 
 def known_propensities(ranking: RankingArrays) -> list[float | None]:
-    """How likely each document of a ranking was in its slot, given those above; None where nobody knows."""
+    """Return the propensity of each document given those above it; None where unknown."""
     return [None if each != each else each for each in ranking.propensity[0].tolist()]
 
 
 def parted(content: bytes) -> Parts:
-    """What was packed, in its parts."""
+    """Split a packed ranking into its parts."""
     flags, slots = _HEAD.unpack_from(content)
     own, arm = flags & _OF_RANKING, arm_of(content)
     if flags == own:
@@ -152,12 +152,12 @@ def parted(content: bytes) -> Parts:
 
 
 def arm_of(content: bytes) -> Arm | None:
-    """The arm that a ranking counts in, if it counts in one."""
+    """Return the arm in which a ranking counts, or None."""
     flags, slots = _HEAD.unpack_from(content)
     return Arm(*_ARM_OF.unpack_from(content, _own_end(flags, slots))) if flags & _ARM else None
 
 
 def _own_end(flags: int, slots: int) -> int:
-    """Where what a ranking is made of ends."""
+    """Return where the ranking itself ends."""
     doubles = bool(flags & _CHANCES) + bool(flags & _PROPENSITIES)
     return _HEAD.size + 4 * slots * (3 if flags & _PICKS else 2) + 8 * slots * doubles

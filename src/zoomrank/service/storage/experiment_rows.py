@@ -1,4 +1,4 @@
-"""What a store knows of experiments; `Store` writes it."""
+"""Reading experiments from a store; `Store` writes them."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from zoomrank.service.storage.database import Database
 
 
 class StoredExperiment(NamedTuple):
-    """An experiment, as it is kept."""
+    """An experiment as stored."""
 
     id: int
-    collection: int  # whose documents and visitors it is about
+    collection: int  # home collection
     name: str
     created: float
     ended: float | None
-    content: str  # JSON, which whoever runs the experiment understands
+    content: str  # JSON of `zoomrank.service.experiments`
 
 
 class ExperimentReader(Database):
-    """Reads it."""
+    """Reads experiments."""
 
     def experiments(self) -> list[StoredExperiment]:
-        """All experiments, the oldest first."""
+        """Return all experiments, oldest first."""
         rows = self._read("SELECT id, collection, name, created, ended, content FROM experiments ORDER BY id")
         return [StoredExperiment(*row) for row in rows]
 
     def arm_visits(self, experiment: int) -> list[tuple[int, int, int, int]]:
-        """What became of those who count in an experiment: (minute, arm, outcome, count), the oldest first."""
+        """Return visitor counts of an experiment as (minute, arm, outcome, count), oldest first."""
         rows = self._read(
             "SELECT minute, arm, outcome, SUM(count) FROM arm_visits WHERE experiment = ? "
             "GROUP BY minute, arm, outcome ORDER BY minute",
@@ -36,6 +36,6 @@ class ExperimentReader(Database):
         return [(int(minute), int(arm), int(outcome), int(count)) for minute, arm, outcome, count in rows]
 
     def visitors(self, experiment: int) -> list[bytes]:
-        """Who has been counted in an experiment."""
+        """Return the digests of visitors counted in an experiment."""
         rows = self._read("SELECT visitor FROM visitors WHERE experiment = ?", (experiment,))
         return [bytes(visitor) for (visitor,) in rows]

@@ -1,14 +1,13 @@
-"""`Journal`: many events in one durable write. Whoever appends waits until the write that holds the event is done.
+"""`Journal`: write queue with group commit. A caller that appends an event waits until the write with it is durable.
 
-Events are appended in the order in which learners noted them, by the one thread that owns the learners. What all
-requests of one turn of its loop append shares one write: the busier the service, the more. Stragglers, who come when
-many have just been, wait a moment for others, since a write of few takes about as long. If a write fails, nothing
-that was appended since the last good one counts: all of it is refused, and the owner is told to forget the learners
-that had noted it.
+The one thread that owns the learners appends events in the order in which they happen. Events of all requests in one
+turn of the event loop share a write, so batches grow with the load. A small batch after a large one waits a moment for
+more events, since a small write takes about as long. If a write fails, everything appended since the last successful
+one is rejected, and the owner is told to drop the learners that had applied it.
 
-A disk that is quick is waited for: to hand a write to another thread and back takes longer than the write, since only
-one thread of Python runs at a time. Where writes take long (a slow disk, a server elsewhere), another thread waits for
-them, and the loop goes on.
+On a quick disk the event loop waits for the write: handing it to another thread and back would take longer, since
+Python runs one thread at a time. Where writes are slow (a slow disk, a remote server), another thread does them while
+the loop continues.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from zoomrank.service.storage.partitions import count_in, partition_in, with_par
 from zoomrank.service.storage.store import Store
 
 _QUICK = 0.003  # seconds
-_TRY_AGAIN = 100  # writes after which it is tried again whether they are quick
+_TRY_AGAIN = 100  # writes after which a slow store is tried on the loop again
 _MANY = 16  # events of a write
 _MOMENT = 0.001  # seconds
 
@@ -37,7 +36,7 @@ Refused = Callable[[Batch], None]
 
 
 class Journal:
-    """A queue, and the thread that empties it."""
+    """A write queue and its thread."""
 
     def __init__(self, store: Store, refused: Refused) -> None:
         self._store = store
@@ -49,8 +48,8 @@ class Journal:
         self._writing: Batch | None = None
         self._work = threading.Semaphore(0)
         self._handed: tuple[Batch, list[asyncio.Future[None]]] | None = None
-        self._seconds = 0.0  # that a write took of late that was waited for
-        self._wrote = 0  # events, last time
+        self._seconds = 0.0  # recent duration of writes on the loop
+        self._wrote = 0  # events in the last write
         self._held_back = False
         self._closed = False
         self.batches = self.failures = 0
@@ -60,71 +59,71 @@ class Journal:
 
     @property
     def unwritten(self) -> Batch:
-        """What will be written next: to look at, not to change."""
+        """The next batch; do not change it."""
         return self._batch
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being written, so that the store has all that is not in the batch."""
+        """True if no write is running, so the store has everything outside the batch."""
         return self._writing is None
 
-    # What is to be written. Then call `written`, or `flush`.
+    # Adding to the batch. Call `written` or `flush` afterwards.
 
     def append(self, collection: int, event: Event) -> None:
-        """Add an event to the log, and to what became of its collection's impressions."""
+        """Append an event to the log, and to its collection's counts."""
         self._count += 1
         self._batch.events.append((self._place(event.learner), event))
         self._batch.count(collection, event)
 
     def _place(self, learner: int) -> int:
-        """The place in the log of what was appended last, if it is a learner's."""
+        """Return the place in the log of the last event, in the partition of a learner."""
         return with_partition(self._count, partition_in(learner))
 
     def go_on_after(self, place: int) -> None:
-        """Give only places behind one that somebody else has given."""
+        """Continue after a place that another owner has used."""
         self._count = max(self._count, count_in(place))
 
     def discount(self, collection: int, event: Event) -> None:
-        """Count an event that is in the log no more: what it was about is void."""
+        """Subtract a logged event from the counts, since its impression is void."""
         self._batch.count(collection, event, -1)
 
     def add_learner(self, learner: StoredLearner) -> None:
-        """Keep a new learner."""
+        """Add a new learner."""
         self._batch.learners.append(learner)
 
     def add_snapshot(self, learner: int, edition: int, first: int, waiting: int, counts: str, content: bytes) -> None:
-        """Keep a learner as it is after all events that were appended; later ones are about impressions from one on."""
+        """Add a snapshot of a learner after all appended events; later ones refer to impressions from `first` on."""
         self._batch.snapshots.append(Snapshot(learner, edition, self._place(learner), first, waiting, counts, content))
 
     def add_report(self, report: StoredReport) -> None:
-        """Keep what a learner tells its neighbours, instead of what it told before."""
+        """Add a learner's report to its neighbours, replacing the previous one."""
         self._batch.reports[report.learner] = report
 
     def count_in_arm(self, visit: ArmVisit, times: int = 1) -> None:
-        """Count something that became of a visitor of an experiment, or (-1) count it no more."""
+        """Add to the visitor counts of an experiment, or subtract (-1)."""
         self._batch.arm_visits[visit] += times
 
     def add_visitor(self, experiment: int, visitor: bytes) -> None:
-        """Remember that somebody counts in an experiment."""
+        """Record that a visitor counts in an experiment."""
         self._batch.visitors.append((experiment, visitor))
 
     def list_query(self, learner: int, listed: Listed) -> None:
-        """Say how often a query was asked, and with what success, for the order of lists."""
+        """Update the counts by which queries are listed."""
         self._batch.listed[learner] = listed
 
     def say(self, name: str, value: str) -> None:
-        """Keep a fact about the store, together with the events that it goes with."""
+        """Store a named fact, together with the events that it belongs to."""
         self._batch.said[name] = value
 
-    # When it is.
+    # Waiting and writing.
 
     async def flush(self) -> None:
-        """Wait until everything is durable, if something is not."""
+        """Wait until everything is durable."""
         if self._batch:
             await self.written()
 
     def written(self) -> asyncio.Future[None]:
-        """Done when all that is in the batch now is durable."""
+        """Return a future that is done when the current batch is durable."""
         future: asyncio.Future[None] = self._loop.create_future()
         if self._closed:
             future.set_exception(StoppingError())
@@ -149,7 +148,7 @@ class Journal:
                 self._work.release()
 
     def _hold_back(self) -> bool:
-        """Whether few wait, who may get company in a moment; they wait once."""
+        """Return whether to wait a moment, once, for a small batch to grow."""
         few = _MANY <= self._wrote > 2 * len(self._batch.events)
         self._held_back = few and not self._held_back
         if self._held_back:
@@ -159,18 +158,18 @@ class Journal:
         return self._held_back
 
     def _is_quick(self) -> bool:
-        """Whether the next write is likely to be done before another thread would have begun it."""
+        """Return whether the next write is likely to be quicker than handing it to the thread."""
         quick = self._seconds < _QUICK or self.batches % _TRY_AGAIN == 0
         return quick and self._store.nearby and not self._store.is_busy
 
     def _write(self, batch: Batch) -> StorageError | None:
-        """Write a batch; says what went wrong."""
+        """Write a batch; return the error if it fails."""
         try:
             self._store.write(batch)
         except StorageError as error:
             return error
-        except Exception as error:  # noqa: BLE001  (whatever it is, nobody may wait for ever)
-            return StorageError(f"Nothing was written down: {error!r}.")
+        except Exception as error:  # noqa: BLE001  (whatever it is, no caller may wait for ever)
+            return StorageError(f"Nothing was written: {error!r}.")
         return None
 
     def _write_on(self) -> None:
@@ -182,7 +181,7 @@ class Journal:
             failure = self._write(batch)
             try:
                 self._loop.call_soon_threadsafe(self._finish, batch, waiting, failure)
-            except RuntimeError:  # the loop was closed: nobody waits any more
+            except RuntimeError:  # the loop was closed: no caller waits any more
                 return
 
     def _finish(self, batch: Batch, waiting: list[asyncio.Future[None]], failure: StorageError | None) -> None:
@@ -191,20 +190,20 @@ class Journal:
         if failure is not None:
             self.failures += 1
             self._seldom.say(failure)
-            late, more = self._batch, self._waiting  # they build on what was lost
+            late, more = self._batch, self._waiting  # they build on lost events
             self._batch, self._waiting = Batch(), []
             waiting = waiting + more
             try:
                 self._refused(batch)
                 self._refused(late)
-            finally:  # whatever happens, nobody may wait for ever
+            finally:  # whatever happens, no caller may wait for ever
                 _tell(waiting, failure)
         else:
             _tell(waiting, None)
         self._hand_over()
 
     async def discard(self) -> None:
-        """Write nothing of what is not being written yet; whoever waits for it is told."""
+        """Drop the batch that is not being written yet, and reject its waiting callers."""
         late, waiting = self._batch, self._waiting
         self._batch, self._waiting = Batch(), []
         self._refused(late)
@@ -213,14 +212,14 @@ class Journal:
             await asyncio.sleep(0.001)
 
     async def close(self) -> None:
-        """Write what is left, and stop."""
+        """Write the rest, and stop."""
         try:
             await self.flush()
         finally:
             await self.abandon()
 
     async def abandon(self) -> None:
-        """Stop, and write nothing more than what is being written: as a crash would have it."""
+        """Stop after the running write and drop the rest, as a crash would."""
         self._closed = True
         self._batch, waiting, self._waiting = Batch(), self._waiting, []
         _tell(waiting, StoppingError())
@@ -232,7 +231,7 @@ class Journal:
 
 
 def _tell(waiting: Iterable[asyncio.Future[None]], failure: StorageError | None) -> None:
-    """Have those go on who wait."""
+    """Resume the waiting callers."""
     for future in waiting:
         if not future.done():
             if failure is None:

@@ -1,31 +1,31 @@
-"""The tables of a store, in SQL that SQLite and PostgreSQL both understand once their words for types are put in.
+"""Tables of a store, in SQL that SQLite and PostgreSQL share once their names of types are filled in.
 
-| table | what |
+| table | content |
 |---|---|
 | about | the version of this layout, the secret that signs impressions |
-| collections | name and settings; of an arm of an experiment, whose documents it has; who serves it now |
-| experiments | what is compared with what, since when |
-| arm_visits | what became of those who count in an experiment, per arm and minute in which they came |
-| visitors | who has been counted in an experiment, as they came (sorted, each would be in another page) |
-| editions | what a collection became by each change of its documents; the digest of its file, where that is kept |
-| contents | files of editions, in pieces; where the edition has no digest, it never was complete |
-| learners | the query of each learner, what it said of itself, how often it was asked with what success (as of late) |
+| collections | name and settings; of an arm of an experiment, its home collection; which arm serves it now |
+| experiments | arms and their shares, start and end |
+| arm_visits | outcomes of visitors who count in an experiment, per arm and minute of arrival |
+| visitors | visitors counted in an experiment, appended unsorted (sorted, each insert would touch another page) |
+| editions | versions of a catalogue: the changes, and the digest of its file where that is kept |
+| contents | files of catalogue versions, in chunks; without a digest in `editions` a file is incomplete |
+| learners | the query of each learner, its path or vector, and counts for lists (which may lag behind) |
 | snapshots | the newest of each learner |
-| bases | each learner whose log has lost its beginning, as it was there |
-| reports | what each learner has told its neighbours, newest only |
-| events | the log: append-only, in the order in which learners noted it |
-| activity | what became of impressions, per collection and ten seconds |
-| folded | what of that the log has no lines of any more, since their queries were removed, or they were too old |
+| bases | state of each learner whose oldest events were removed, as of that point |
+| reports | the latest report of each learner to its neighbours |
+| events | the log: append-only, in the order in which learners applied it |
+| activity | outcome counts per collection and ten seconds |
+| folded | the part of `activity` whose events have left the log, with their query or by age |
 
-The log has room for one showing and one end of each impression, and for one line each that it was seen and that it is
-void, and of each note: what would apply a click twice is refused, whatever brought it about. That a learner moves on to
-another edition stands before an impression, too, and may do so again and again.
+A unique index allows one shown and one end event per impression, one each for seen and void, and one of each note:
+applying a click twice fails, whatever the cause. Moves to another catalogue version precede an impression and may
+repeat.
 
-Several services may count at once (`leases`): each in rows of its own, by its number as a writer, so that none waits
-for another. One that is alone has the number 0.
+Several replicas count at once (`leases`), each in rows of its own, by its number as a writer, so that none waits for
+another. A single service has the number 0.
 
-What is older than its collection keeps leaves the log; then the learner as it was there is kept as its base, and the
-log goes on from that. Counts of days that are long gone (`DAY` steps) are kept by the day.
+Events beyond the retention time leave the log; the learner as of that point is kept as its base, from which the log
+continues. Old counts are merged by day (`DAY` steps).
 """
 
 from __future__ import annotations
@@ -88,5 +88,5 @@ CREATE TABLE IF NOT EXISTS folded (
 
 
 def statements(types: Mapping[str, str]) -> list[str]:
-    """What makes the other tables, where they are not there yet."""
+    """Return the statements that create the other tables if missing."""
     return _OTHERS.format(**types).split(";")

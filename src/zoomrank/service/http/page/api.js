@@ -28,7 +28,7 @@ async function call(path, signal, body, method) {
   });
   const content = await response.json().catch(() => null);
   if (response.ok && content !== null) return content;
-  throw new ApiError(response.status, content?.message ?? `The service responded with ${response.status} and did not say why. Its log knows more.`);
+  throw new ApiError(response.status, content?.message ?? `The service responded with ${response.status} and no explanation. See its log.`);
 }
 
 const within = (name, rest) => `collections/${encodeURIComponent(name)}/${rest}`;

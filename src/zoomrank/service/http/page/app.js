@@ -1,4 +1,4 @@
-// The frame: which page is shown, where one is, and visitors that keep coming in the background.
+// The frame: the current page, the breadcrumbs, and the simulation that runs in the background.
 
 import { forgetCharts } from "./charts.js";
 import { documentPage, documentsPage } from "./documents.js";
@@ -55,7 +55,7 @@ function showRunning() {
 
 document.addEventListener("new-simulation", () => currentSimulation().addEventListener("change", showRunning));
 byId("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // what is after the # belongs to the pages
+  event.preventDefault(); // the fragment belongs to the router
   byId("main").focus();
 });
 addEventListener("hashchange", open);

@@ -1,10 +1,10 @@
-// A question before something is done that others will notice, or that has no way back.
+// Confirmation dialog for actions that affect others or cannot be undone.
 
 import { button, make } from "./dom.js";
 
 let questions = 0;
 
-/** Ask in a dialog; `agree` is called if the answer is yes. `name` is what tests know the question by. */
+/** Ask in a dialog; `agree` is called if the answer is yes. `name` is the test id. */
 export function ask(page, name, { heading, words, no, yes }, agree) {
   const id = `question-${questions++}`;
   const dialog = make("dialog", { "aria-labelledby": id, test: `${name}-question`, onclose: () => dialog.remove() },

@@ -1,4 +1,4 @@
-// A form to begin an experiment: its name, and its arms with their shares and what they show.
+// Form to start an experiment: its name, and its arms with their shares and what they show.
 
 import * as api from "./api.js";
 import { button, labelled, make, panel, quiet, refill } from "./dom.js";
@@ -9,12 +9,12 @@ const MOST_ARMS = 8;
 const NAMES = { pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]{0,63}", maxlength: 64, required: true, autocomplete: "off", title: "Letters, digits, - _ and .; a letter or digit first" };
 const ALGORITHMS = ["ZoomRank", "RankThompson", "RankRandom", "RankCorrZoom", "RankZoom", "RankContextZoom", "RankUCB1", "RankKLUCB", "CascadeKLUCB",
   "RankGridUCB1", "RankGridEXP3", "RankExploreCommit"];
-const KINDS = [["now", "the collection as it is"], ["learned", "another learner"], ["order", "the order that the caller brings"], ["fixed", "a fixed ranking"]];
+const KINDS = [["now", "the collection as it is"], ["learned", "another learner"], ["order", "the caller's own order"], ["fixed", "a fixed ranking"]];
 const HINTS = {
-  now: "With the learners that it has.",
-  learned: "It begins with nothing but what the collection's settings say.",
-  order: "While the experiment goes on, all who ask for a ranking have to send `order`.",
-  fixed: "Ids of documents, the first at the top, one a line.",
+  now: "With its existing learners.",
+  learned: "It starts with the collection's settings and without anything learned.",
+  order: "While the experiment runs, every request for a ranking has to send `order`.",
+  fixed: "Document ids in order, one per line.",
 };
 
 export function beginning(collection) {
@@ -37,7 +37,7 @@ export function beginning(collection) {
     show();
     return arm;
   };
-  const more = button("Another arm", () => add("", 0, "learned").element.querySelector("input").focus(), { test: "begin-more" });
+  const more = button("Add an arm", () => add("", 0, "learned").element.querySelector("input").focus(), { test: "begin-more" });
   const submit = async (event) => {
     event.preventDefault();
     start.disabled = true;
@@ -45,7 +45,7 @@ export function beginning(collection) {
     try {
       const numbers = typeof (await api.documents(collection, { offset: 0, limit: 1 })).documents[0]?.id === "number";
       const begun = await api.beginExperiment(collection, { name: name.value, arms: arms.map((arm) => arm.asked(numbers)) });
-      say(`“${begun.name}” has begun.`);
+      say(`“${begun.name}” has started.`);
       location.hash = experimentRoute(collection, begun.name);
     } catch (error) {
       told.textContent = error.message;
@@ -56,12 +56,12 @@ export function beginning(collection) {
   const start = make("button", { class: "primary", test: "begin-start" }, "Begin");
   add("now", 50, "now");
   add("new", 50, "learned");
-  return panel("Begin an experiment", quiet("Others are compared with the first arm. Who falls in none meets the collection as it is, and does not count."),
+  return panel("Start an experiment", quiet("The other arms are compared with the first. Visitors in no arm get the collection as it is and do not count."),
     make("form", { class: "begin", onsubmit: submit, test: "begin-form" }, make("div", { class: "row" }, labelled("Name of the experiment", name)), list,
       make("div", { class: "row" }, more, start), told));
 }
 
-/** The fields of an arm, and what they ask for. */
+/** The fields of an arm, and the settings that they describe. */
 function armFields(place, armName, share, kind, onremove) {
   const field = {
     name: make("input", { ...NAMES, value: armName, test: "arm-name" }),
@@ -73,7 +73,7 @@ function armFields(place, armName, share, kind, onremove) {
   };
   const rows = {
     algorithm: labelled("Algorithm", field.algorithm),
-    explore: labelled("Shows a slot at random, % of rankings", field.explore),
+    explore: labelled("Rankings with one random slot, %", field.explore),
     fixed: labelled("Documents", field.fixed),
   };
   const details = make("div", { class: "row" }, Object.values(rows));
@@ -87,7 +87,7 @@ function armFields(place, armName, share, kind, onremove) {
     details.hidden = chosen === "now";
     hint.textContent = HINTS[chosen];
   };
-  const remove = button("Leave this arm out", onremove, { test: "arm-remove" });
+  const remove = button("Remove this arm", onremove, { test: "arm-remove" });
   const element = make("fieldset", { test: "begin-arm" }, make("legend", {}, place ? "Another arm" : "The first arm"),
     make("div", { class: "row" }, labelled("Name", field.name), labelled("Share of visitors, %", field.share), labelled("It shows", field.kind)),
     hint, details, remove);
@@ -95,7 +95,7 @@ function armFields(place, armName, share, kind, onremove) {
   return { element, remove, asked: (numbers) => ({ name: field.name.value, share: Number(field.share.value) / 100, ...settingsOf(field, numbers) }) };
 }
 
-/** What an arm has of its own; nothing for the collection as it is. */
+/** An arm's own settings; none for the collection as it is. */
 function settingsOf({ kind, algorithm, explore, fixed }, numbers) {
   if (kind.value === "now") return {};
   const ids = fixed.value.split("\n").map((id) => id.trim()).filter(Boolean);

@@ -1,4 +1,4 @@
-// Where the documents of a collection lie, and which categories there are.
+// The paths of a collection's documents, and its categories.
 
 import * as api from "./api.js";
 
@@ -17,7 +17,7 @@ export async function catalogueOf(name, signal) {
     return total;
   };
   const total = await read(0, PAGE);
-  const size = Math.max(1, paths.size); // fewer may come than asked for
+  const size = Math.max(1, paths.size); // a response may have fewer than requested
   const pages = Math.ceil(total / size);
   const stride = Math.max(1, pages / MOST_REQUESTS);
   for (let page = stride; page < pages; page += stride) await read(Math.floor(page) * size, size);

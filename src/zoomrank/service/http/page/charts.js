@@ -4,7 +4,7 @@ import { make } from "./dom.js";
 
 const CONFIG = { displayModeBar: false, responsive: true, showTips: false };
 
-const latest = new Map(); // what every chart on the page shall show
+const latest = new Map(); // the newest data of each chart
 let library;
 
 function plotly() {
@@ -29,7 +29,7 @@ export async function draw(container, data, layout) {
   else container.textContent = "No chart: plotly.min.js did not load.";
 }
 
-/** When a page is left: Plotly would listen to the window for ever. */
+/** Call when a page is left: Plotly would keep its window listeners. */
 export function forgetCharts() {
   latest.forEach((_, container) => globalThis.Plotly?.purge(container));
   latest.clear();
@@ -41,7 +41,7 @@ function calm(colour) {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family, size: 13, color: colour("quiet") },
     hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line"), font: { color: colour("ink"), family } },
     margin: { l: 44, r: 8, t: 34, b: 40 }, hovermode: "x unified",
-    dragmode: false, // or a finger that scrolls the page would be caught by the chart
+    dragmode: false, // otherwise charts would swallow touch scrolling
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
   };
 }
@@ -70,7 +70,7 @@ export function satisfactionChart(container, lines) {
   });
 }
 
-/** The satisfied share by impressions: smoothed as a line, as it was as points, beside the beginning as levels. */
+/** The satisfied share by impressions: smoothed as a line, raw as points, with levels of the beginning. */
 export function learningChart(container, { points, first, unlearned }) {
   const colour = colours();
   const x = points.map(({ start, end }) => (start + end) / 2);
@@ -79,7 +79,7 @@ export function learningChart(container, { points, first, unlearned }) {
   const data = [
     { type: "scatter", mode: "lines", name: "satisfied", x, y: points.map(({ smooth }) => smooth), hovertemplate: "%{y:.0%}<extra>smoothed</extra>", line: { color: colour("accent"), width: 3 } },
     { type: "scatter", mode: "markers", showlegend: false, x, y: points.map(({ share }) => share), hovertemplate: "%{y:.0%}<extra>here</extra>", marker: { color: colour("accent"), opacity: 0.35, size: 6 } },
-    level("first 100", first, "dash", "quiet"), level("when nothing was known", unlearned, "dot", "taste-1")].filter(Boolean);
+    level("first 100", first, "dash", "quiet"), level("before learning", unlearned, "dot", "taste-1")].filter(Boolean);
   const far = points.at(-1).end > 20 * points[0].end;
   draw(container, data, {
     xaxis: axis(colour, { showgrid: false, type: far ? "log" : "linear", dtick: far ? 1 : undefined, nticks: 6, tickformat: "~s", title: { text: far ? "impressions (tenfold steps)" : "impressions", font: { size: 13 }, standoff: 4 } }),
@@ -92,7 +92,7 @@ const lineOf = (colour, place) => ({ color: colour(place ? OTHERS[(place - 1) % 
 const timesOf = (points) => points.map(({ time }) => new Date(1000 * time));
 const timeAxis = (colour) => axis(colour, { showgrid: false, type: "date", nticks: 4, tickangle: 0 });
 
-/** By how much arms differ from the first, over time, each with the band in which the truth lies. */
+/** Differences from the first arm over time, each with its confidence band. */
 export function differenceChart(container, { arms, points }) {
   const colour = colours();
   const x = timesOf(points);
@@ -110,14 +110,14 @@ export function differenceChart(container, { arms, points }) {
     yaxis: axis(colour, { range: within(points), tickformat: "+.0%", rangemode: "normal", nticks: 6, title: { text: "more satisfied than " + arms[0].name, font: { size: 13 }, standoff: 4 } }) });
 }
 
-/** What the bands need once they are of some use: of the first visitors they would reach from -1 to 1. */
+/** The range of the bands once they are informative: those of the first visitors reach from -1 to 1. */
 function within(points) {
   const late = points.slice(Math.floor(points.length / 2)).flatMap(({ differences }) => differences.filter(Boolean));
   const far = 1.1 * Math.min(1, Math.max(0.02, ...late.map(({ low, high }) => Math.max(-low, high))));
   return [-far, far];
 }
 
-/** The satisfied share of each arm, of all who count up to a time. */
+/** The cumulative satisfied share of each arm. */
 export function satisfactionOverTime(container, { arms, points }) {
   const colour = colours();
   const data = arms.map(({ name }, place) => ({ type: "scatter", mode: "lines", name, x: timesOf(points), line: lineOf(colour, place), hovertemplate: "%{y:.1%}",

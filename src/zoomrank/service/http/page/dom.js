@@ -1,4 +1,4 @@
-// Elements from data. Text only ever becomes text nodes: nothing that the API says can become markup.
+// Elements from data. Text only ever becomes text nodes: nothing from the API can become markup.
 
 const SHORT = { test: "data-testid", key: "data-key", says: "aria-label" };
 

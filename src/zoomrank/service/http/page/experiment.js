@@ -1,4 +1,4 @@
-// One experiment: what it says, its arms, how that came about, and what can be done with it.
+// One experiment: its result, its arms, the result over time, and actions.
 
 import * as api from "./api.js";
 import { ask } from "./asking.js";
@@ -11,7 +11,7 @@ import { say, showProblem } from "./messages.js";
 import { collectionRoute, experimentsRoute } from "./routes.js";
 
 const PAUSE = 5000;
-const OF_ARMS = ["algorithm", "parameters", "seed", "prior", "similar", "explore"]; // settings that an arm may have of its own
+const OF_ARMS = ["algorithm", "parameters", "seed", "prior", "similar", "explore"]; // settings in which an arm may differ
 const HEADS = ["arm", "share", "visitors", "counted", "satisfied", "difference"];
 
 export function experimentPage(page, { collection, experiment }, signal) {
@@ -20,10 +20,10 @@ export function experimentPage(page, { collection, experiment }, signal) {
     actions: make("div", { class: "row", test: "experiment-actions" }),
     difference: make("div", { class: "chart", role: "img", says: "The difference over time with its interval; also in words above", test: "experiment-difference" }),
     shares: make("div", { class: "chart", role: "img", says: "Satisfied shares by arm over time; also in the table above", test: "experiment-shares" }),
-    early: quiet("A picture needs visitors of two minutes of whom all is known."),
+    early: quiet("The charts appear after two minutes with known outcomes."),
   };
-  refill(page, spread(title(experiment), parts.actions), parts.state, panel("What it says", parts.says, quiet(MEANS)),
-    panel("Arms", quiet("The others are compared with the first. Each leads to its queries."), parts.arms), panel("How that came about", parts.early, parts.difference, parts.shares));
+  refill(page, spread(title(experiment), parts.actions), parts.state, panel("Result", parts.says, quiet(MEANS)),
+    panel("Arms", quiet("The others are compared with the first. Each links to its queries."), parts.arms), panel("Over time", parts.early, parts.difference, parts.shares));
   const state = { page, parts, collection, experiment, changed: changes() };
   state.look = async () => {
     const [found, { role }] = await Promise.all([api.experiment(collection, experiment, signal), api.role(signal)]);
@@ -33,7 +33,7 @@ export function experimentPage(page, { collection, experiment }, signal) {
   keepFresh(state.look, signal, PAUSE);
 }
 
-const MEANS = "Look whenever you like: with a chance of 95 % none of these intervals misses, from the first visitor to the last. They are about those who came, and learners that still learn: not about what they will be worth, nor about revenue.";
+const MEANS = "Look whenever you like: with 95 % probability all of these intervals hold, from the first visitor to the last. They describe past visitors of learners that are still learning: not the arms’ final quality, nor revenue.";
 
 function show(state, found, may) {
   const { parts } = state;
@@ -50,11 +50,11 @@ function show(state, found, may) {
 
 function whoCounts({ arms }) {
   const [came, counted] = ["visitors", "counted"].map((key) => arms.reduce((sum, arm) => sum + arm[key], 0));
-  return `Each visitor counts once, in the order in which they came, up to the first of whom it is not known yet what becomes of her: ${count(counted)} of ${count(came)} so far. `
-    + "To count answers as they come would favour the arm whose visitors are quicker.";
+  return `Each visitor counts once, in order of arrival, up to the first whose outcome is still open: ${count(counted)} of ${count(came)} so far. `
+    + "Counting answers as they arrive would favour the arm whose visitors are quicker.";
 }
 
-/** On a phone a row becomes a block, in which each cell says what it is. */
+/** On a phone a row becomes a block with labelled cells. */
 function armTable(state, found, may) {
   const differing = OF_ARMS.filter((key) => new Set(found.arms.map(({ settings }) => JSON.stringify(settings[key]))).size > 1);
   return make("table", { class: "arms" }, make("thead", {}, make("tr", {}, HEADS.map((head) => make("th", { scope: "col" }, head)))),
@@ -67,11 +67,11 @@ function armTable(state, found, may) {
     })));
 }
 
-/** What an arm shows, in words, and in which settings arms differ. */
+/** What an arm shows, and the settings in which arms differ. */
 function about({ collection }, { collection: own, settings, stopped }, differing) {
   const { shows } = settings;
-  const what = own === collection ? "the collection as it is" : shows === "order" ? "the order that the caller brings"
-    : shows === "learned" ? "what it has learned" : `always ${shows.join(", ")}`;
+  const what = own === collection ? "the collection as it is" : shows === "order" ? "the caller's own order"
+    : shows === "learned" ? "its learned ranking" : `always ${shows.join(", ")}`;
   const more = differing.filter((key) => shows === "learned" || key === "explore").map((key) => `${key} ${worded(settings[key])}`);
   return [what, ...more, ...(stopped === null ? [] : [`stopped ${ago(stopped)}`])].join("; ");
 }
@@ -91,12 +91,12 @@ function interval(difference) {
 function armActions(state, { ended, promoted }, { name, stopped }) {
   const { collection, experiment } = state;
   const stop = {
-    heading: `Stop “${name}”?`, no: "Let it go on", yes: "Stop it",
-    words: `Who belongs to “${name}” meets the collection as it is from now on, and counts no more. The other arms go on. A stopped arm cannot begin again.`,
+    heading: `Stop “${name}”?`, no: "Keep it running", yes: "Stop it",
+    words: `Visitors of “${name}” get the collection as it is from now on, and no longer count. The other arms continue. A stopped arm cannot be restarted.`,
   };
   const promote = {
     heading: `Promote “${name}”?`, no: "Not yet", yes: "Promote it",
-    words: `The experiment${ended === null ? " ends, and" : " has ended;"} “${name}” serves all visitors of “${collection}” from now on, with its settings and with all that its learners know. What the other arms know stays with them.`,
+    words: `The experiment${ended === null ? " ends, and" : " has ended;"} “${name}” serves all visitors of “${collection}” from now on, with its settings and all that its learners know. The other arms keep what they have learned.`,
   };
   return [
     ended === null && stopped === null ? asking(state, "stop-arm", "Stop…", stop, () => api.stopExperiment(collection, experiment, name), `“${name}” is stopped.`, `stop ${name}`) : null,
@@ -106,12 +106,12 @@ function armActions(state, { ended, promoted }, { name, stopped }) {
 function actions(state, { ended }) {
   const { collection, experiment } = state;
   const stop = {
-    heading: `Stop “${experiment}”?`, no: "Let it go on", yes: "Stop it",
-    words: `All visitors of “${collection}” meet the collection as it is from now on. What was found out stays, and an arm can still be promoted. A stopped experiment cannot begin again.`,
+    heading: `Stop “${experiment}”?`, no: "Keep it running", yes: "Stop it",
+    words: `All visitors of “${collection}” get the collection as it is from now on. The results stay, and an arm can still be promoted. A stopped experiment cannot be restarted.`,
   };
   const remove = {
     heading: `Remove “${experiment}”?`, no: "Keep it", yes: "Remove it",
-    words: "What was found out is gone then, with what the learners of its arms know, but for an arm that serves the collection. There is no way back.",
+    words: "The results are deleted, with all that its arms have learned, except for an arm that serves the collection. This cannot be undone.",
   };
   if (ended === null) return asking(state, "stop", "Stop the experiment…", stop, () => api.stopExperiment(collection, experiment), `“${experiment}” has ended.`, "stop");
   return asking(state, "remove", "Remove…", remove, async () => {
@@ -120,7 +120,7 @@ function actions(state, { ended }) {
   }, `“${experiment}” was removed.`, "remove");
 }
 
-/** A button that asks before it acts, and shows what has become of it. */
+/** A button that asks for confirmation before it acts, and then updates the page. */
 function asking(state, test, text, question, act, done, key) {
   const agreed = async () => {
     try {

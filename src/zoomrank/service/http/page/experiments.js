@@ -1,4 +1,4 @@
-// The experiments of a collection: which there are, what became of them, and a form to begin one.
+// The experiments of a collection, their status, and a form to start one.
 
 import * as api from "./api.js";
 import { beginning } from "./beginning.js";
@@ -19,22 +19,22 @@ export function experimentsPage(page, { collection }, signal) {
     const running = experiments.find(({ ended }) => ended === null)?.name;
     if (changed.list([experiments, Math.floor(Date.now() / 60_000)])) refill(list, rowsOf(collection, experiments));
     if (changed.begin([running, role])) refill(begin, role !== "admin" ? null : running === undefined ? beginning(collection)
-      : quiet(`One goes on at a time: to begin another, stop “${running}” first.`));
+      : quiet(`Only one experiment runs at a time: to start another, stop “${running}” first.`));
   }, signal, PAUSE);
 }
 
-const WHAT = "An experiment shows some visitors one thing and some another, and finds out which satisfies more of them. Each of its arms has learners of its own, and a visitor who comes again meets the same arm.";
+const WHAT = "An experiment splits visitors among arms to find out which satisfies more of them. Each arm has its own learners, and a returning visitor gets the same arm.";
 
 function rowsOf(collection, experiments) {
-  if (!experiments.length) return make("p", { test: "experiments-empty" }, "There has been no experiment here yet. Until there is one, all visitors meet the collection as it is.");
+  if (!experiments.length) return make("p", { test: "experiments-empty" }, "There are no experiments yet. All visitors get the collection as it is.");
   return make("ul", { class: "cards" }, experiments.map((experiment) => make("li", { class: "card" },
     link(experiment.name, experimentRoute(collection, experiment.name), { class: "title", key: experiment.name, test: "experiment-link" }),
     quiet(stateOf(experiment)))));
 }
 
-/** Whether it goes on, in words. */
+/** The status of an experiment in words. */
 export function stateOf({ created, ended, promoted }) {
-  if (ended === null) return `Going on; begun ${ago(created)}.`;
+  if (ended === null) return `Running; started ${ago(created)}.`;
   const became = promoted === null ? "none of its arms was promoted" : `“${promoted}” was promoted and serves the collection`;
-  return `Begun ${ago(created)}, ended ${ago(ended)}; ${became}.`;
+  return `Started ${ago(created)}, ended ${ago(ended)}; ${became}.`;
 }

@@ -6,7 +6,7 @@ export const count = (number) => NUMBER.format(number ?? 0);
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 export const trail = (path) => (path ?? []).join(" › ");
 
-/** A number of clicks that may be a small one. */
+/** A number of clicks, possibly below 1. */
 export const amount = (value) => (value > 0 && value < 0.05 ? "< 0.1" : value < 100 ? String(Number(value.toFixed(1))) : count(Math.round(value)));
 
 /** A share from 0 to 1; the service has the same rule in its sentences. */

@@ -1,4 +1,4 @@
-// Polling that stops with its page, rests while nobody looks, and never overlaps.
+// Polling that stops with its page, pauses while the tab is hidden, and never overlaps.
 
 import { clearProblem, showProblem } from "./messages.js";
 

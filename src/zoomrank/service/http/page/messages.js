@@ -1,4 +1,4 @@
-// What the page says: problems, news for screen readers, and the wish for a key.
+// Messages of the page: problems, news for screen readers, and the form for a key.
 
 import { storeKey } from "./api.js";
 import { byId, link, make, refill } from "./dom.js";
@@ -6,7 +6,7 @@ import { byId, link, make, refill } from "./dom.js";
 export function showProblem(error) {
   if (error.wantsKey) return askForKey(error);
   const box = byId("problem");
-  if (!box.hidden && box.dataset.text === error.message) return; // or it would be read out at every poll
+  if (!box.hidden && box.dataset.text === error.message) return; // otherwise it would be read out at every poll
   box.dataset.text = error.message;
   refill(box, make("strong", {}, error.message), " ", error.status === 404 ? link("Go to the overview.", "#/") : null);
   box.hidden = false;
@@ -26,7 +26,7 @@ function askForKey({ status, message }) {
   if (!form.hidden) return;
   byId("problem").hidden = true;
   byId("key-hint").textContent = `${message} ${status === 403
-    ? "Looking and playing need a key with the role “read”, teaching a query from here one with “admin”." : "Whoever runs the service can give you one."}`;
+    ? "Viewing and the playground need a key with the role “read”, teaching a query from here one with “admin”." : "The operator of the service can give you one."}`;
   form.hidden = false;
   byId("key").focus();
 }

@@ -1,4 +1,4 @@
-// The overview, of all collections or of one: what visitors do, where they click, and what they asked for.
+// The overview of all collections or of one: activity, clicks by slot, and queries.
 
 import * as api from "./api.js";
 import { activityChart } from "./charts.js";
@@ -22,7 +22,7 @@ export function overview(page, { collection }, signal) {
     experiment: make("div", { class: "stack", test: "collection-experiment" }),
     figures: make("dl", { class: "figures", test: "overview-figures" }),
     chart: make("div", { class: "chart", role: "img", says: "Satisfied visitors over time", test: "overview-activity" }),
-    nothing: quiet("Nobody came by in this time. Look further back, or wait: this page follows by itself."),
+    nothing: quiet("No visitors in this period. Choose a longer one, or wait: this page updates by itself."),
     slots: make("div", { test: "overview-slots" }),
     queries: queryList((name) => (collection === undefined && name ? `Queries of ${name}` : "Queries"), signal),
     rest: make("div", { class: "stack" }),
@@ -61,19 +61,19 @@ async function refresh(state) {
   if (changed.activity({ ...activity, start: Math.floor(activity.start / activity.step) })) showActivity(parts, activity);
 }
 
-/** What there is to say of an experiment: that this is one of its arms, or that one goes on here. */
+/** The note on experiments: this is an arm of one, or one is running. */
 async function experimentOf(collection, signal) {
   const arm = armOf(collection);
   if (arm) return { arm: await api.collection(collection, signal), words: { before: `This is the arm “${arm.arm}” of the experiment `, home: arm.home, name: arm.experiment } };
   if (collection === undefined) return undefined;
   const { experiments } = await api.experiments(collection, signal).catch(unlessUnknown);
   const running = experiments.find(({ ended }) => ended === null);
-  return { words: running && { before: "An experiment goes on: ", home: collection, name: running.name } };
+  return { words: running && { before: "An experiment is running: ", home: collection, name: running.name } };
 }
 
 function unlessUnknown(error) {
   if (error.status !== 404) throw error;
-  return { experiments: [] }; // of no such collection, which is said elsewhere
+  return { experiments: [] }; // unknown collection, which is reported elsewhere
 }
 
 const noteOf = ({ before, home, name }) => make("p", { class: "note" }, before, link(name, experimentRoute(home, name), { key: "experiment", test: "experiment-note" }), ".");
@@ -89,7 +89,7 @@ function showAbout(state, collections, here) {
     state.look();
   }, "period");
   refill(parts.rest, panel(here ? "Visitors" : "Visitors of all collections", spread(parts.figures, periods), parts.chart, parts.nothing),
-    make("div", { class: "columns" }, panel("Where they click", slotHint(), parts.slots), parts.queries.element));
+    make("div", { class: "columns" }, panel("Clicks by slot", slotHint(), parts.slots), parts.queries.element));
 }
 
 function ofOne({ documents, depth, edition, queries, impressions, satisfied, abandoned, settings, created }) {
@@ -97,7 +97,7 @@ function ofOne({ documents, depth, edition, queries, impressions, satisfied, aba
   return [
     make("dl", { class: "figures" }, figure("documents", count(documents), "collection-documents"), figure("queries", count(queries), "collection-queries"),
       figure("impressions", count(impressions), "collection-impressions"),
-      figure("satisfied", learned ? percent(satisfied, learned) : "unknown yet", "collection-satisfied", "Of the visitors of whom it is known whether they clicked")),
+      figure("satisfied", learned ? percent(satisfied, learned) : "not known yet", "collection-satisfied", "Of the visitors with a known outcome")),
     quiet(`${plural(settings.slots, "slot")}, ${settings.algorithm}, ${plural(depth, "level")} of categories; made ${ago(created)}${changedSince(edition)}.`)];
 }
 
@@ -129,7 +129,7 @@ function showActivity(parts, activity) {
 }
 
 function unknown(collection, collections) {
-  return panel("Unknown collection", make("p", { test: "collection-unknown" }, `There is no collection “${collection}” here, or no more. There is:`),
+  return panel("Unknown collection", make("p", { test: "collection-unknown" }, `There is no collection “${collection}”. These exist:`),
     make("ul", {}, collections.map(({ name }) => make("li", {}, link(name, collectionRoute(name))))));
 }
 

@@ -47,7 +47,7 @@ export function playground(page, { collection, query = DEFAULT_QUERY }, signal) 
   readCategories(state);
 }
 
-/** Visitors of whoever is taught, instead of those before. */
+/** Replace the simulation by one that teaches the given learner. */
 function begin(taught, more = {}) {
   simulation?.pause();
   simulation = Object.assign(new Simulation(taught), more);
@@ -88,7 +88,7 @@ function queryForm({ collection, query, again }) {
   };
   return make("form", { onsubmit: submit }, make("label", { for: "play-query" }, "Query"), make("div", { class: "row" }, input,
     make("button", { test: "play-ask" }, "Ask"),
-    button("Start anew", () => again(new ACopy(collection, query)), { title: "With another copy of what the query knows now", test: "play-fresh" })));
+    button("Start again", () => again(new ACopy(collection, query)), { title: "With another copy of what the query knows now", test: "play-fresh" })));
 }
 
 async function readCategories(state) {
@@ -115,13 +115,13 @@ function showTastes(state) {
   const { tastes } = state.simulation;
   render(state);
   const legend = make("legend", {}, "Tastes");
-  if (!tastes.length) return refill(parts.tastes, legend, quiet("There are no named categories to have a taste for. Be a visitor yourself."));
+  if (!tastes.length) return refill(parts.tastes, legend, quiet("Simulated visitors need named categories, and there are none. Be a visitor yourself."));
   const unknown = catalogue.total - catalogue.paths.size;
   refill(parts.tastes, legend,
     quiet("A visitor has one taste and clicks the first document in its category, sometimes one near it."),
     tastes.map((taste, index) => tasteRow(state, taste, index)),
     button("Pick others for me", () => pickTastes(state), { key: "pick", test: "play-pick-tastes" }),
-    unknown > 0 ? quiet(`Visitors do not know ${count(unknown)} of the documents.`) : null);
+    unknown > 0 ? quiet(`Simulated visitors ignore ${count(unknown)} of the documents.`) : null);
 }
 
 function tasteRow(state, taste, index) {
@@ -145,7 +145,7 @@ function badge({ index, levels }) {
   return make("span", { class: `badge taste-${index}${levels ? " near" : ""}` }, levels ? `near ${LETTERS[index]}` : LETTERS[index]);
 }
 
-/** A ranking for whoever sits here. */
+/** A ranking for the person at the screen. */
 async function nextVisitor({ simulation, signal }) {
   if (simulation.busy || simulation.asking) return;
   simulation.asking = true;
@@ -162,7 +162,7 @@ async function giveFeedback(state, clicked) {
   try {
     const learned = await state.simulation.giveFeedback(clicked);
     clearProblem();
-    say(learned ? "Learned. This is what the next visitor sees." : "The copy was gone: this is another one.");
+    say(learned ? "Learned. This is what the next visitor sees." : "The copy had expired: this is a new one.");
   } catch (error) {
     showProblem(error);
   }
@@ -172,7 +172,7 @@ async function giveFeedback(state, clicked) {
 function start({ simulation, parts }) {
   clearProblem();
   simulation.start();
-  parts.pause.focus(); // disabled buttons lose it to nowhere
+  parts.pause.focus(); // a disabled button would lose the focus
 }
 
 function pause({ simulation, parts }) {
@@ -202,7 +202,7 @@ function render(state) {
   parts.strip.show(simulation.columns);
 }
 
-/** Who learns, and where to look into it. */
+/** Which learner is taught, and a link to it. */
 function showTaught({ simulation: { taught }, parts, collection, query, taughtChanged }) {
   if (!taughtChanged([taught.copy, taught.spelt, taught.wasGone])) return;
   parts.why.href = queryRoute(collection, query, taught.copy);

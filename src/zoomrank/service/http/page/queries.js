@@ -1,4 +1,4 @@
-// The queries of a collection: searched, sorted, and whether they get better or worse.
+// The queries of a collection: search, order and trends.
 
 import * as api from "./api.js";
 import { button, changes, labelled, link, make, quiet, refill, table } from "./dom.js";
@@ -7,11 +7,11 @@ import { say } from "./messages.js";
 import { playRoute, queryRoute } from "./routes.js";
 
 const MORE = 25;
-const MOST = 1000; // that the service gives at once
+const MOST = 1000; // the service's limit per request
 const SORTS = [["asked", "most asked"], ["worst", "least satisfied"], ["trend", "falling most"], ["newest", "newest"]];
-const LAST = 99; // answers that a recent share says as much as, by how it forgets
+const LAST = 99; // effective number of answers in a recent share
 
-/** A panel for a page, and look(name, settings), which shows those of a collection as they are now. */
+/** A panel, and look(name, settings), which shows the current queries of a collection. */
 export function queryList(heading, signal) {
   const asked = { search: "", sort: "asked", limit: MORE };
   const changed = changes();
@@ -47,7 +47,7 @@ export function queryList(heading, signal) {
 
 function rowsOf(collection, { queries, total }, { search }) {
   if (!total && search) return quiet(`No query has “${search}” in it.`);
-  if (!total) return make("p", {}, "Nobody has asked yet. ", link("Try it in the playground", playRoute(collection), { key: "first" }));
+  if (!total) return make("p", {}, "No queries yet. ", link("Try it in the playground", playRoute(collection), { key: "first" }));
   return table(["query", "impressions", "satisfied", "trend", "last"], queries.map((row) => [
     link(row.query, queryRoute(collection, row.query), { key: row.query, test: "query-link" }),
     count(row.impressions), percent(row.satisfied, row.learned), trend(row), ago(row.last)]), { class: "queries" });
@@ -65,6 +65,6 @@ function trend({ recent, satisfied, learned }) {
 }
 
 function aboutQueries({ similar, fold }) {
-  return quiet(fold ? "Queries that differ only in case, spaces or Unicode form are one." : "Every spelling is a query of its own.", " ",
-    similar !== "off" ? `Those that are alike by their ${similar} lend each other what they have seen.` : "Each query learns alone.");
+  return quiet(fold ? "Queries that differ only in case, spaces or Unicode form are treated as one." : "Every spelling is a query of its own.", " ",
+    similar !== "off" ? `Queries with similar ${similar} borrow from each other.` : "Each query learns alone.");
 }

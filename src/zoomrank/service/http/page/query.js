@@ -17,22 +17,22 @@ export function queryPage(page, { collection, query, copy }, signal) {
   const ranking = make("ol", { class: "ranking", test: "query-ranking" });
   const slots = make("div", { test: "query-slots" });
   const trials = make("div", { class: "stack", test: "query-trials" });
-  const tried = panel("What is being tried", trials);
+  const tried = panel("Exploration", trials);
   const support = make("div", { class: "stack", test: "query-support" });
   const similar = panel("Similar queries", support);
   const heading = title(query);
   const play = playRoute(collection, query);
-  const nothing = make("p", { hidden: true, test: "query-empty" }, "Nobody has asked this yet. ",
+  const nothing = make("p", { hidden: true, test: "query-empty" }, "This query has not been asked yet. ",
     link("Try it in the playground", play), " and come back.");
   const ofCopy = copy === undefined ? null : make("p", { class: "note", test: "query-copy" },
-    "This is the copy that learns in the playground. The query itself knows nothing of it. ", link("See the query itself", queryRoute(collection, query)));
+    "This is the copy that learns in the playground. The query itself is unaffected. ", link("See the query itself", queryRoute(collection, query)));
   const tree = zoomTree();
-  const curve = copy === undefined ? learningCurve(collection, query, signal) : null; // what a copy learns is not in the log
+  const curve = copy === undefined ? learningCurve(collection, query, signal) : null; // the log has no copies
   const body = make("div", { class: "columns", hidden: true },
-    panel("What the next visitor sees", quiet("Bars: the estimated chance that who skips those above clicks. Marks: how good it may still be (the bound)."), ranking),
+    panel("What the next visitor sees", quiet("Bars: the estimated probability of a click by visitors who skip those above. Marks: the upper bound."), ranking),
     make("div", { class: "stack" }, curve?.element ?? null,
-      panel("What has been told apart", quiet("Every box is a group of documents; what visitors like is divided further. Click a box to zoom in, the leftmost one to zoom out."), tree.element),
-      similar, tried, panel("Where they click", slotHint(), slots)));
+      panel("Zoom tree", quiet("Every box is a group of documents; groups that visitors like are divided further. Click a box to zoom in, the leftmost one to zoom out."), tree.element),
+      similar, tried, panel("Clicks by slot", slotHint(), slots)));
   refill(page, spread(heading, link("Try it in the playground", play, { class: "button primary", test: "open-playground" })),
     ofCopy, figures, nothing, body);
 
@@ -44,7 +44,7 @@ export function queryPage(page, { collection, query, copy }, signal) {
     tree.show(nodes);
     if (!changed(found)) return;
     nothing.hidden = found.impressions > 0;
-    heading.textContent = found.query; // as it is spelt once case and spaces are folded
+    heading.textContent = found.query; // in its normalized spelling
     refill(figures, keyNumbers(found));
     refill(ranking, found.ranking.map((item) => rankedDocument(collection, item)));
     refill(slots, slotTable(found.clicks_by_slot, found.examined_by_slot));
@@ -67,24 +67,24 @@ function keyNumbers({ impressions, satisfied, learned, abandoned, waiting, unsee
 
 function rankedDocument(collection, item) {
   const { estimate, bound, cap, trial } = item;
-  const capped = cap !== null && cap < 1 && cap <= bound ? ", for what it has in common with those above" : "";
+  const capped = cap !== null && cap < 1 && cap <= bound ? ", limited by its similarity to those above" : "";
   const hope = chance(bound) === chance(estimate) ? "" : `, may be as good as ${chance(bound)}`;
-  const source = item.visits ? "Estimate" : "Estimate by what other slots and those like it have seen:";
+  const source = item.visits ? "Estimate" : "Estimate from other slots and similar documents:";
   const numbers = `${source} ${chance(estimate)}${hope}${capped}`;
   const mark = trial ? make("span", { class: "badge trial", test: "on-trial" }, "on trial") : null;
   return make("li", { test: "query-document" }, make("div", { class: "row" }, documentTitle(item), mark),
-    make("p", { class: "quiet" }, trail(item.path), item.path.length ? " · " : "", link("about it", documentRoute(collection, item.id), { key: `about ${item.id}`, says: `About ${item.title || item.id}` })),
+    make("p", { class: "quiet" }, trail(item.path), item.path.length ? " · " : "", link("details", documentRoute(collection, item.id), { key: `about ${item.id}`, says: `About ${item.title || item.id}` })),
     bar(estimate, numbers, bound), quiet(numbers), make("p", {}, item.why));
 }
 
 function supportOf(collection, { visitors, faith, lenders }) {
-  if (!lenders.length) return [make("p", {}, "Nobody has lent anything yet.")];
+  if (!lenders.length) return [make("p", {}, "Nothing has been borrowed yet.")];
   const rows = lenders.slice(0, MOST_LENDERS).map(({ query, impressions }) =>
     [link(query, queryRoute(collection, query), { key: query, test: "lender" }), count(impressions)]);
   const like = visitors < 0.5 ? "less than one visitor" : plural(Math.round(visitors), "visitor");
   return [
-    make("p", { test: "support-sentence" }, `Believed like ${like} of its own; lent by ${plural(lenders.length, "query", "queries")}, `,
-      `${percent(faith, 1)} of it is believed.`),
+    make("p", { test: "support-sentence" }, `Worth as much as ${like} of its own; borrowed from ${plural(lenders.length, "query", "queries")}, `,
+      `with ${percent(faith, 1)} trust.`),
     table([lenders.length > MOST_LENDERS ? `the nearest ${MOST_LENDERS} of them` : "the nearest first", "impressions"], rows, { class: "lenders" }),
   ];
 }
@@ -94,8 +94,8 @@ const sum = (slots, value) => slots.reduce((total, slot) => total + value(slot),
 function trialsOf({ visits, impressions_per_day: impressions, slots }) {
   const all = sum(slots, (slot) => slot.cost_per_day);
   return [
-    quiet("A document that has not proved itself is shown on trial, for what is hoped of it. On how many visits that will be, ",
-      `if the next ${count(visits)} visitors click as those before them did, and how many clicks it costs.`),
+    quiet("Uncertain documents are shown on trial. The table is a forecast: ",
+      `on how many of the next ${count(visits)} visits, and how many clicks that costs, if visitors click as before.`),
     table(["slot, and what is tried most", "on trial", "cost per 100 visits", "cost a day"], slots.map((slot, place) => [
       [String(place + 1), slot.tried.length ? quiet(slot.tried.map((part) => triedPart(part, visits)).join("; ")) : null],
       percent(slot.share, 1), amount(slot.cost_per_100_visits), amount(slot.cost_per_day)]), { class: "trials" }),

@@ -1,12 +1,12 @@
-// Replicas, where several share a store: what each has, how much it has to do, and whether it is there.
+// Replicas that share a store: their partitions, load and status.
 
 import { changes, make, meter, panel, quiet, refill } from "./dom.js";
 import { amount, bytes, count, lasting, plural } from "./format.js";
 
-const EARSHOT = 2; // seconds after which it is said that nothing was heard of one
-const HEADS = ["Replica", "Partitions", "Requests", "Learners", "Writes", "Here for"];
+const EARSHOT = 2; // seconds without a heartbeat after which a replica is shown as silent
+const HEADS = ["Replica", "Partitions", "Requests", "Learners", "Writes", "Uptime"];
 
-/** A panel that is there while there is more than one, or something is nobody's; and a note while something is wrong. */
+/** A panel that is shown while there are several replicas or partitions without an owner; and a note about problems. */
 export function replicas() {
   const element = make("div", { class: "stack", test: "overview-replicas" });
   const note = make("div", { class: "stack", role: "status", test: "replicas-note" });
@@ -25,16 +25,16 @@ const isSilent = ({ silent }) => silent > EARSHOT;
 function wrongWith({ replicas: all, partitions, free }) {
   const silent = all.filter(isSilent);
   return [
-    ...(free ? [`${count(free)} of ${plural(partitions, "partition")} ${free === 1 ? "is" : "are"} nobody’s just now: their queries wait until a replica takes them.`] : []),
-    ...silent.map(({ name }) => `Nothing is heard of ${name}: if that lasts, others take what it has.`)];
+    ...(free ? [`${count(free)} of ${plural(partitions, "partition")} ${free === 1 ? "is" : "are"} without an owner: their queries wait until a replica takes over.`] : []),
+    ...silent.map(({ name }) => `No heartbeat from ${name}: if that lasts, others take over its partitions.`)];
 }
 
-/** All that is shown of a replica, as text, so that what looks the same is not drawn again. */
+/** A replica's row as text, so that it is redrawn only when it looks different. */
 function wordsOf({ name, since, silent, partitions, chair, load }, all) {
   return {
     name, chair, share: partitions / all, partitions: count(partitions),
-    silent: isSilent({ silent }) ? `not heard of for ${lasting(silent)}` : null,
-    where: load ? `process ${load.process} on ${load.host}` : "has not said anything yet",
+    silent: isSilent({ silent }) ? `no heartbeat for ${lasting(silent)}` : null,
+    where: load ? `process ${load.process} on ${load.host}` : "no report yet",
     requests: load ? `${amount(load.requests_per_second)} a second` : "–",
     learners: load ? `${count(load.learners)}, ${bytes(load.learner_bytes)}` : "–",
     writes: load ? count(load.writes) : "–",
@@ -44,7 +44,7 @@ function wordsOf({ name, since, silent, partitions, chair, load }, all) {
 }
 
 function panelOf({ partitions }, rows) {
-  return panel("Replicas", quiet(`Queries are spread over ${plural(partitions, "partition")}, and each belongs to one replica at a time.`),
+  return panel("Replicas", quiet(`Queries are spread over ${plural(partitions, "partition")}, each owned by one replica at a time.`),
     make("table", { class: "replicas" }, make("thead", {}, make("tr", {}, HEADS.map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, rows.map(rowOf))));
 }
@@ -52,7 +52,7 @@ function panelOf({ partitions }, rows) {
 function rowOf({ name, chair, share, partitions, silent, where, requests, learners, writes, failed, here }) {
   const cells = [
     [make("div", { class: "row" }, make("span", { class: "title" }, name), silent ? make("span", { class: "badge silent", test: "replica-silent" }, silent) : null),
-      quiet(where, chair ? make("span", { title: "It makes collections and experiments" }, "; has the chair") : null)],
+      quiet(where, chair ? make("span", { title: "It changes collections and experiments" }, "; coordinator") : null)],
     meter(share, partitions), requests, learners, [writes, failed ? make("p", { class: "falling" }, failed) : null], here];
   return make("tr", { test: "replica" }, cells.map((cell, column) => make("td", { "data-head": HEADS[column] }, cell)));
 }

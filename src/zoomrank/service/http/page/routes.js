@@ -1,4 +1,4 @@
-// Addresses after the #. Names and queries are free text: every part is encoded.
+// Routes in the URL's fragment. Names and queries are free text: every part is encoded.
 
 const part = encodeURIComponent;
 
@@ -12,7 +12,7 @@ export const documentRoute = (name, id) => `#/c/${part(name)}/d/${part(id)}`;
 export const experimentsRoute = (name) => `#/c/${part(name)}/experiments`;
 export const experimentRoute = (name, experiment) => `${experimentsRoute(name)}/${part(experiment)}`;
 
-/** The collection, experiment and arm that a name stands for, if it is that of an arm: a collection's has no ~. */
+/** The collection, experiment and arm in the name of an arm; names of collections contain no ~. */
 export function armOf(name) {
   const [home, experiment, arm] = (name ?? "").split("~");
   return arm === undefined ? undefined : { home, experiment, arm };
@@ -28,6 +28,6 @@ export function readRoute(hash) {
     if (page === "d" && query !== undefined) return { page: "document", collection, document: query };
     return { page: page === "play" ? "playground" : "overview", collection, query };
   } catch {
-    return { page: "overview" }; // a % that stands for nothing
+    return { page: "overview" }; // an invalid % sequence
   }
 }

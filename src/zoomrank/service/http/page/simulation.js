@@ -1,11 +1,11 @@
-// Visitors of one query. They go on when the playground is left, to watch the zoom tree.
+// Simulated visitors of one query. They continue on other pages, so that one can watch the zoom tree.
 
 import { showProblem } from "./messages.js";
 import { drawTaste, nearestTaste, visit } from "./tastes.js";
 
 const BEAT = 500; // milliseconds from one batch to the next
-const GROUP = 10; // visitors whose feedback is sent together: the fewer, the sooner is learned
-const AT_ONCE = 5; // requests; browsers hold back more
+const GROUP = 10; // visitors whose feedback is sent together: small groups are learned sooner
+const AT_ONCE = 5; // parallel requests; browsers queue more
 const RECENT = 100; // visitors in the moving share
 const MOST = 600; // points and columns of the pictures
 
@@ -13,7 +13,7 @@ export class Simulation extends EventTarget {
   tastes = [];
   speed = 1;
   running = false;
-  busy = false; // until the last feedback is in
+  busy = false; // until the last feedback is sent
   visitors = 0;
   satisfied = 0;
   recent = [];
@@ -23,7 +23,7 @@ export class Simulation extends EventTarget {
 
   constructor(taught) {
     super();
-    this.taught = taught; // who learns what they click
+    this.taught = taught; // the learner that is taught
     this.collection = taught.collection;
     this.query = taught.query;
   }
@@ -66,10 +66,10 @@ export class Simulation extends EventTarget {
     this.changed();
   }
 
-  /** Says whether it was learned: it is lost with a copy that is there no more. */
+  /** Returns whether it was learned: it is lost with a copy that has expired. */
   async giveFeedback(clicked) {
     const ranking = this.waiting;
-    this.waiting = undefined; // also if this fails: it would fail again
+    this.waiting = undefined; // even if this fails: it would fail again
     const [result] = await this.taught.feedback([{ ranking, clicked }]);
     if (result?.error) throw result;
     if (!result) return false;
@@ -92,7 +92,7 @@ export class Simulation extends EventTarget {
   }
 
   async rankings(number) {
-    const rankings = this.waiting ? [this.waiting] : []; // left by whoever pressed start
+    const rankings = this.waiting ? [this.waiting] : []; // shown before start was pressed
     this.waiting = undefined;
     let left = number - rankings.length;
     const worker = async () => {

@@ -1,4 +1,4 @@
-// Where visitors click, slot by slot.
+// Clicks by slot.
 
 import { meter, quiet, table } from "./dom.js";
 import { count, percent } from "./format.js";

@@ -8,7 +8,7 @@ const COLUMN = 6;
 
 export function strip() {
   const canvas = make("canvas", { role: "img", says: "Tastes served by rankings over time", test: "play-strip" });
-  const element = make("div", {}, canvas, quiet("Rankings over time: a column is a ranking, the newest at the right; a row is a slot. Pale: near a taste. Grey: none."));
+  const element = make("div", {}, canvas, quiet("Rankings over time: a column is a ranking, the newest on the right; a row is a slot. Pale: near a taste. Grey: no taste."));
   return { element, show: (columns) => paint(canvas, columns) };
 }
 

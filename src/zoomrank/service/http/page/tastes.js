@@ -1,7 +1,7 @@
-// Tastes of simulated visitors: a category each; what is farther away in the tree is liked less.
+// Tastes of simulated visitors: one category each; documents farther away in the tree are liked less.
 
 const LIKED = 0.9; // the chance of a click inside the category
-const FADING = 0.3; // what is left of the chance one level farther away
+const FADING = 0.3; // factor of the chance per level of distance
 const STRANGER = 0.01; // the chance where only the root is shared
 
 /** Levels from a category up to what it shares with a path; infinite where that is only the root. */
@@ -23,7 +23,7 @@ export function drawTaste(tastes) {
   return Math.max(0, tastes.findIndex(({ weight }) => (left -= weight) < 0));
 }
 
-/** What a visitor with this taste clicks: an id, or null. */
+/** The document that a visitor with this taste clicks: an id, or null. */
 export function visit(taste, documents, pathOf) {
   const liked = documents.find((item) => {
     const levels = distance(taste.path, pathOf(item) ?? []);

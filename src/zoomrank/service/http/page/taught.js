@@ -1,4 +1,4 @@
-// Who learns in the playground: a copy of a query's learner, which is thrown away, or the query itself.
+// The learner in the playground: a throwaway copy of a query's learner, or the query itself.
 
 import * as api from "./api.js";
 
@@ -6,10 +6,10 @@ const GONE = 404;
 
 const report = ({ ranking, clicked }) => ({ impression: ranking.impression, clicked });
 
-/** A copy on the server. It is made when it is needed first, and another one when it is there no more. */
+/** A copy on the server. It is made when first needed, and made again when it has expired. */
 export class ACopy {
   isReal = false;
-  wasGone = false; // and this is another one
+  wasGone = false; // the previous copy had expired
 
   constructor(collection, query) {
     this.collection = collection;
@@ -26,7 +26,7 @@ export class ACopy {
     }
   }
 
-  /** What became of each report; undefined of those on rankings of a copy that is gone. */
+  /** The result of each feedback; undefined for rankings of an expired copy. */
   async feedback(told) {
     const learn = async (copy) => {
       const here = told.filter((one) => one.ranking.copy === copy);
@@ -48,7 +48,7 @@ export class ACopy {
       return await act(copy);
     } catch (error) {
       if (error.status === GONE) this.wasGone = true;
-      if (error.status === GONE && this.making === making) this.making = undefined; // or somebody has made another
+      if (error.status === GONE && this.making === making) this.making = undefined; // unless it was already replaced
       throw error;
     }
   }

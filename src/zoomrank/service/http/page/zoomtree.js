@@ -1,19 +1,19 @@
-// What the ranker has told apart so far, as an icicle that grows where visitors click.
+// The zoom tree: how finely the ranker distinguishes documents, as an icicle that grows where visitors click.
 
 import { colours, draw } from "./charts.js";
 import { button, changes, make, meter, quiet, refill, table } from "./dom.js";
 import { chance, count, plural } from "./format.js";
 
 const COLUMNS = 5; // levels that are drawn at once
-const LETTER = 6.6; // pixels of one, about
-const ROW = 35; // pixels for each child of the part that is looked at
+const LETTER = 6.6; // approximate width in pixels
+const ROW = 35; // pixels for each child of the current node
 const [EVEN, UNEVEN] = [0.42, 0.15]; // of its height is divided equally among them, so that each has room for its name; farther down, less
 const [LOWEST, HIGHEST] = [480, 900];
 const TWO_LINES = 38;
 const FEW = 10; // visits below which an estimate says too little to set the scale
-const sizeOf = (node) => Math.sqrt(node.visits) + 0.5; // by visits, but the favourite has to leave room for the rest
+const sizeOf = (node) => Math.sqrt(node.visits) + 0.5; // by visits, but a favourite must leave room for the rest
 
-/** An element for a page, and show(nodes) for whatever the service says now. */
+/** An element, and show(nodes), which updates it. */
 export function zoomTree() {
   const tree = {
     changed: changes(),
@@ -38,11 +38,11 @@ function show(tree, found) {
   tree.children = new Map(nodes.map((node) => [node.id, []]));
   for (const node of nodes) tree.children.get(node.parent)?.push(node);
   tree.root = nodes.find((node) => node.parent === null);
-  if (!tree.known.has(tree.level)) tree.level = tree.root.id; // left out for busier parts
+  if (!tree.known.has(tree.level)) tree.level = tree.root.id; // dropped in favour of busier parts
   render(tree);
 }
 
-/** Numbers may be others in every response; the names on the way to a node stay. */
+/** Node numbers change between responses; the names on the path to a node are stable. */
 function lasting(nodes) {
   const ids = new Map();
   const taken = new Set();
@@ -92,7 +92,7 @@ function icicle(tree, top, height) {
     ids: nodes.map((node) => node.id),
     parents: nodes.map((node) => node.parent ?? ""),
     labels: nodes.map(label),
-    // Only what has no children gets a value: Plotly adds up, and sums of fractions never disagree.
+    // Only leaves get a value: Plotly sums them, so rounding cannot make a parent smaller than its children.
     values: nodes.map((node) => (children.get(node.id).length ? 0 : sizes.get(node.id))),
     hovertext: nodes.map(describe), hoverinfo: "text", textinfo: "label", textposition: "middle left", textfont: { color: shades.map(readableOn) },
     marker: { colors: shades.map((shade) => `rgb(${shade})`), line: { width: 0.5, color: colour("surface") } },
@@ -117,7 +117,7 @@ function levelsBelow({ children }, id) {
   return 1 + Math.max(0, ...children.get(id).map((child) => levelsBelow({ children }, child.id)));
 }
 
-/** A label in so many lines of so many letters, cut off where it is longer. */
+/** A label wrapped to a number of lines and letters, and cut off beyond. */
 function fitted(text, letters, lines) {
   if (text.length <= letters || lines === 1) return plain(text, letters);
   const at = text.lastIndexOf(" ", letters);
@@ -126,7 +126,7 @@ function fitted(text, letters, lines) {
 
 const nameOf = (node) => (node.parent === null ? "everything" : node.label);
 
-/** Plotly reads a little HTML in labels; this shows it as it is, and short. */
+/** Plotly interprets some HTML in labels: escape and shorten. */
 function plain(text, longest) {
   const short = text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
   return short.replace(/&/g, "&amp;").replace(/</g, "&lt;");
@@ -143,7 +143,7 @@ function scaleTop(nodes) {
   return Math.min(1, Math.ceil(best * 10 - 1e-9) / 10);
 }
 
-/** One hue, from pale to deep: brightness alone tells the order, whatever colours one sees. */
+/** One hue, from pale to deep, so that brightness alone shows the order. */
 function shader(colour, top) {
   const channels = (name) => [1, 3, 5].map((at) => parseInt(colour(name).slice(at, at + 2), 16));
   const stops = [0, 1, 2, 3].map((step) => channels(`scale-${step}`));
@@ -167,5 +167,5 @@ function renderPlace(tree) {
   const rows = [...children.get(level)].sort((a, b) => b.visits - a.visits);
   refill(tree.table, rows.length ? table(["part", "documents", "visits", "estimate"], rows.map((node) => [
     children.get(node.id).length ? zoomButton(node, "down") : node.label, count(node.documents), count(node.visits),
-    meter(node.estimate, node.visits ? chance(node.estimate) : "–")])) : quiet("Nothing below this part is told apart yet."));
+    meter(node.estimate, node.visits ? chance(node.estimate) : "–")])) : quiet("Nothing below this part is distinguished yet."));
 }

@@ -1,1 +1,1 @@
-"""Every path of the service by subject, and nothing about how it is done."""
+"""Routes of the service by subject: declarations only, no logic."""

@@ -1,4 +1,4 @@
-"""Experiments: begun, looked at, stopped, and ended by promoting an arm."""
+"""Routes of experiments: start, results, stop, and promotion of an arm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_experiments(api: FastAPI, engine: Engine) -> None:
 
     @api.post(EXPERIMENTS.path, status_code=201, response_model=wire.ExperimentInfo, responses=refusals(409))
     async def create(asked: schema.NewExperiment, name: CollectionName) -> Any:
-        """Begin an experiment: visitors are shared out among its arms, each with learners of its own."""
+        """Start an experiment: visitors are split among its arms, each with its own learners."""
         arms = [NewArm(arm.name, arm.share, arm.settings) for arm in asked.arms]
         try:
             await engine.experiments.create(find(name), asked.name, arms)
@@ -42,28 +42,28 @@ def add_experiments(api: FastAPI, engine: Engine) -> None:
 
     @api.get(EXPERIMENTS.path, response_model=wire.ExperimentsResponse)
     async def experiments(name: CollectionName) -> Any:
-        """The experiments of a collection, the newest first."""
+        """List the experiments of a collection, newest first."""
         return {"experiments": [summary(one) for one in engine.experiments.of(find(name))]}
 
     @api.get(wire.EXPERIMENT, response_model=wire.ExperimentInfo)
     async def experiment(name: CollectionName, experiment: ExperimentName) -> Any:
-        """What an experiment says so far; look whenever you like."""
+        """Return the results so far; they are valid whenever you look."""
         return await told(name, experiment)
 
     @api.post(STOP.path, response_model=wire.ExperimentInfo)
     async def stop(asked: schema.StopRequest, name: CollectionName, experiment: ExperimentName) -> Any:
-        """Stop an arm, or the whole experiment. Whoever belonged to it meets the collection as it is."""
+        """Stop an arm, or the whole experiment. Its visitors then get the collection as it is."""
         await engine.experiments.stop(engine.experiments.find(find(name), experiment), asked.arm)
         return await told(name, experiment)
 
     @api.post(PROMOTE.path, response_model=wire.ExperimentInfo)
     async def promote(asked: schema.PromoteRequest, name: CollectionName, experiment: ExperimentName) -> Any:
-        """End an experiment, and have an arm serve the collection from now on, with all that it has learned."""
+        """End an experiment, and let an arm with all that it has learned serve the collection from now on."""
         await engine.experiments.promote(engine.experiments.find(find(name), experiment), asked.arm)
         return await told(name, experiment)
 
     @api.delete(wire.EXPERIMENT, response_model=wire.RemovedExperiment)
     async def remove(name: CollectionName, experiment: ExperimentName) -> Any:
-        """Let go of an experiment that has ended, with the learners of its arms that serve nobody."""
+        """Delete an ended experiment, with the learners of arms that serve no visitors."""
         await engine.experiments.remove(engine.experiments.find(find(name), experiment))
         return {"name": experiment, "status": "removed"}

@@ -1,4 +1,4 @@
-"""Exports: impressions and their answers, in a stream."""
+"""Route of exports: impressions and their outcomes, as a stream."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def add_export(api: FastAPI, engine: Engine) -> None:
         name: CollectionName,
         since: Time = None,
         until: Time = None,
-        format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002  (as the address has it)
+        format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002  (the name in the URL)
         learned: bool = False,
     ) -> StreamingResponse:
-        """Impressions and what became of them, those shown since a time and until another, as lines of JSON or in a
-        Parquet file; those alone that something was learned from, if that is wanted.
+        """Export impressions shown since a time and until another, with their outcomes, as JSON lines or as a Parquet
+        file; with `learned`, only those that were learned from.
         """
         served = engine.collections.find(name)
         one = Exported(served.id, served.name, served.settings.satisfied_by, lambda shown: served.edition.ids(shown))
@@ -57,7 +57,7 @@ def add_export(api: FastAPI, engine: Engine) -> None:
 
 
 async def _lines(rows: Iterator[list[Row]]) -> AsyncIterator[bytes]:
-    """Page after page, each read and written by another thread, so that others are served meanwhile."""
+    """Yield page after page, each read and encoded in another thread."""
 
     def next_lines() -> bytes | None:
         page = next(rows, None)

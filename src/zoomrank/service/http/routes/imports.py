@@ -1,4 +1,4 @@
-"""Click logs of other rankers, sent to be learned."""
+"""Routes of imports: click logs of other rankers."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ def add_imports(api: FastAPI, engine: Engine) -> None:
 
     @api.post(wire.CLICKS, response_model=wire.ImportResponse, responses=refusals(429), openapi_extra=_A_LOG)
     async def learn(request: Request, name: CollectionName, asker: WhoAsks, unknown: Unknown = "refuse") -> Any:
-        """Learn the click log of another ranker, JSONL or Parquet, and say what it was worth.
+        """Learn the click log of another ranker, JSONL or Parquet, and return what it was worth.
 
-        The same log is learned once, or once for each `Idempotency-Key`; one that was interrupted goes on.
+        The same log is learned once, or once per `Idempotency-Key`; an interrupted import resumes.
         """
         served = engine.collections.find(name)
         kind = _KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
         if kind is None:
-            raise MediaError(f"Send a click log, and say what it is: Content-Type: {' or '.join(_KINDS)}.")
+            raise MediaError(
+                f"The media type of the click log is missing or unknown: send Content-Type: {' or '.join(_KINDS)}."
+            )
         log = ImportedLog(served, await sent(request, maker), kind, unknown)
         return await engine.importing.learn(log, asker.once, asker.digest)
 
     @api.get(wire.CLICKS, response_model=wire.ImportProgress)
     async def progress(name: CollectionName) -> Any:
-        """How far the import of a click log has come."""
+        """Return the progress of the running import."""
         learned, of = engine.importing.progress.get(engine.collections.find(name).id, (0, 0))
         return {"learned": learned, "of": of}

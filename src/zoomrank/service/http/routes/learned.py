@@ -1,6 +1,4 @@
-"""What was learned: queries, why documents stand where they stand, what became of impressions over time; and what is
-taken back.
-"""
+"""Routes of what was learned: queries, explanations, activity; and their removal."""
 
 from __future__ import annotations
 
@@ -38,21 +36,21 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
     async def queries(
         name: CollectionName, offset: Offset = 0, limit: Limit = 50, search: Search = "", sort: Sort = "asked"
     ) -> Any:
-        """The queries of a collection that have some letters in them: those asked most first, or least satisfied, or
-        newest, or whose satisfied share falls most.
+        """List queries, optionally those that contain a text: the most asked first, or the least satisfied, or the
+        newest, or those whose satisfied share falls most.
         """
         return await page_data.queries(engine, find(name), offset, limit, search, sort)
 
     @api.get(wire.QUERY, response_model=wire.QueryInfo)
     async def query(name: CollectionName, query: QueryText, copy: CopyLookedInto = None) -> Any:
-        """One query, or a copy of it: what became of its impressions, what the next visitor will see, and why."""
+        """Return one query, or a copy of it: its outcome counts, what the next visitor will see, and why."""
         return await page_data.query(engine, find(name), query, copies, copy)
 
     curves, activities = LearningCurves(engine), page_data.Activities(engine)
 
     @api.get(wire.CURVE, response_model=wire.Curve)
     async def curve(name: CollectionName, query: QueryText) -> Any:
-        """How a query has learned: of its impressions one after the other, how many were satisfied."""
+        """Return the learning curve of a query: the satisfied share in successive windows of its impressions."""
         served = find(name)
         return await curves.curve(served, served.settings.folded(query))
 
@@ -65,12 +63,12 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
 
     @api.post(VOID.path, response_model=wire.Voided)
     async def void(asked: schema.VoidRequest, name: CollectionName) -> Any:
-        """Take impressions back: what they taught is untaught, as if they had never been."""
+        """Void impressions: what they taught is undone, as if they had never been."""
         served = find(name)
         query = None if asked.query is None else served.settings.folded(asked.query)
         span = Span(query, asked.since, asked.until, None if asked.key is None else asker_of(asked.key))
         if span == Span():
-            raise UnusableError("Say which impressions: those of a `query`, `since` or `until` a time, or of a `key`.")
+            raise UnusableError("No impressions are selected: send a `query`, a time (`since`, `until`), or a `key`.")
         impressions, queries = await engine.void(served, span, asked.dry_run)
         retired = await engine.undoing.retired(served, span)
         return {"impressions": impressions, "queries": queries, "retired": retired, "dry_run": asked.dry_run}
@@ -82,15 +80,17 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
         limit: Annotated[int, Query(ge=1, le=5000)] = 400,
         copy: CopyLookedInto = None,
     ) -> Any:
-        """How finely the query's learner, or a copy of it, tells documents apart, and what it thinks of them."""
+        """Return the zoom tree of a query, or of a copy of it: how finely it distinguishes documents, and their
+        estimates.
+        """
         return await page_data.tree(engine, find(name), query, limit, copies, copy)
 
     @api.get(wire.COLLECTION_ACTIVITY, response_model=wire.Activity)
     async def activity(name: CollectionName, seconds: Seconds = 3600, points: Points = 120) -> Any:
-        """What became of a collection's impressions over time."""
+        """Return outcome counts of a collection over time."""
         return await activities.look(find(name), seconds, points)
 
     @api.get(wire.ACTIVITY, response_model=wire.Activity)
     async def all_activity(seconds: Seconds = 3600, points: Points = 120) -> Any:
-        """What became of all impressions over time."""
+        """Return outcome counts of all collections over time."""
         return await activities.look(None, seconds, points)

@@ -1,4 +1,4 @@
-"""For those who keep the service running, and for pages that ask what they may do."""
+"""Routes for operators, and for pages that ask what their key permits."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, r
 
     @api.get(HEALTH.path, response_model=wire.StatusResponse)
     async def health() -> Any:
-        """Whether the process responds."""
+        """Return 200 if the process responds."""
         return {"status": "ok"}
 
     @api.get(READY.path, response_model=wire.StatusResponse)
     async def ready() -> Any:
-        """Whether it can rank, and write that down."""
+        """Return 200 if the service can rank and write to its store."""
         status = "starting" if not engine.ready else "storage" if engine.store.away else "ready"
         return {"status": status} if status == "ready" else JSONResponse({"status": status}, 503)
 
     @api.get(wire.ROLE, response_model=wire.RoleResponse)
     async def role(request: Request) -> Any:
-        """What the key of this request may do, by its role; where there are no keys, everything."""
+        """Return the role of this request's key; admin where there are no keys."""
         return {"role": keys.role(request.headers.get("authorization", "").encode("latin-1"))}
 
     @api.get(wire.REPLICAS, response_model=wire.ReplicasResponse)
     async def who_serves() -> Any:
-        """Which replicas serve, how many of the partitions each has, and how much it has to do; a service that works
-        alone is one replica that has all of them.
+        """List the replicas, their partitions and their load; a single service is one replica that owns all
+        partitions.
         """
         return replicas.response()
 
     @api.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:
-        """For Prometheus."""
+        """Return metrics for Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,4 +1,4 @@
-"""The files of the page, as they lie in the package: packed once, and sent only to those who do not have them yet."""
+"""Files of the page: compressed once, and sent only to browsers that do not have the current version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _reading = threading.Lock()
 
 
 class PageFile(NamedTuple):
-    """A file, as it is and packed."""
+    """A file, plain and compressed."""
 
     content: bytes
     packed: bytes
@@ -48,7 +48,7 @@ def add_page_files(api: FastAPI) -> None:
 
 
 def _response(request: Request, file: PageFile, keep: str) -> Response:
-    """A file, in the form that whoever asks understands; nothing but that it is the same, if she has it."""
+    """Return a file in an encoding that the client accepts, or 304 if it has the current version."""
     is_packed = "gzip" in request.headers.get("accept-encoding", "") and len(file.packed) < len(file.content)
     tag = f'"{file.digest}-gzip"' if is_packed else f'"{file.digest}"'
     headers = {"ETag": tag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
@@ -65,7 +65,7 @@ def _files() -> frozenset[str]:
 
 
 def _read(name: str) -> PageFile:
-    with _reading:  # to pack the largest takes most of a second: once is enough
+    with _reading:  # compressing the largest takes most of a second: do it once
         return _page_file(name)
 
 
@@ -74,7 +74,7 @@ def _page_file(name: str) -> PageFile:
     if name == _PLOTLY:
         content = _plotly()
     else:
-        address = f"page/{_PLOTLY}".encode()  # of which whoever has it need not ask for it again
+        address = f"page/{_PLOTLY}".encode()  # versioned by content, so browsers need not ask again
         content = _PAGE.joinpath(name).read_bytes().replace(address, address + b"?v=" + _digest(_plotly()).encode())
     media = _MEDIA.get(name.rpartition(".")[2], "application/octet-stream")
     return PageFile(content, gzip.compress(content, 9, mtime=0), _digest(content), media)

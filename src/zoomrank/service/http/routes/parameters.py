@@ -1,4 +1,4 @@
-"""What several routes take in their path or after the question mark, and how they refuse."""
+"""Path and query parameters that several routes share, and their error responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _who_asks(
 CollectionName = Annotated[schema.ServedName, Path()]
 CopyName = Annotated[schema.CopyName, Path()]
 DocumentText = Annotated[str, Path(max_length=1000)]
-ANY_DOCUMENT = wire.DOCUMENT.replace("{document}", "{document:path}")  # ids may have a slash in them
+ANY_DOCUMENT = wire.DOCUMENT.replace("{document}", "{document:path}")  # ids may contain slashes
 CopyLookedInto = Annotated[schema.CopyName | None, Query()]
 QueryText = Annotated[schema.QueryText, Query()]
 WhoAsks = Annotated[Asker, Depends(_who_asks)]
@@ -35,5 +35,5 @@ Sort = Annotated[Literal["asked", "worst", "newest", "trend"], Query()]
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Refusals that a route documents."""
+    """Return the error responses that a route documents."""
     return {status: {"model": wire.ErrorResponse} for status in statuses}

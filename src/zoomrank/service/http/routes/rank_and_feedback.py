@@ -15,16 +15,16 @@ from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK, SE
 from zoomrank.service.http.routes.parameters import CollectionName, WhoAsks, refusals
 from zoomrank.service.refusals import ServiceError
 
-_AT_ONCE = 256  # reports of a batch
+_AT_ONCE = 256  # items of a batch between two awaits
 
 
 def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
-    """Add the routes; returns what the fast path needs."""
+    """Add the routes; return what the fast path needs."""
 
     async def rank(asked: schema.RankRequest, name: CollectionName, asker: WhoAsks) -> Any:
-        """Choose a ranking for a visitor. Report what became of it with its impression.
+        """Choose a ranking for a visitor. Send feedback with its impression.
 
-        With the same `Idempotency-Key` the same ranking comes again, for ten minutes.
+        The same `Idempotency-Key` returns the same ranking, for ten minutes.
         """
         served = engine.collections.find(name)
         query = served.query(asked.query)
@@ -47,19 +47,19 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
         return ranked
 
     async def feedback(asked: schema.FeedbackRequest) -> Any:
-        """Report what became of a ranking: a click, several, or none; a purchase; what was disliked; how far down she
-        looked. The same report may come twice.
+        """Send feedback on a ranking: clicks or none, purchases, dislikes, how far down the visitor looked. The same
+        feedback may be sent twice.
         """
         return {"impression": asked.impression, "status": await engine.answer(asked.impression, asked.answer)}
 
     async def seen(asked: schema.SeenRequest) -> Any:
-        """Say that a ranking is on the visitor's screen; needed where `no_feedback` is `unseen`."""
+        """Report that a ranking is on the visitor's screen; needed where `no_feedback` is `unseen`."""
         return {"impression": asked.impression, "status": await engine.seen(asked.impression)}
 
     async def feedback_batch(asked: schema.BatchRequest) -> Any:
-        """Report many at once; each is taken or refused by itself."""
+        """Send feedback on many rankings; each item succeeds or fails by itself."""
         results: list[dict[str, Any]] = []
-        for start in range(0, len(asked.feedback), _AT_ONCE):  # others have their turn in between
+        for start in range(0, len(asked.feedback), _AT_ONCE):  # let other tasks run in between
             some = asked.feedback[start : start + _AT_ONCE]
             results += await asyncio.gather(*(_taken(engine, one) for one in some))
         return {"results": results}
@@ -77,7 +77,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
 
 
 async def _taken(engine: Engine, one: schema.FeedbackRequest) -> dict[str, Any]:
-    """What became of one report of a batch."""
+    """Return the result of one item of a batch."""
     try:
         return {"impression": one.impression, "status": await engine.answer(one.impression, one.answer)}
     except ServiceError as error:
