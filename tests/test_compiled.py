@@ -32,7 +32,8 @@ from zoomrank.dice import Dice, rolled
 @compiled
 def throw(handle):
     return rolled(handle).random()
-print(throw(Dice(np.random.default_rng(5)).handle))
+dice = Dice(np.random.default_rng(5))
+print(throw(dice.handle))
 """  # one kernel
 SCRIPT = """
 import numpy as np, zoomrank as zr

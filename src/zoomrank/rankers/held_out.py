@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import Scalar, compiled
+from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 
 _AROUND = 4.0  # visits
@@ -32,7 +32,7 @@ def surprise(state: Any, shown: Array, clicks: Array, usual: Array) -> Scalar:
     return found
 
 
-@compiled
+@inlined
 def _expected(state: Any, document: Scalar, slot: Scalar, usual: Scalar) -> Scalar:
     """The chance of a click on a document in a slot, as far as a learner knows."""
     at, chance, going = np.uint64(0), usual, True

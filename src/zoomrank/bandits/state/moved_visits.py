@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import Scalar, compiled
+from zoomrank.compiled import Scalar, allocating, compiled, inlined, separate
 from zoomrank.numbers import Array
 from zoomrank.spaces.movement import Movement
 
@@ -48,7 +48,7 @@ def own_visits(old: Any, parent: Array, moved: Movement) -> Array:
     return own
 
 
-@compiled
+@inlined
 def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
     """Whether an entry is a document that leaves a category which stays."""
     node, category = np.int64(old.node[entry]), np.int64(old.node[old.up[entry]])
@@ -60,7 +60,7 @@ def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
     return bool(at != home)
 
 
-@compiled
+@allocating
 def _leave_behind(category: Array, document: Array, slots: int) -> None:
     """Have a document take along a few of its visits, in each slot its part, with as many clicks as they had."""
     visits = document[0]
@@ -113,7 +113,7 @@ def move_visits(old: Any, own: Array, new: Any, moved: Movement, apart: Array) -
     return origin, _looked_at_anew(old, new, origin)
 
 
-@compiled
+@separate
 def _tell_apart(new: Any, apart: Array) -> None:
     """Make the entries, from the top down: they stand in the order of their nodes."""
     entry = 0
@@ -132,7 +132,7 @@ def _tell_apart(new: Any, apart: Array) -> None:
         entry += 1
 
 
-@compiled
+@separate
 def _entry(new: Any, node: int) -> int:
     """The entry of a node, -1 if it has none."""
     filled = new.filled[0]
@@ -140,7 +140,7 @@ def _entry(new: Any, node: int) -> int:
     return at if at < filled and new.node[at] == node else -1
 
 
-@compiled
+@allocating
 def _origins(old: Any, new: Any, moved: Movement) -> Array:
     origin = np.full(len(new.node), -1, np.int64)
     for entry in range(old.filled[0]):
@@ -152,7 +152,7 @@ def _origins(old: Any, new: Any, moved: Movement) -> Array:
     return origin
 
 
-@compiled
+@separate
 def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
     """What each entry has of its own goes where its subtree goes."""
     slots = old.plays.shape[1]
@@ -166,7 +166,7 @@ def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
                 new.clicks[at, slot] += np.uint32(own[entry, 2 + slots + slot])
 
 
-@compiled
+@allocating
 def _remember(old: Any, new: Any, moved: Movement) -> None:
     """Of those who bring visits to an entry, remember the document of the first that had a click or, where nobody has
     clicked, of the first; whoever was that subtree before comes first of all. A document that is gone is forgotten.
@@ -190,7 +190,7 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
                     new.last[at], new.last_slot[at] = document, old.last_slot[entry]
 
 
-@compiled
+@allocating
 def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
     """Where visits have come or gone, or what is around is something else; and what is new below, unless all around it
     is what it was: anything may be hoped of a document that was just added.

@@ -9,7 +9,7 @@ distance d are parted at scale 2^i with probability O(d / 2^i), so on average th
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import allocating, compiled
 from zoomrank.errors import MetricError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces.finite_metric import FiniteMetric
@@ -89,7 +89,7 @@ def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, A
     return parents[:made].copy(), widths[:made].copy(), home
 
 
-@compiled
+@allocating
 def _chiefs(matrix: Array, order: Array, radius: float) -> Array:
     """Whom each document follows at this scale: the first in the order within the radius."""
     chief = np.empty(len(matrix), np.int64)
@@ -101,7 +101,7 @@ def _chiefs(matrix: Array, order: Array, radius: float) -> Array:
     return chief
 
 
-@compiled
+@allocating
 def _splits(home: Array, chief: Array, clusters: int) -> Array:
     """Whether a cluster's documents follow different chiefs; one that does not split stays, so there are no chains."""
     followed = np.full(clusters, -1)
