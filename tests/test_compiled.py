@@ -164,7 +164,8 @@ def key(folder: Path, *edits: tuple[str, str, str]) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(package.parent)
         kernels, states = (importlib.import_module(f"edited.{name}") for name in ("kernels", "states"))
-    return kernel_key(kernels.kernel, (numba.typeof(states.Cold(1.0, 2.0)), numba.int64))
+    typeof: Any = numba.typeof
+    return kernel_key(kernels.kernel, (typeof(states.Cold(1.0, 2.0)), numba.int64))
 
 
 def test_a_kernel_is_known_by_its_code_wherever_it_is(tmp_path: Path) -> None:

@@ -150,16 +150,19 @@ _listen("numba:compile", _CompilationNotice())
 _FOLDER = Path(_settings.CACHE_DIR or platformdirs.user_cache_dir("zoomrank")) / "zoomrank-kernels"
 _KEY_DIGITS = 16
 _FORGET_AFTER_DAYS = 14
+_index_file: Any = caching.IndexDataCacheFile
+_NAMED_TUPLE: Any = types.BaseNamedTuple
+_TUPLE: Any = types.BaseTuple
 
 
-class _Format(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class _Format(caching.CompileResultCacheImpl):
     """What Numba writes of a compiled kernel, wherever it is written."""
 
     def __init__(self) -> None:  # no locator: the folder is known
         pass
 
 
-class _KernelCache(caching._Cache):  # type: ignore[misc]
+class _KernelCache(caching._Cache):
     """The cache of one kernel: loads and saves what was compiled for a signature."""
 
     cache_path = str(_FOLDER)
@@ -189,7 +192,7 @@ class _KernelCache(caching._Cache):  # type: ignore[misc]
     def _file(self, signature: Any, codegen: Any) -> tuple[Path, Any]:
         # One folder per signature: what two processes write there at the same time is the same.
         folder = _FOLDER / kernel_key(self._kernel, signature, codegen.magic_tuple())
-        return folder, caching.IndexDataCacheFile(str(folder), self._kernel.__qualname__, "")
+        return folder, _index_file(str(folder), self._kernel.__qualname__, "")
 
     def enable(self) -> None:
         """Never disabled."""
@@ -239,9 +242,9 @@ def kernel_key(kernel: Any, signature: Any, target: Any = ()) -> str:
 
 def _classes(kind: Any) -> Iterator[type]:
     """Yield the classes of the named tuples in a Numba type, or in a tuple of types."""
-    if isinstance(kind, types.BaseNamedTuple):
+    if isinstance(kind, _NAMED_TUPLE):
         yield kind.instance_class
-    if isinstance(kind, (tuple, types.BaseTuple)):
+    if isinstance(kind, (tuple, _TUPLE)):
         for part in kind:
             yield from _classes(part)
 

@@ -9,6 +9,7 @@ same code (see `zoomrank.compiled`): two processes compile different ones, one p
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import zoomrank as zr
 from zoomrank.rankers.registry import RANKERS
@@ -33,7 +34,8 @@ def compile_learners() -> None:
         users.greedy(3)
         users.clicks([0, 9, 17], 10, seed=1)
         users.conditional_mean([4, 5])
-    for kind in sorted(RANKERS.values(), key=lambda kind: kind is zr.ZoomRank):
+    kinds: list[Any] = sorted(RANKERS.values(), key=lambda kind: kind is zr.ZoomRank)
+    for kind in kinds:
         ranker = kind(tree, slots=3, seed=1, **{"horizon": 100} if kind.bandit_kind.needs_horizon else {})
         ranker.learn(ranker.rank(), 1)
         zr.simulate(ranker, visitors[-1], 10, seed=1)
