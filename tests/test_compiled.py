@@ -1,5 +1,6 @@
 """Kernels are the same with and without compilation, are kept on disk, and never outlive their sources."""
 
+import ast
 import copy
 import gc
 import importlib
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import zoomrank
-from zoomrank.compiled import compiled, kernel_key
+from zoomrank.compiled import allocating, alongside, compiled, inlined, kernel_key, separate
 from zoomrank.dice import Dice, rolled
 
 SMALL = """
@@ -25,14 +26,14 @@ import zoomrank as zr
 users = zr.users.two_peaks(zr.DocumentTree.exponential(depth=5, branching=2), seed=1, reading="mixture")
 print(users.clicks([0, 9, 17], 40, seed=3).tolist())
 """  # few kernels, for what is true of any
-THROW = """
+THROW = f"""
 import numpy as np
 from zoomrank.compiled import compiled
-from zoomrank.dice import Dice, rolled
+from {Dice.__module__} import {Dice.__name__}, {rolled.__name__}
 @compiled
 def throw(handle):
-    return rolled(handle).random()
-dice = Dice(np.random.default_rng(5))
+    return {rolled.__name__}(handle).random()
+dice = {Dice.__name__}(np.random.default_rng(5))
 print(throw(dice.handle))
 """  # one kernel
 SCRIPT = """
@@ -88,7 +89,7 @@ def test_compiled_once_and_said_so_and_again_after_a_callee_in_another_file_was_
     """Numba alone would go on using a kernel whose callee is another one now."""
     clone, environment = package_copy(tmp_path), {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
     first, second = run(THROW, **environment), run(THROW, **environment)
-    edit(clone / "zoomrank" / "dice.py", "handle[0], handle[1]", "handle[1 - 1], handle[1]")
+    edit(clone / f"{Dice.__module__.replace('.', '/')}.py", "handle[0], handle[1]", "handle[1 - 1], handle[1]")
     third = run(THROW, **environment)
     assert first.stderr.count("this happens once") == third.stderr.count("this happens once") == 1
     assert second.stderr == ""
@@ -139,7 +140,7 @@ def _warm(state):
 KERNELS = """
 from edited import pieces
 from edited.pieces import square, weigh
-from zoomrank.compiled import alongside, compiled
+from zoomrank.compiled import compiled, separate
 from edited.states import OFFSET, SCALE
 
 @compiled
@@ -194,7 +195,7 @@ def test_the_key_of_a_kernel_stays(tmp_path: Path, edited: tuple[str, str, str])
     [
         ("kernels", "much > 3", "much > 4"),
         ("kernels", "much=2", "much=3"),
-        ("kernels", "@compiled", "@alongside"),
+        ("kernels", "@compiled", "@separate"),
         ("kernels", "import OFFSET, SCALE", "import SCALE as OFFSET, OFFSET as SCALE"),
         ("kernels", "pieces.square", "square"),
         ("pieces", "x * x", "x * x * x"),
@@ -208,6 +209,25 @@ def test_the_key_of_a_kernel_stays(tmp_path: Path, edited: tuple[str, str, str])
 )
 def test_the_key_of_a_kernel_changes(tmp_path: Path, edited: tuple[str, str, str]) -> None:
     assert key(tmp_path, edited) != key(tmp_path)
+
+
+def uncalled_kernels(source: str) -> set[str]:
+    """Private kernels of a module that nothing but kernels calls."""
+    roots, called = set(), set()
+    for node in ast.parse(source).body:
+        marks = {mark.id for mark in getattr(node, "decorator_list", ()) if isinstance(mark, ast.Name)}
+        if isinstance(node, ast.FunctionDef) and marks & {compiled.__name__, alongside.__name__}:
+            roots.add(node.name)
+        elif not marks & {inlined.__name__, separate.__name__, allocating.__name__}:
+            called |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name for name in roots if name.startswith("_")} - called
+
+
+def test_private_kernels_that_only_kernels_call_are_pieces_of_them() -> None:
+    """A kernel gets a way to be called from Python and a place in the cache: in vain, if only kernels call it."""
+    sources = {file: file.read_text() for file in Path(zoomrank.__file__).parent.rglob("*.py")}
+    kernels = {file: text for file, text in sources.items() if "from zoomrank.compiled import" in text}
+    assert {file: found for file, text in kernels.items() if (found := uncalled_kernels(text))} == {}
 
 
 def test_old_kernels_go_and_nothing_else_does(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ _TUPLE: Any = types.BaseTuple
 
 
 class _Format(caching.CompileResultCacheImpl):
-    """What Numba writes of a compiled kernel, wherever it is written."""
+    """Numba's way to write a compiled kernel to a file."""
 
     def __init__(self) -> None:  # no locator: the folder is known
         pass
