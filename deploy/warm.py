@@ -1,6 +1,7 @@
-"""Let a service do once what services do, so that the kernels that it needs are in the cache: a step of the Dockerfile.
+"""Let a service do once what services do, so that the kernels that it needs are in the cache.
 
-Kernels are kept in `NUMBA_CACHE_DIR`, and are found there by every process that has the same sources.
+A step of the Dockerfile, and of `python -m tests.support.kernels`. Kernels are kept in `NUMBA_CACHE_DIR`, and are found
+there by every process that has the same code.
 """
 
 import re

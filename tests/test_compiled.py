@@ -1,7 +1,9 @@
 """Kernels are the same with and without compilation, are kept on disk, and never outlive their sources."""
 
+import ast
 import copy
 import gc
+import importlib
 import os
 import pickle
 import shutil
@@ -11,11 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
 import zoomrank
-from zoomrank.compiled import compiled
+from zoomrank.compiled import allocating, alongside, compiled, inlined, kernel_key, separate
 from zoomrank.dice import Dice, rolled
 
 SMALL = """
@@ -23,6 +26,16 @@ import zoomrank as zr
 users = zr.users.two_peaks(zr.DocumentTree.exponential(depth=5, branching=2), seed=1, reading="mixture")
 print(users.clicks([0, 9, 17], 40, seed=3).tolist())
 """  # few kernels, for what is true of any
+THROW = f"""
+import numpy as np
+from zoomrank.compiled import compiled
+from {Dice.__module__} import {Dice.__name__}, {rolled.__name__}
+@compiled
+def throw(handle):
+    return {rolled.__name__}(handle).random()
+dice = {Dice.__name__}(np.random.default_rng(5))
+print(throw(dice.handle))
+"""  # one kernel
 SCRIPT = """
 import numpy as np, zoomrank as zr
 tree = zr.DocumentTree.exponential(depth=5, branching=2)
@@ -52,25 +65,169 @@ def test_plain_python_gives_the_same_draws() -> None:
     assert again.stderr == ""
 
 
-def test_compiled_once_and_said_so(tmp_path: Path) -> None:
-    first = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
-    second = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
-    assert first.stderr.count("this happens once") == 1
+def package_copy(folder: Path) -> Path:
+    """A copy of the package, in which what is edited counts: for `PYTHONPATH`."""
+    shutil.copytree(Path(zoomrank.__file__).parent, folder / "zoomrank", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_kernels_outlive_edited_comments_and_are_shared_by_clones(tmp_path: Path) -> None:
+    run(SMALL)
+    clone = package_copy(tmp_path)
+    for file in clone.rglob("*.py"):
+        file.write_text(f"# edited\n{file.read_text()}")
+    assert run(SMALL, PYTHONPATH=str(clone)).stderr == ""
+
+
+def test_compiled_once_and_said_so_and_again_after_a_callee_in_another_file_was_edited(tmp_path: Path) -> None:
+    """Numba alone would go on using a kernel whose callee is another one now."""
+    clone, environment = package_copy(tmp_path), {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    first, second = run(THROW, **environment), run(THROW, **environment)
+    edit(clone / f"{Dice.__module__.replace('.', '/')}.py", "handle[0], handle[1]", "handle[1 - 1], handle[1]")
+    third = run(THROW, **environment)
+    assert first.stderr.count("this happens once") == third.stderr.count("this happens once") == 1
     assert second.stderr == ""
-    assert first.stdout == second.stdout
+    assert first.stdout == second.stdout == third.stdout
+    assert len(list((tmp_path / "zoomrank-kernels").iterdir())) == 2
 
 
-def test_edited_sources_get_a_cache_of_their_own(tmp_path: Path) -> None:
-    """Numba alone would go on using a kernel whose callee in another file has changed."""
-    package = tmp_path / "zoomrank"
-    shutil.copytree(Path(zoomrank.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    cache = tmp_path / "cache"
-    run(SMALL, NUMBA_CACHE_DIR=str(cache), PYTHONPATH=str(tmp_path))
-    with (package / "errors.py").open("a") as file:
-        file.write("# edited\n")
-    again = run(SMALL, NUMBA_CACHE_DIR=str(cache), PYTHONPATH=str(tmp_path))
-    assert "this happens once" in again.stderr
-    assert len(list((cache / "zoomrank-kernels").iterdir())) == 2
+PIECES = """
+from typing import NamedTuple
+from zoomrank.compiled import generic, inlined
+
+def _no_body(state, *_):
+    raise TypeError
+
+weigh, on_weigh = generic(_no_body)
+
+@inlined
+def square(x):
+    "Squared."
+    return x * x
+
+def unused(x):
+    return x
+"""
+STATES = """
+from typing import NamedTuple
+from edited.pieces import on_weigh
+
+SCALE = 3.0
+OFFSET = 5.0
+
+class Cold(NamedTuple):
+    x: float
+    y: float
+
+class Warm(NamedTuple):
+    x: float
+    y: float
+
+@on_weigh(Cold)
+def _cold(state):
+    return state.x * SCALE
+
+@on_weigh(Warm)
+def _warm(state):
+    return state.x + state.y
+"""
+KERNELS = """
+from edited import pieces
+from edited.pieces import square, weigh
+from zoomrank.compiled import compiled, separate
+from edited.states import OFFSET, SCALE
+
+@compiled
+def kernel(state, much=2):
+    "Weigh."
+    if much > 3:  # a comment
+        return
+    state.x + pieces.square(weigh(state)) * SCALE + OFFSET
+"""
+
+
+def key(folder: Path, *edits: tuple[str, str, str]) -> str:
+    """The key of a kernel of a small package in which this was edited."""
+    package = folder / str(len(list(folder.iterdir()))) / "edited"
+    package.mkdir(parents=True)
+    for name, text in (("__init__", ""), ("pieces", PIECES), ("states", STATES), ("kernels", KERNELS)):
+        (package / f"{name}.py").write_text(text)
+    for name, old, new in edits:
+        edit(package / f"{name}.py", old, new)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "edited"]:
+        del sys.modules[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(package.parent)
+        kernels, states = (importlib.import_module(f"edited.{name}") for name in ("kernels", "states"))
+    typeof: Any = numba.typeof
+    return kernel_key(kernels.kernel, (typeof(states.Cold(1.0, 2.0)), numba.int64))
+
+
+def test_a_kernel_is_known_by_its_code_wherever_it_is(tmp_path: Path) -> None:
+    assert key(tmp_path) == key(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        ("kernels", "# a comment", "# another one"),
+        ("kernels", "@compiled", "\n\n# further down\n@compiled"),
+        ("kernels", '"Weigh."', '"Weigh a state, for somebody who reads this."'),
+        ("kernels", '    "Weigh."\n', ""),
+        ("kernels", "def kernel(state, much=2)", "def kernel(state: int, much: int = 2) -> None"),
+        ("pieces", '    "Squared."\n', ""),
+        ("pieces", "    return x\n", "    return 2 * x\n"),  # a function that no kernel calls
+        ("states", "state.x + state.y", "state.x - state.y"),  # a body for another class
+    ],
+)
+def test_the_key_of_a_kernel_stays(tmp_path: Path, edited: tuple[str, str, str]) -> None:
+    assert key(tmp_path, edited) == key(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        ("kernels", "much > 3", "much > 4"),
+        ("kernels", "much=2", "much=3"),
+        ("kernels", "@compiled", "@separate"),
+        ("kernels", "import OFFSET, SCALE", "import SCALE as OFFSET, OFFSET as SCALE"),
+        ("kernels", "pieces.square", "square"),
+        ("pieces", "x * x", "x * x * x"),
+        ("pieces", "inlined", "separate"),
+        ("states", "SCALE = 3.0", "SCALE = 3"),
+        ("states", "OFFSET = 5.0", "OFFSET = 5.5"),
+        ("states", "SCALE = 3.0\nOFFSET = 5.0", "SCALE = 5.0\nOFFSET = 3.0"),
+        ("states", "class Cold(NamedTuple):\n    x: float", "class Cold(NamedTuple):\n    w: float"),
+        ("states", "state.x * SCALE", "state.y * SCALE"),  # the body for the class among the arguments
+    ],
+)
+def test_the_key_of_a_kernel_changes(tmp_path: Path, edited: tuple[str, str, str]) -> None:
+    assert key(tmp_path, edited) != key(tmp_path)
+
+
+def uncalled_kernels(source: str) -> set[str]:
+    """Private kernels of a module that nothing but kernels calls."""
+    roots, called = set(), set()
+    for node in ast.parse(source).body:
+        marks = {mark.id for mark in getattr(node, "decorator_list", ()) if isinstance(mark, ast.Name)}
+        if isinstance(node, ast.FunctionDef) and marks & {compiled.__name__, alongside.__name__}:
+            roots.add(node.name)
+        elif not marks & {inlined.__name__, separate.__name__, allocating.__name__}:
+            called |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name for name in roots if name.startswith("_")} - called
+
+
+def test_private_kernels_that_only_kernels_call_are_pieces_of_them() -> None:
+    """A kernel gets a way to be called from Python and a place in the cache: in vain, if only kernels call it."""
+    sources = {file: file.read_text() for file in Path(zoomrank.__file__).parent.rglob("*.py")}
+    kernels = {file: text for file, text in sources.items() if "from zoomrank.compiled import" in text}
+    assert {file: found for file, text in kernels.items() if (found := uncalled_kernels(text))} == {}
 
 
 def test_old_kernels_go_and_nothing_else_does(tmp_path: Path) -> None:
@@ -80,7 +237,7 @@ def test_old_kernels_go_and_nothing_else_does(tmp_path: Path) -> None:
     for folder in (old, foreign, mine):
         folder.mkdir(parents=True)
         os.utime(folder, (0, 0))
-    run("import zoomrank", NUMBA_CACHE_DIR=str(tmp_path))
+    run("import zoomrank as zr; zr.DocumentTree.exponential(3)", NUMBA_CACHE_DIR=str(tmp_path))
     assert not old.exists()
     assert foreign.exists()
     assert mine.exists()
@@ -96,21 +253,15 @@ def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_kernels_of_a_folder_that_cannot_be_written_to_are_used(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    run(SMALL, NUMBA_CACHE_DIR=str(cache))
-    kernels = {file: file.stat().st_mtime_ns for file in cache.rglob("*")}
-    blocked = f"""
-import tempfile
-real = tempfile.TemporaryFile
-def guarded(*arguments, dir=None, **options):
-    if str(dir).startswith({str(cache)!r}):
-        raise PermissionError("a root that is read-only")
-    return real(*arguments, dir=dir, **options)
-tempfile.TemporaryFile = guarded
+    tiny = "import zoomrank as zr; print(len(zr.DocumentTree.exponential(3)))"
+    run(tiny, NUMBA_CACHE_DIR=str(tmp_path))
+    blocked = """
+import os
+def refused(*_):
+    raise PermissionError("a root that is read-only")
+os.mkdir = os.utime = os.replace = refused
 """
-    again = run(blocked + SMALL, NUMBA_CACHE_DIR=str(cache))
-    assert again.stderr == ""  # nothing had to be compiled
-    assert {file: file.stat().st_mtime_ns for file in cache.rglob("*") if file.is_file()}.items() <= kernels.items()
+    assert run(blocked + tiny, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""  # nothing had to be compiled
 
 
 @compiled

@@ -8,10 +8,10 @@ import pytest
 
 import zoomrank as zr
 from tests.lab.tiny_world import SMALL
-from zoomrank.compiled import sources
 from zoomrank.errors import CatalogueError, ParameterError
 from zoomrank.lab import catalogue
 from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab.code_version import sources
 from zoomrank.lab.one_run import looks, run
 from zoomrank.lab.paper.figures import figures_named
 from zoomrank.lab.recipes import recipe
@@ -130,5 +130,5 @@ def test_rows_do_not_depend_on_what_ran_before() -> None:
 
 def test_the_version_covers_whatever_makes_rows() -> None:
     makes_rows = {"catalogue", "one_run", "recipes", "simulator"}
-    assert {f"lab/{name}.py" for name in makes_rows} | {"documents/collection.py"} <= sources("lab/one_run.py").keys()
-    assert not any(name.startswith(("cli/", "service/", "client")) for name in sources("lab/one_run.py"))
+    assert {f"lab/{name}.py" for name in makes_rows} | {"documents/collection.py"} <= sources().keys()
+    assert not any(name.startswith(("cli/", "service/", "client")) for name in sources())

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoomrank.bandits import Loan
-from zoomrank.compiled import compiled
+from zoomrank.compiled import allocating, compiled, separate
 from zoomrank.numbers import Array
 from zoomrank.queries.reports import Report, counts_of
 from zoomrank.spaces import DocumentTree
@@ -86,7 +86,7 @@ def _lend(rows: Array, ends: Array, tree: PoolTree, borrow: float) -> tuple[Arra
     return pool.node[kept].astype(np.uint32), lent[kept].astype(np.float32), clicks[kept].astype(np.float32)
 
 
-@compiled
+@allocating
 def _empty_pool(rows: Array, tree: PoolTree) -> tuple[Array, _Pool]:
     """Return the place of each row in the pool, and an empty pool with these places. Rows list parents first."""
     place, size = tree.place, 0
@@ -107,7 +107,7 @@ def _empty_pool(rows: Array, tree: PoolTree) -> tuple[Array, _Pool]:
     return which, _Pool(nodes, above, tree.depth[nodes], counts, np.zeros(size), np.zeros(size))
 
 
-@compiled
+@allocating
 def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: int) -> None:
     """Add rows to the pool; `seen` stores the visits and clicks of each in all slots."""
     columns, counts = rows.shape[1] - 1, counts_of(rows)
@@ -123,7 +123,7 @@ def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: i
         seen[row, 0], seen[row, 1] = visits, clicks
 
 
-@compiled
+@separate
 def _lend_what_is_missing(pool: _Pool, worth: Array, borrow: float, lent: Array, clicks: Array) -> None:
     """Lend the evidence of the pool beyond what nearer pools lent, up to its worth."""
     slots = lent.shape[1]
@@ -140,7 +140,7 @@ def _lend_what_is_missing(pool: _Pool, worth: Array, borrow: float, lent: Array,
                 clicks[at, slot] += more * (found + share * (gained - found)) / seen
 
 
-@compiled
+@allocating
 def _worth(pool: _Pool, which: Array, seen: Array) -> Array:
     """Compute the worth of a pool in visits, for each depth of the document tree.
 
@@ -168,7 +168,7 @@ def _worth(pool: _Pool, which: Array, seen: Array) -> Array:
     return worth
 
 
-@compiled
+@allocating
 def _chosen(pool: _Pool, child_start: Array) -> Array:
     """Choose the places that a loan has room for, in the order of nodes: whole families, those with the most clicks
     first.

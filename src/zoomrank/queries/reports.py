@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import allocating, compiled
 from zoomrank.numbers import Array
 
 ROWS = 128  # most subtrees in a report
@@ -104,7 +104,7 @@ def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, cl
     return rows
 
 
-@compiled
+@allocating
 def _told(filled: int, total: Array, gains: Array) -> Array:
     """Choose the entries to report: those with the most clicks and visits, if there are too many.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import Scalar, compiled
+from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 
 _AROUND = 4.0  # pseudo-visits
@@ -32,7 +32,7 @@ def surprise(state: Any, shown: Array, clicks: Array, usual: Array) -> Scalar:
     return found
 
 
-@compiled
+@inlined
 def _expected(state: Any, document: Scalar, slot: Scalar, usual: Scalar) -> Scalar:
     """Predict the click probability of a document in a slot."""
     at, chance, going = np.uint64(0), usual, True

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import Scalar, compiled
+from zoomrank.compiled import Scalar, allocating, compiled, inlined, separate
 from zoomrank.numbers import Array
 from zoomrank.spaces.movement import Movement
 
@@ -47,7 +47,7 @@ def own_visits(old: Any, parent: Array, moved: Movement) -> Array:
     return own
 
 
-@compiled
+@inlined
 def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
     """Return whether an entry is a document that leaves a category which stays."""
     node, category = np.int64(old.node[entry]), np.int64(old.node[old.up[entry]])
@@ -59,7 +59,7 @@ def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
     return bool(at != home)
 
 
-@compiled
+@allocating
 def _leave_behind(category: Array, document: Array, slots: int) -> None:
     """Let a document take along a few of its visits, proportionally in each slot, at the same click rate."""
     visits = document[0]
@@ -112,7 +112,7 @@ def move_visits(old: Any, own: Array, new: Any, moved: Movement, apart: Array) -
     return origin, _looked_at_anew(old, new, origin)
 
 
-@compiled
+@separate
 def _tell_apart(new: Any, apart: Array) -> None:
     """Create the entries from the top down, in the order of their nodes."""
     entry = 0
@@ -131,7 +131,7 @@ def _tell_apart(new: Any, apart: Array) -> None:
         entry += 1
 
 
-@compiled
+@separate
 def _entry(new: Any, node: int) -> int:
     """Return the entry of a node, -1 if it has none."""
     filled = new.filled[0]
@@ -139,7 +139,7 @@ def _entry(new: Any, node: int) -> int:
     return at if at < filled and new.node[at] == node else -1
 
 
-@compiled
+@allocating
 def _origins(old: Any, new: Any, moved: Movement) -> Array:
     origin = np.full(len(new.node), -1, np.int64)
     for entry in range(old.filled[0]):
@@ -151,7 +151,7 @@ def _origins(old: Any, new: Any, moved: Movement) -> Array:
     return origin
 
 
-@compiled
+@separate
 def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
     """Move the own visits of each entry to its subtree in the other tree."""
     slots = old.plays.shape[1]
@@ -165,7 +165,7 @@ def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
                 new.clicks[at, slot] += np.uint32(own[entry, 2 + slots + slot])
 
 
-@compiled
+@allocating
 def _remember(old: Any, new: Any, moved: Movement) -> None:
     """Choose the remembered document of each entry among those of its old entries: one with a click if any has one, the
     subtree's own old entry before others, then the first. A removed document is forgotten.
@@ -189,7 +189,7 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
                     new.last[at], new.last_slot[at] = document, old.last_slot[entry]
 
 
-@compiled
+@allocating
 def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
     """Return a mask of the entries to recompute: their visits or their parent changed, or they are new and have visits
     or a parent to recompute. Other new entries keep their infinite bound.

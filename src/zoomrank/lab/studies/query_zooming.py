@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import Scalar, compiled
+from zoomrank.compiled import Scalar, compiled, inlined, separate
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
@@ -170,14 +170,14 @@ class QueryZooming:
         return position
 
 
-@compiled
+@inlined
 def _index(pairs: Pairs, at: Scalar, exploration: Scalar) -> Scalar:
     plays = pairs.plays[at]
     mean = pairs.clicks[at] / plays if plays > 0 else 0.0
     return pairs.width[at] + mean + np.sqrt(exploration / (1.0 + plays))
 
 
-@compiled
+@inlined
 def _fan(node: Scalar, child_start: Array) -> Scalar:
     """Return the number of children of a node; a document counts as its own only child, while contexts get narrower."""
     fan: Scalar = np.int64(child_start[node + 1]) - np.int64(child_start[node])
@@ -208,7 +208,7 @@ def _best(
     return best
 
 
-@compiled
+@separate
 def _children(
     pairs: Pairs, at: Scalar, context: Scalar, wide: Scalar, width: Array, child_start: Array, scale: Scalar
 ) -> Scalar:

@@ -9,7 +9,7 @@ distance d are separated at scale 2^i with probability O(d / 2^i), so on average
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import allocating, compiled
 from zoomrank.errors import MetricError
 from zoomrank.numbers import Array, Seed
 from zoomrank.spaces.finite_metric import FiniteMetric
@@ -91,7 +91,7 @@ def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, A
     return parents[:made].copy(), widths[:made].copy(), home
 
 
-@compiled
+@allocating
 def _chiefs(matrix: Array, order: Array, radius: float) -> Array:
     """Return the leader of each document at this scale: the first in the order within the radius."""
     chief = np.empty(len(matrix), np.int64)
@@ -103,7 +103,7 @@ def _chiefs(matrix: Array, order: Array, radius: float) -> Array:
     return chief
 
 
-@compiled
+@allocating
 def _splits(home: Array, chief: Array, clusters: int) -> Array:
     """Return which clusters have documents with different leaders; a cluster that does not split stays, so there are no
     chains.

@@ -9,11 +9,11 @@ logarithms, messages do not underflow however many documents are conditioned on.
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import allocating, compiled, inlined
 from zoomrank.numbers import Array
 
 
-@compiled
+@allocating
 def _root_paths(parent: Array, leaves: Array) -> Array:
     """Return all nodes on the root paths of these leaves, ascending.
 
@@ -42,7 +42,7 @@ def _root_paths(parent: Array, leaves: Array) -> Array:
     return nodes[at:]
 
 
-@compiled
+@inlined
 def _log_average(p: float, zero: float, one: float) -> float:
     """Return log of (1 - p)·exp(zero) + p·exp(one)."""
     if p <= 0.0:
@@ -55,7 +55,7 @@ def _log_average(p: float, zero: float, one: float) -> float:
     return float(largest + np.log((1 - p) * np.exp(zero - largest) + p * np.exp(one - largest)))
 
 
-@compiled
+@allocating
 def _send_up(parent: Array, chance: Array, leaves: Array, nodes: Array) -> tuple[Array, float]:
     """Return the messages of the nodes on the root paths, and log P(Z_S)."""
     message = np.zeros((len(nodes), 2))
@@ -93,7 +93,7 @@ def posterior(parent: Array, chance: Array, leaves: Array) -> tuple[float, Array
     return log_probability, relevant
 
 
-@compiled
+@inlined
 def _weigh(p: float, message: Array) -> float:
     """Return P(bit = 1) given the evidence below, if it was p before."""
     if p <= 0.0 or message[1] == -np.inf:
