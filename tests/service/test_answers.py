@@ -160,34 +160,31 @@ def test_a_note_alone_teaches_nothing(sqlite: Place) -> None:
     among(sqlite, scenario)
 
 
-def test_notes_survive_a_crash_and_count_in_the_end(place: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock, crash=True) as engine:
-            shop = await served(engine, slots=4, satisfied_by="purchase", feedback_within=60)
-            visit, other = [await Visit.begun(engine, shop) for _ in range(2)]
-            assert await visit.say([1], looked_at=2) == "noted"
-            assert await other.say([1]) == "noted"
-        async with started(place, clock) as engine:  # writes snapshots
-            shop = engine.collections.find("shop")
-            visit.engine = other.engine = engine
-            assert await visit.say([1]) == "repeated"
-            await audit(engine)
-        async with started(place, clock) as engine:
-            shop = engine.collections.find("shop")
-            visit.engine = other.engine = engine
-            assert (await engine.known(shop, "owl")).notes.keys() == {0, 1}
-            assert await other.say(purchased=[1]) == "learned"
-            clock.pass_by(61)
-            await engine.sweep()
-            found = await audit(engine)
-            assert found.outcomes[key_of(visit.name)] == TIMED_OUT
-            counts = (await engine.known(shop, "owl")).counts
-            assert counts.examined == [2, 2, 0, 0]
-            with pytest.raises(ExpiredError):
-                await visit.say(purchased=[1])
-
-    run(scenario())
+async def test_notes_survive_a_crash_and_count_in_the_end(place: Place) -> None:
+    clock = Clock()
+    async with started(place, clock, crash=True) as engine:
+        shop = await served(engine, slots=4, satisfied_by="purchase", feedback_within=60)
+        visit, other = [await Visit.begun(engine, shop) for _ in range(2)]
+        assert await visit.say([1], looked_at=2) == "noted"
+        assert await other.say([1]) == "noted"
+    async with started(place, clock) as engine:  # writes snapshots
+        shop = engine.collections.find("shop")
+        visit.engine = other.engine = engine
+        assert await visit.say([1]) == "repeated"
+        await audit(engine)
+    async with started(place, clock) as engine:
+        shop = engine.collections.find("shop")
+        visit.engine = other.engine = engine
+        assert (await engine.known(shop, "owl")).notes.keys() == {0, 1}
+        assert await other.say(purchased=[1]) == "learned"
+        clock.pass_by(61)
+        await engine.sweep()
+        found = await audit(engine)
+        assert found.outcomes[key_of(visit.name)] == TIMED_OUT
+        counts = (await engine.known(shop, "owl")).counts
+        assert counts.examined == [2, 2, 0, 0]
+        with pytest.raises(ExpiredError):
+            await visit.say(purchased=[1])
 
 
 @pytest.mark.parametrize(

@@ -25,27 +25,24 @@ async def _five(engine: Engine) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("crash", [False, True])
 @pytest.mark.parametrize("swept", [False, True])
-def test_clicks_that_could_not_be_reported_while_it_was_down(place: Place, crash: bool, swept: bool) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock, crash=crash) as engine:
-            five = await _five(engine)
-            clock.pass_by(59)
-        clock.pass_by(10_000)
-        async with started(place, clock) as engine:
-            if swept:
-                await engine.sweep()
-            clock.pass_by(59)
-            for name, clicked in five[:4]:
-                assert await engine.feedback(name, clicked) == "learned"
-            clock.pass_by(2)
-            with pytest.raises(ExpiredError):
-                await engine.feedback(*five[4])
+async def test_clicks_that_could_not_be_reported_while_it_was_down(place: Place, crash: bool, swept: bool) -> None:
+    clock = Clock()
+    async with started(place, clock, crash=crash) as engine:
+        five = await _five(engine)
+        clock.pass_by(59)
+    clock.pass_by(10_000)
+    async with started(place, clock) as engine:
+        if swept:
             await engine.sweep()
-            assert (engine.outcomes[1][0], engine.outcomes[1][TIMED_OUT]) == (4, 1)
-            await audit(engine)
-
-    run(scenario())
+        clock.pass_by(59)
+        for name, clicked in five[:4]:
+            assert await engine.feedback(name, clicked) == "learned"
+        clock.pass_by(2)
+        with pytest.raises(ExpiredError):
+            await engine.feedback(*five[4])
+        await engine.sweep()
+        assert (engine.outcomes[1][0], engine.outcomes[1][TIMED_OUT]) == (4, 1)
+        await audit(engine)
 
 
 def test_clicks_that_could_not_be_written_down(
@@ -108,24 +105,23 @@ def test_failed_writes_are_said_again_after_a_while(
     assert caplog.text.count("The disk is away.") >= 3
 
 
-def test_a_store_that_nobody_writes_to_is_tried_now_and_then(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        clock, probes = Clock(), 0
-        async with started(sqlite, clock) as engine:
-            probe = engine.store.probe
+async def test_a_store_that_nobody_writes_to_is_tried_now_and_then(
+    sqlite: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, probes = Clock(), 0
+    async with started(sqlite, clock) as engine:
+        probe = engine.store.probe
 
-            def counted() -> None:
-                nonlocal probes
-                probes += 1
-                probe()
+        def counted() -> None:
+            nonlocal probes
+            probes += 1
+            probe()
 
-            monkeypatch.setattr(engine.store, "probe", counted)
-            for _ in range(60):
-                clock.pass_by(1)
-                await engine.sweep()
-            assert 4 <= probes <= 7
-
-    run(scenario())
+        monkeypatch.setattr(engine.store, "probe", counted)
+        for _ in range(60):
+            clock.pass_by(1)
+            await engine.sweep()
+        assert 4 <= probes <= 7
 
 
 @dataclass
@@ -141,27 +137,24 @@ class TwoClocks:
 
 
 @pytest.mark.parametrize("jump", [100_000.0, -100_000.0])
-def test_a_clock_that_jumps_abandons_nobody(sqlite: Place, jump: float) -> None:
-    async def scenario() -> None:
-        clocks = TwoClocks()
-        engine = Engine(sqlite.open(), sqlite.folder, 2**30, lambda: clocks.day, lambda: clocks.steady)
-        await engine.start()
-        engine._sweeping.cancel()
-        five = await _five(engine)
-        clocks.pass_by(30)
-        await engine.sweep()
-        clocks.day += jump
-        clocks.pass_by(31)
-        await engine.sweep()
-        for name, clicked in five[:4]:
-            assert await engine.feedback(name, clicked) == "learned"
-        assert engine.outcomes[1][TIMED_OUT] == 0
-        clocks.pass_by(61 - min(jump, 0))
-        await engine.sweep()
-        assert engine.outcomes[1][TIMED_OUT] == 1
-        await engine.stop()
-
-    run(scenario())
+async def test_a_clock_that_jumps_abandons_nobody(sqlite: Place, jump: float) -> None:
+    clocks = TwoClocks()
+    engine = Engine(sqlite.open(), sqlite.folder, 2**30, lambda: clocks.day, lambda: clocks.steady)
+    await engine.start()
+    engine._sweeping.cancel()
+    five = await _five(engine)
+    clocks.pass_by(30)
+    await engine.sweep()
+    clocks.day += jump
+    clocks.pass_by(31)
+    await engine.sweep()
+    for name, clicked in five[:4]:
+        assert await engine.feedback(name, clicked) == "learned"
+    assert engine.outcomes[1][TIMED_OUT] == 0
+    clocks.pass_by(61 - min(jump, 0))
+    await engine.sweep()
+    assert engine.outcomes[1][TIMED_OUT] == 1
+    await engine.stop()
 
 
 def test_clocks_that_drift_apart_are_no_jump() -> None:
@@ -175,22 +168,18 @@ def test_clocks_that_drift_apart_are_no_jump() -> None:
     assert patience.began(60) == clocks.day - 60
 
 
-def test_a_process_that_was_stopped(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_was_stopped(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """As by SIGSTOP, or on a machine that was moved: both clocks went on, and nobody was served."""
     monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.01)
     monkeypatch.setattr(sweeping, "_ASLEEP", 0.2)
-
-    async def scenario() -> None:
-        clock = Clock()
-        engine = Engine(sqlite.open(), sqlite.folder, 2**30, clock)
-        await engine.start()
-        five = await _five(engine)
-        await asyncio.sleep(0.05)
-        clock.pass_by(1000)
-        time.sleep(0.4)  # nothing of the loop goes on
-        await asyncio.sleep(0.1)
-        assert engine.outcomes[1][TIMED_OUT] == 0
-        assert await engine.feedback(*five[0]) == "learned"
-        await engine.stop()
-
-    run(scenario())
+    clock = Clock()
+    engine = Engine(sqlite.open(), sqlite.folder, 2**30, clock)
+    await engine.start()
+    five = await _five(engine)
+    await asyncio.sleep(0.05)
+    clock.pass_by(1000)
+    time.sleep(0.4)  # nothing of the loop goes on
+    await asyncio.sleep(0.1)
+    assert engine.outcomes[1][TIMED_OUT] == 0
+    assert await engine.feedback(*five[0]) == "learned"
+    await engine.stop()
