@@ -1,9 +1,12 @@
+import asyncio
+import functools
+import inspect
 import os
 import subprocess
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,32 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.browsing import CHROMIUM
-from tests.support.services import Place
+from tests.support.services import LONGEST, Place
 
 # Machines are noisy and the first call of a kernel compiles it: nothing here is ever timed.
 settings.register_profile("zoomrank", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("zoomrank")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run async tests and fixtures on asyncio, in an event loop of their own for each test."""
+    return "asyncio"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Stop an async test that hangs."""
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        pyfuncitem.obj = _limited(pyfuncitem.obj)
+
+
+def _limited(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def limited(*arguments: Any, **named: Any) -> None:
+        await asyncio.wait_for(test(*arguments, **named), LONGEST)
+
+    return limited
 
 
 @pytest.fixture(scope="session")

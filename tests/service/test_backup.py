@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lives import QUERIES, live
-from tests.support.services import Clock, Place, audit, look_at, run, served, started
+from tests.support.services import Clock, Place, audit, look_at, served, started
 from zoomrank.cli import main
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage import backups, sqlite_store, tables
@@ -45,19 +45,15 @@ async def test_a_service_goes_on_in_the_same_store_and_in_the_other(
             assert (await audit(engine)).loans > 0
 
 
-def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: Path) -> None:
+async def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: Path) -> None:
     backup = tmp_path / "backup.sqlite"
-
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await engine.rank(shop, "owl")
-            with closing(look_at(engine.store)) as view:
-                await engine.rank(shop, "snowy owl")
-                copied = backups.back_up(view, backup, _silent)
-            assert (copied["learners"], copied["events"], copied["activity"]) == (1, 1, 1)
-
-    run(scenario())
+    async with started(place) as engine:
+        shop = await served(engine)
+        await engine.rank(shop, "owl")
+        with closing(look_at(engine.store)) as view:
+            await engine.rank(shop, "snowy owl")
+            copied = backups.back_up(view, backup, _silent)
+        assert (copied["learners"], copied["events"], copied["activity"]) == (1, 1, 1)
     assert main(["verify", "--backup", str(backup)]) == 0
 
 
@@ -117,12 +113,9 @@ def test_one_that_is_broken_off_leaves_nothing(sqlite: Place, tmp_path: Path) ->
     assert list(folder.iterdir()) == []
 
 
-def test_a_restore_that_is_broken_off_leaves_an_empty_store(place: Place, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with started(Place(tmp_path / "first")) as engine:
-            await engine.rank(await served(engine), "owl")
-
-    run(scenario())
+async def test_a_restore_that_is_broken_off_leaves_an_empty_store(place: Place, tmp_path: Path) -> None:
+    async with started(Place(tmp_path / "first")) as engine:
+        await engine.rank(await served(engine), "owl")
     backup = tmp_path / "backup.sqlite"
     assert main(["backup", str(backup), "--data", str(tmp_path / "first")]) == 0
 
@@ -174,12 +167,11 @@ def _change(file: Path, statement: str) -> None:
         connection.commit()
 
 
-def test_nothing_is_restored_over_anything(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            await served(engine)
-
-    run(scenario())
+async def test_nothing_is_restored_over_anything(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with started(place) as engine:
+        await served(engine)
     backup = tmp_path / "backup.sqlite"
     assert main(["backup", str(backup), *place.options()]) == 0
     capsys.readouterr()

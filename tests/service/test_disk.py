@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, run, served, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryLearner
@@ -348,15 +348,12 @@ async def test_a_learner_that_missed_something_is_refused_and_read_again(place: 
         await audit(engine)
 
 
-def test_settings_come_back_as_they_were(place: Place) -> None:
-    async def scenario() -> None:
-        wanted = Settings(algorithm="RankThompson", parameters={"prior": 2, "correlated": False}, slots=2, seed=2**62)
-        async with started(place) as engine:
-            await served(engine, **wanted.model_dump())
-        async with started(place) as engine:
-            assert engine.collections.find("shop").settings == wanted
-
-    run(scenario())
+async def test_settings_come_back_as_they_were(place: Place) -> None:
+    wanted = Settings(algorithm="RankThompson", parameters={"prior": 2, "correlated": False}, slots=2, seed=2**62)
+    async with started(place) as engine:
+        await served(engine, **wanted.model_dump())
+    async with started(place) as engine:
+        assert engine.collections.find("shop").settings == wanted
     assert sqlite3.sqlite_version_info >= (3, 24)  # upserts
 
 

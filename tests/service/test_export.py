@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from tests.support.services import Clock, Place, client_of, run, served, started
+from tests.support.services import Clock, Place, client_of, served, started
 from tests.support.serving import serving
 from zoomrank import ZoomRank
 from zoomrank.cli import main
@@ -157,24 +157,20 @@ async def test_only_those_may_who_own_everything(sqlite: Place) -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_the_command_writes_what_the_service_sends(place: Place, tmp_path: Path, capsys: Any, form: str) -> None:
+async def test_the_command_writes_what_the_service_sends(place: Place, tmp_path: Path, capsys: Any, form: str) -> None:
     """Also while a service works in the store; and `read_clicks` reads it."""
     file, all_of_it = tmp_path / f"clicks.{form}", tmp_path / "all.jsonl"
-
-    async def scenario() -> list[dict[str, Any]]:
-        clock = Clock()
-        async with started(place, clock) as engine, client_of(engine) as client:
-            shop = await served(engine, feedback_within=65)
-            await lived(engine, clock, shop)
-            await engine.rank(await served(engine, "other"), "elsewhere")
-            options = ["export", *place.options()]
-            assert main([*options, str(all_of_it)]) == 0
-            assert main([*options, str(file), "--collection", "shop", "--learned"]) == 0
-            assert main([*options, str(file)]) == 2  # it is there already
-            assert main([*options, str(tmp_path / "no"), "--collection", "nowhere"]) == 2
-            return rows_of((await client.get(EXPORT)).text)
-
-    rows = run(scenario())
+    clock = Clock()
+    async with started(place, clock) as engine, client_of(engine) as client:
+        shop = await served(engine, feedback_within=65)
+        await lived(engine, clock, shop)
+        await engine.rank(await served(engine, "other"), "elsewhere")
+        options = ["export", *place.options()]
+        assert main([*options, str(all_of_it)]) == 0
+        assert main([*options, str(file), "--collection", "shop", "--learned"]) == 0
+        assert main([*options, str(file)]) == 2  # it is there already
+        assert main([*options, str(tmp_path / "no"), "--collection", "nowhere"]) == 2
+        rows = rows_of((await client.get(EXPORT)).text)
     said = capsys.readouterr()
     assert "has impressions: 9" in said.out
     assert "has impressions: 3" in said.out

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.services import START, Clock, Place, audit, client_of, run, served, started
+from tests.support.services import START, Clock, Place, audit, client_of, served, started
 from zoomrank.service import logs, sweeping
 from zoomrank.service.engine import Engine
 from zoomrank.service.patience import Patience
@@ -45,63 +45,57 @@ async def test_clicks_that_could_not_be_reported_while_it_was_down(place: Place,
         await audit(engine)
 
 
-def test_clicks_that_could_not_be_written_down(
+async def test_clicks_that_could_not_be_written_down(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine, client_of(engine) as client:
+    caplog.set_level(logging.ERROR)
+    clock = Clock()
+    async with started(place, clock) as engine, client_of(engine) as client:
 
-            def refuse(_: Batch) -> None:
-                engine.store.away = True
-                raise StorageError("The disk is away.")
+        def refuse(_: Batch) -> None:
+            engine.store.away = True
+            raise StorageError("The disk is away.")
 
-            def no_probe() -> None:
-                raise StorageError("The disk is away.")
+        def no_probe() -> None:
+            raise StorageError("The disk is away.")
 
-            five = await _five(engine)
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", refuse)
-                patched.setattr(engine.store, "probe", no_probe)
-                for name, clicked in five * 3:
-                    with pytest.raises(StorageError):
-                        await engine.feedback(name, clicked)
-                clock.pass_by(1000)
+        five = await _five(engine)
+        with monkeypatch.context() as patched:
+            patched.setattr(engine.store, "write", refuse)
+            patched.setattr(engine.store, "probe", no_probe)
+            for name, clicked in five * 3:
                 with pytest.raises(StorageError):
-                    await engine.sweep()
-                assert (await client.get("/v1/ready")).json() == {"status": "storage"}
-            assert await engine.feedback(*five[0]) == "learned"  # though nobody has noticed yet that it is back
-            await engine.sweep()
-            assert (await client.get("/v1/ready")).status_code == 200
-            for name, clicked in five[1:]:
-                assert await engine.feedback(name, clicked) == "learned"
-            await engine.sweep()
-            assert (engine.outcomes[1][0], engine.outcomes[1][TIMED_OUT]) == (5, 0)
-            await audit(engine)
-
-    with caplog.at_level(logging.ERROR):
-        run(scenario())
+                    await engine.feedback(name, clicked)
+            clock.pass_by(1000)
+            with pytest.raises(StorageError):
+                await engine.sweep()
+            assert (await client.get("/v1/ready")).json() == {"status": "storage"}
+        assert await engine.feedback(*five[0]) == "learned"  # though nobody has noticed yet that it is back
+        await engine.sweep()
+        assert (await client.get("/v1/ready")).status_code == 200
+        for name, clicked in five[1:]:
+            assert await engine.feedback(name, clicked) == "learned"
+        await engine.sweep()
+        assert (engine.outcomes[1][0], engine.outcomes[1][TIMED_OUT]) == (5, 0)
+        await audit(engine)
     assert caplog.text.count("The disk is away.") == 1  # of fifteen
 
 
-def test_failed_writes_are_said_again_after_a_while(
+async def test_failed_writes_are_said_again_after_a_while(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)
     monkeypatch.setattr(logs, "SELDOM", 0.0)
 
     def refuse(_: Batch) -> None:
         raise StorageError("The disk is away.")
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            monkeypatch.setattr(engine.store, "write", refuse)
-            for _ in range(3):
-                with pytest.raises(StorageError):
-                    await engine.rank(shop, "owl")
-
-    with caplog.at_level(logging.ERROR):
-        run(scenario())
+    async with started(sqlite) as engine:
+        shop = await served(engine)
+        monkeypatch.setattr(engine.store, "write", refuse)
+        for _ in range(3):
+            with pytest.raises(StorageError):
+                await engine.rank(shop, "owl")
     assert caplog.text.count("The disk is away.") >= 3
 
 

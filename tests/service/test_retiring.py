@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Clock, Place, audit, client_of, look_at, run, served, started
+from tests.support.services import Clock, Place, audit, client_of, look_at, served, started
 from tests.support.short_log import DAY, LIFE, QUERIES, get_old, retire, visits
 from zoomrank.cli import main
 from zoomrank.service.engine import Engine
@@ -67,7 +67,7 @@ async def test_learners_are_the_same_bit_for_bit(place: Place, tmp_path: Any) ->
     whole.close()
 
 
-def test_killed_while_events_retire(place: Place) -> None:
+async def test_killed_while_events_retire(place: Place) -> None:
     """`kill -9` at random moments: nothing is there twice, and nothing is missing."""
     random_, retired = random.Random(5), 0
     for life in range(KILLS):
@@ -79,13 +79,9 @@ def test_killed_while_events_retire(place: Place) -> None:
                 time.sleep(random_.random() * 2.0)
             finally:
                 process.kill()
-
-        async def check() -> int:
-            async with started(place, Clock(2e9)) as engine:
-                await audit(engine)
-                return sum(count for _, outcome, count in engine.store.folded(1) if outcome == WAITING)
-
-        retired = run(check())
+        async with started(place, Clock(2e9)) as engine:
+            await audit(engine)
+            retired = sum(count for _, outcome, count in engine.store.folded(1) if outcome == WAITING)
     print(f"{KILLS} kills, {retired} impressions retired")
     assert retired > 0
 
@@ -314,20 +310,17 @@ async def test_damage_is_still_found(sqlite: Place, damage: str, said: str) -> N
         assert any(said in found for found in verify(view).findings), verify(view).findings
 
 
-def test_a_log_that_cannot_be_replayed_is_left_alone(sqlite: Place, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(sqlite, clock) as engine:
-            shop = await served(engine, **LIFE)
-            await visits(engine, shop, clock, random.Random(1), 60)
-            engine.store.writer.execute(
-                "UPDATE events SET shown = X'01' WHERE learner = (SELECT MIN(id) FROM learners) AND number = 3"
-            )
-            await get_old(engine, clock)
-            left = engine.store._read("SELECT DISTINCT learner FROM events")
-            assert left == engine.store._read("SELECT MIN(id) FROM learners")
-
-    run(scenario())
+async def test_a_log_that_cannot_be_replayed_is_left_alone(sqlite: Place, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    async with started(sqlite, clock) as engine:
+        shop = await served(engine, **LIFE)
+        await visits(engine, shop, clock, random.Random(1), 60)
+        engine.store.writer.execute(
+            "UPDATE events SET shown = X'01' WHERE learner = (SELECT MIN(id) FROM learners) AND number = 3"
+        )
+        await get_old(engine, clock)
+        left = engine.store._read("SELECT DISTINCT learner FROM events")
+        assert left == engine.store._read("SELECT MIN(id) FROM learners")
     assert "cannot be replayed" in caplog.text
 
 
@@ -338,7 +331,7 @@ def test_what_can_still_be_answered_has_to_be_kept(wrong: float) -> None:
     assert Settings(keep_events=None).keep_events is None
 
 
-def test_a_store_stays_as_large_as_what_it_keeps(sqlite: Place) -> None:
+async def test_a_store_stays_as_large_as_what_it_keeps(sqlite: Place) -> None:
     """A month; `python -m bench retention` has a year."""
 
     async def month(place: Place, **settings: Any) -> list[int]:
@@ -352,9 +345,9 @@ def test_a_store_stays_as_large_as_what_it_keeps(sqlite: Place) -> None:
             await audit(engine)
         return sizes
 
-    bounded = run(month(sqlite))
+    bounded = await month(sqlite)
     whole = Place(sqlite.folder / "whole")
-    growing = run(month(whole, keep_events=None))
+    growing = await month(whole, keep_events=None)
     whole.close()
     print(f"bytes of the log after six days each: {bounded} with two days of it, {growing} with all")
     assert max(bounded[1:]) < 1.3 * bounded[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Clock, Place, audit, key_of, run, served, small_collection, started
+from tests.support.services import Clock, Place, audit, key_of, served, small_collection, started
 from zoomrank.documents import Collection
 from zoomrank.service import sweeping
 from zoomrank.service.engine import Engine
@@ -39,36 +39,33 @@ def _refuse(_: Batch) -> None:
 # Sweeping.
 
 
-def test_one_damaged_learner_does_not_end_all_sweeping(
+async def test_one_damaged_learner_does_not_end_all_sweeping(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)
     monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.02)
-
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine:
-            await engine.rank(await served(engine, feedback_within=60), "bad")
-            engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
-            engine.journal.unwritten.snapshots[-1] = engine.journal.unwritten.snapshots[-1]._replace(content=b"\0")
-            await engine.journal.written()
-            (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
-        engine = Engine(place.open(), place.folder, 2**30, clock)
-        await engine.start()
-        shop = engine.collections.find("shop")
-        await engine.rank(shop, "good")
-        clock.pass_by(61)
-        while (await engine.known(shop, "good")).counts.abandoned == 0:
-            await asyncio.sleep(0.02)
-        await engine.stop()
-
-    with caplog.at_level(logging.ERROR):
-        run(scenario())
+    clock = Clock()
+    async with started(place, clock) as engine:
+        await engine.rank(await served(engine, feedback_within=60), "bad")
+        engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
+        engine.journal.unwritten.snapshots[-1] = engine.journal.unwritten.snapshots[-1]._replace(content=b"\0")
+        await engine.journal.written()
+        (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
+    engine = Engine(place.open(), place.folder, 2**30, clock)
+    await engine.start()
+    shop = engine.collections.find("shop")
+    await engine.rank(shop, "good")
+    clock.pass_by(61)
+    while (await engine.known(shop, "good")).counts.abandoned == 0:
+        await asyncio.sleep(0.02)
+    await engine.stop()
     assert "'bad'" in caplog.text
 
 
-def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
+async def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)
     monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.01)
     swept = 0
 
@@ -77,17 +74,13 @@ def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
         swept += 1
         raise MemoryError
 
-    async def scenario() -> None:
-        engine = Engine(sqlite.open(), sqlite.folder)
-        await engine.start()
-        monkeypatch.setattr(engine.learners, "list_all", fails)
-        while swept < 3:
-            await asyncio.sleep(0.01)
-        await engine.stop()
-        assert not engine.journal._thread.is_alive()
-
-    with caplog.at_level(logging.ERROR):
-        run(scenario())
+    engine = Engine(sqlite.open(), sqlite.folder)
+    await engine.start()
+    monkeypatch.setattr(engine.learners, "list_all", fails)
+    while swept < 3:
+        await asyncio.sleep(0.01)
+    await engine.stop()
+    assert not engine.journal._thread.is_alive()
     assert "A sweep was broken off." in caplog.text
     sqlite.open()  # nobody has it any more
 
@@ -112,26 +105,22 @@ async def test_making_room_ends_while_all_are_busy(sqlite: Place, monkeypatch: p
         await audit(engine)
 
 
-def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
+async def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-
-    async def scenario() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, about: said.append(about["message"]))
-        clock = Clock()
-        async with started(sqlite, clock) as engine:
-            shop = await served(engine, feedback_within=60)
-            for _ in range(20):
-                await engine.rank(shop, "owl")
-            clock.pass_by(61)
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", _refuse)
-                with pytest.raises(StorageError):
-                    await engine.sweep()
-            gc.collect()
-
-    run(scenario())
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: said.append(about["message"]))
+    clock = Clock()
+    async with started(sqlite, clock) as engine:
+        shop = await served(engine, feedback_within=60)
+        for _ in range(20):
+            await engine.rank(shop, "owl")
+        clock.pass_by(61)
+        with monkeypatch.context() as patched:
+            patched.setattr(engine.store, "write", _refuse)
+            with pytest.raises(StorageError):
+                await engine.sweep()
+        gc.collect()
     gc.collect()
     assert not said
 

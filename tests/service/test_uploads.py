@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.service.test_collections import KINDS
-from tests.support.services import Place, audit, client_of, kept_digest, run, served, started
+from tests.support.services import Place, audit, client_of, kept_digest, served, started
 from zoomrank.service.http import maker as maker_module
 from zoomrank.service.http.new_collection import _check_ids
 from zoomrank.service.refusals import UnusableError
@@ -136,19 +136,15 @@ def test_the_same_id_twice_is_found_by_looking_once() -> None:
 
 @pytest.mark.usefixtures("in_a_process")
 @pytest.mark.parametrize("script", ["import os; os.abort()", "raise MemoryError", "import sys; sys.exit(1)"])
-def test_a_process_that_fails_is_said(
+async def test_a_process_that_fails_is_said(
     sqlite: Place, script: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(maker_module, "_COMMAND", [sys.executable, "-c", script])
-
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            refused = await client.post("/v1/collections", json={"name": "new", "documents": THREE})
-            assert (refused.status_code, refused.json()["error"]) == (503, "storage")
-            assert "its process ended with" in refused.json()["message"]
-            assert not _nameless(sqlite)
-
-    run(scenario())
+    async with started(sqlite) as engine, client_of(engine) as client:
+        refused = await client.post("/v1/collections", json={"name": "new", "documents": THREE})
+        assert (refused.status_code, refused.json()["error"]) == (503, "storage")
+        assert "its process ended with" in refused.json()["message"]
+        assert not _nameless(sqlite)
     assert ("MemoryError" in caplog.text) == ("MemoryError" in script)
 
 
@@ -240,30 +236,27 @@ async def test_who_leaves_in_the_middle_leaves_nothing_behind(sqlite: Place) -> 
             assert len(_nameless(sqlite)) == 1
 
 
-def test_who_hangs_up_is_no_failure_of_the_service(sqlite: Place, caplog: pytest.LogCaptureFixture) -> None:
+async def test_who_hangs_up_is_no_failure_of_the_service(sqlite: Place, caplog: pytest.LogCaptureFixture) -> None:
     """As servers say it: the body is cut short by a message that the client has gone."""
     from zoomrank.service.http.app import make_app
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            app = make_app(engine)
-            for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
-                coming = [{"type": "http.request", "body": b"x" * 100, "more_body": True}, {"type": "http.disconnect"}]
-                sent: list[Any] = []
+    async with started(sqlite) as engine:
+        app = make_app(engine)
+        for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
+            coming = [{"type": "http.request", "body": b"x" * 100, "more_body": True}, {"type": "http.disconnect"}]
+            sent: list[Any] = []
 
-                async def receive(coming: Any = coming) -> Any:
-                    return coming.pop(0)
+            async def receive(coming: Any = coming) -> Any:
+                return coming.pop(0)
 
-                async def send(message: Any, sent: Any = sent) -> None:
-                    sent.append(message)
+            async def send(message: Any, sent: Any = sent) -> None:
+                sent.append(message)
 
-                headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
-                scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": headers}
-                await app(scope | {"query_string": b"", "http_version": "1.1", "app": None}, receive, send)
-                assert sent[0]["status"] == 400
-            assert not _nameless(sqlite)
-
-    run(scenario())
+            headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
+            scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": headers}
+            await app(scope | {"query_string": b"", "http_version": "1.1", "app": None}, receive, send)
+            assert sent[0]["status"] == 400
+        assert not _nameless(sqlite)
     assert not caplog.records
 
 
