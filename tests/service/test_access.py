@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.services import Place, audit, client_of, served, started
 from zoomrank.errors import ParameterError
+from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import ROLES, SMALL_BODY, Keys
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.server import is_loopback, make_server
 
 SECRETS = {role: f"{role}-{'x' * 20}" for role in ROLES}
@@ -160,24 +163,24 @@ TRICKS = [
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-async def test_names_with_tricks_never_reach_the_file_system(sqlite: Place, trick: str) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine)
-        content = b"".join(engine.store.content(shop.id, 0))
-        before = sorted(sqlite.folder.rglob("*"))
-        around = sorted(sqlite.folder.parent.iterdir())
-        put = await client.put(f"/v1/collections/{trick}", content=content)
-        assert put.status_code in (404, 405, 422), put.text
-        post = await client.post("/v1/collections", json={"name": trick, "documents": [{"id": 1, "path": ["a"]}]})
-        assert post.status_code == 422
-        for path in ("", "/documents", "/queries", "/query?query=a", "/activity"):
-            got = await client.get(f"/v1/collections/{trick}{path}")
-            assert got.status_code in (404, 422) or trick in (".", ".."), got.text
-        got = await client.get(f"/page/{trick}")
-        assert got.status_code in (404, 405, 422) or trick in (".", "..", "%2e%2e")
-        assert list(engine.collections.by_name) == ["shop"]
-        assert sorted(sqlite.folder.rglob("*")) == before
-        assert sorted(sqlite.folder.parent.iterdir()) == around
+async def test_names_with_tricks_never_reach_the_file_system(
+    sqlite: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient, trick: str
+) -> None:
+    content = b"".join(engine.store.content(shop.id, 0))
+    before = sorted(sqlite.folder.rglob("*"))
+    around = sorted(sqlite.folder.parent.iterdir())
+    put = await client.put(f"/v1/collections/{trick}", content=content)
+    assert put.status_code in (404, 405, 422), put.text
+    post = await client.post("/v1/collections", json={"name": trick, "documents": [{"id": 1, "path": ["a"]}]})
+    assert post.status_code == 422
+    for path in ("", "/documents", "/queries", "/query?query=a", "/activity"):
+        got = await client.get(f"/v1/collections/{trick}{path}")
+        assert got.status_code in (404, 422) or trick in (".", ".."), got.text
+    got = await client.get(f"/page/{trick}")
+    assert got.status_code in (404, 405, 422) or trick in (".", "..", "%2e%2e")
+    assert list(engine.collections.by_name) == ["shop"]
+    assert sorted(sqlite.folder.rglob("*")) == before
+    assert sorted(sqlite.folder.parent.iterdir()) == around
 
 
 @pytest.mark.parametrize(
@@ -206,26 +209,25 @@ async def test_names_with_tricks_never_reach_the_file_system(sqlite: Place, tric
         {"query": "owl", "excluded": [2**63]},
     ],
 )
-async def test_what_cannot_be_ranked_is_refused(sqlite: Place, body: Any) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        await served(engine)
-        refused = await client.post("/v1/collections/shop/rank", json=body)
-        assert refused.status_code == 422, refused.text
-        assert set(refused.json()) == {"error", "message"}
-        for text in (
-            b"",
-            b"{",
-            b"\xff",
-            b'"\\ud800"',
-            b'{"query": "\\ud800"}',
-            b'{"query": "\xed\xa0\x80"}',
-            b"NaN",
-        ):
-            refused = await client.post(
-                "/v1/collections/shop/rank", content=text, headers={"Content-Type": "application/json"}
-            )
-            assert refused.status_code == 422, (text, refused.text)
-        assert not (await audit(engine)).outcomes
+async def test_what_cannot_be_ranked_is_refused(engine: Engine, client: httpx.AsyncClient, body: Any) -> None:
+    await served(engine)
+    refused = await client.post("/v1/collections/shop/rank", json=body)
+    assert refused.status_code == 422, refused.text
+    assert set(refused.json()) == {"error", "message"}
+    for text in (
+        b"",
+        b"{",
+        b"\xff",
+        b'"\\ud800"',
+        b'{"query": "\\ud800"}',
+        b'{"query": "\xed\xa0\x80"}',
+        b"NaN",
+    ):
+        refused = await client.post(
+            "/v1/collections/shop/rank", content=text, headers={"Content-Type": "application/json"}
+        )
+        assert refused.status_code == 422, (text, refused.text)
+    assert not (await audit(engine)).outcomes
 
 
 @pytest.mark.parametrize(
@@ -296,32 +298,32 @@ async def test_what_cannot_be_a_collection_is_refused(sqlite: Place, documents: 
         assert not engine.collections.by_name
 
 
-async def test_a_file_that_is_no_collection_is_refused_and_not_kept(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine)
-        content = b"".join(engine.store.content(shop.id, 0))
-        before = sorted(sqlite.folder.rglob("*"))
-        middle = len(content) // 2
-        for wrong in (
-            b"",
-            b"nothing",
-            content[:middle],
-            content[: len(content) - 1],
-            content + b"x",
-            content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
-            b"\x80\x04\x95" + content,  # as a pickle begins
-        ):
-            refused = await client.put("/v1/collections/new", content=wrong)
-            assert refused.status_code == 422, refused.text
-            assert str(sqlite.folder) not in refused.text
-        for settings in ("", "{", "[]", '{"slots": 99}', '{"more": 1}', "null"):
-            refused = await client.put("/v1/collections/new", params={"settings": settings}, content=content)
-            assert refused.status_code == 422, refused.text
-        assert sorted(sqlite.folder.rglob("*")) == before
-        taken = await client.put("/v1/collections/new", params={"settings": '{"slots": 2}'}, content=content)
-        assert taken.status_code == 201
-        again = await client.put("/v1/collections/new", content=content)
-        assert (again.status_code, again.json()["error"]) == (409, "exists")
+async def test_a_file_that_is_no_collection_is_refused_and_not_kept(
+    sqlite: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
+) -> None:
+    content = b"".join(engine.store.content(shop.id, 0))
+    before = sorted(sqlite.folder.rglob("*"))
+    middle = len(content) // 2
+    for wrong in (
+        b"",
+        b"nothing",
+        content[:middle],
+        content[: len(content) - 1],
+        content + b"x",
+        content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        b"\x80\x04\x95" + content,  # as a pickle begins
+    ):
+        refused = await client.put("/v1/collections/new", content=wrong)
+        assert refused.status_code == 422, refused.text
+        assert str(sqlite.folder) not in refused.text
+    for settings in ("", "{", "[]", '{"slots": 99}', '{"more": 1}', "null"):
+        refused = await client.put("/v1/collections/new", params={"settings": settings}, content=content)
+        assert refused.status_code == 422, refused.text
+    assert sorted(sqlite.folder.rglob("*")) == before
+    taken = await client.put("/v1/collections/new", params={"settings": '{"slots": 2}'}, content=content)
+    assert taken.status_code == 201
+    again = await client.put("/v1/collections/new", content=content)
+    assert (again.status_code, again.json()["error"]) == (409, "exists")
 
 
 def test_no_pickle_anywhere() -> None:
@@ -370,11 +372,10 @@ async def test_pages_of_an_origin_that_is_allowed_may_give_feedback_and_no_more(
             assert "access-control-allow-origin" not in refused.headers
 
 
-async def test_unless_told_so_no_page_elsewhere_may_do_anything(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        refused = await client.options("/v1/feedback", headers=_question(OUR_PAGES))
-        assert refused.status_code == 405
-        assert not any(name.startswith("access-control") for name in refused.headers)
+async def test_unless_told_so_no_page_elsewhere_may_do_anything(client: httpx.AsyncClient) -> None:
+    refused = await client.options("/v1/feedback", headers=_question(OUR_PAGES))
+    assert refused.status_code == 405
+    assert not any(name.startswith("access-control") for name in refused.headers)
 
 
 @pytest.mark.parametrize("origin", ["*", "shop.example", "https://shop.example/", "https://Shop.example", "null", ""])

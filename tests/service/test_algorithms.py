@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.services import Clock, Place, audit, served, started
 from zoomrank.service import learner_cache
+from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.settings import ALGORITHMS
@@ -78,35 +79,31 @@ async def test_a_learner_that_came_back_shows_what_it_would_have_shown(sqlite: P
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-async def test_looking_changes_nothing(sqlite: Place, algorithm: str) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, algorithm=algorithm)
-        await _visit(engine, shop, clock, 30, 1)
-        learner = await engine.learners.find(shop, "owl")
-        assert learner is not None
-        before = learner.snapshot()
-        shown = (await page_data.query(engine, shop, "owl"))["ranking"]
-        for _ in range(3):
-            assert (await page_data.query(engine, shop, "owl"))["ranking"] == shown
-            await page_data.tree(engine, shop, "owl", 100)
-        assert learner.snapshot() == before
-        _, documents = await engine.rank(shop, "owl")
-        assert [one["id"] for one in documents] == [one["id"] for one in shown]
+async def test_looking_changes_nothing(clock: Clock, engine: Engine, algorithm: str) -> None:
+    shop = await served(engine, algorithm=algorithm)
+    await _visit(engine, shop, clock, 30, 1)
+    learner = await engine.learners.find(shop, "owl")
+    assert learner is not None
+    before = learner.snapshot()
+    shown = (await page_data.query(engine, shop, "owl"))["ranking"]
+    for _ in range(3):
+        assert (await page_data.query(engine, shop, "owl"))["ranking"] == shown
+        await page_data.tree(engine, shop, "owl", 100)
+    assert learner.snapshot() == before
+    _, documents = await engine.rank(shop, "owl")
+    assert [one["id"] for one in documents] == [one["id"] for one in shown]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-async def test_what_is_written_down_of_a_ranking_is_all_of_it(sqlite: Place, algorithm: str) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, algorithm=algorithm)
-        await _visit(engine, shop, clock, 60, 2)
-        learner = await engine.learners.find(shop, "owl")
-        assert learner is not None
-        for slots in (1, 2, 3):
-            ranking = learner.chooser().rank_arrays(1, None, slots)
-            again = unpack(pack(ranking))
-            for array, other in zip(ranking, again, strict=True):
-                assert array.shape == other.shape == (1, slots)
-                assert np.array_equal(array, other, equal_nan=True)  # RankThompson does not know how likely
-        assert isinstance(learner, QueryLearner)
+async def test_what_is_written_down_of_a_ranking_is_all_of_it(clock: Clock, engine: Engine, algorithm: str) -> None:
+    shop = await served(engine, algorithm=algorithm)
+    await _visit(engine, shop, clock, 60, 2)
+    learner = await engine.learners.find(shop, "owl")
+    assert learner is not None
+    for slots in (1, 2, 3):
+        ranking = learner.chooser().rank_arrays(1, None, slots)
+        again = unpack(pack(ranking))
+        for array, other in zip(ranking, again, strict=True):
+            assert array.shape == other.shape == (1, slots)
+            assert np.array_equal(array, other, equal_nan=True)  # RankThompson does not know how likely
+    assert isinstance(learner, QueryLearner)

@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, client_of, look_at, served, started
@@ -31,22 +32,22 @@ async def _visits(engine: Engine, shop: ServedCollection, count: int, wanted: st
     return satisfied
 
 
-async def test_a_learner_that_moved_is_written_down_by_the_next_sweep(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine)
-        await _visits(engine, shop, 3, "d11")
-        await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1)}])
-        await _visits(engine, shop, 3, "d11")
-        assert (await engine.known(shop, "owl")).edition is shop.edition
-        known = engine.store.find(shop.id, "owl")
-        assert known is not None
-        assert known.edition == 0  # who asked need not wait for more than the log
-        await engine.sweep()
-        await engine.journal.written()
-        known = engine.store.find(shop.id, "owl")
-        assert known is not None
-        assert known.edition == 1
-        await audit(engine)
+async def test_a_learner_that_moved_is_written_down_by_the_next_sweep(
+    place: Place, engine: Engine, shop: ServedCollection
+) -> None:
+    await _visits(engine, shop, 3, "d11")
+    await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1)}])
+    await _visits(engine, shop, 3, "d11")
+    assert (await engine.known(shop, "owl")).edition is shop.edition
+    known = engine.store.find(shop.id, "owl")
+    assert known is not None
+    assert known.edition == 0  # who asked need not wait for more than the log
+    await engine.sweep()
+    await engine.journal.written()
+    known = engine.store.find(shop.id, "owl")
+    assert known is not None
+    assert known.edition == 1
+    await audit(engine)
 
 
 def _in(branch: int, twig: int) -> list[str]:
@@ -182,86 +183,85 @@ async def test_many_changes_at_once_and_one_that_cannot_be(place: Place) -> None
         assert len(engine.collections.find("shop").tree) == 46
 
 
-async def test_a_change_that_is_not_kept_has_not_happened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(place) as engine:
-        shop = await served(engine)
-        add = engine.store.add_edition
+async def test_a_change_that_is_not_kept_has_not_happened(
+    place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = engine.store.add_edition
 
-        def refuse(*_: Any) -> None:
-            raise StorageError("The disk is full.")
+    def refuse(*_: Any) -> None:
+        raise StorageError("The disk is full.")
 
-        def keep_and_fail(*given: Any) -> None:
-            add(*given)
-            raise StorageError("The connection was lost.")
+    def keep_and_fail(*given: Any) -> None:
+        add(*given)
+        raise StorageError("The connection was lost.")
 
-        with monkeypatch.context() as patched:
-            patched.setattr(engine.store, "add_edition", refuse)
-            with pytest.raises(StorageError):
-                await engine.changing.change(shop, [{"remove": "d000"}])
-        assert "d000" in shop.tree.documents
-        with monkeypatch.context() as patched:
-            patched.setattr(engine.store, "add_edition", keep_and_fail)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "add_edition", refuse)
+        with pytest.raises(StorageError):
             await engine.changing.change(shop, [{"remove": "d000"}])
-        assert "d000" not in shop.tree.documents
-        with monkeypatch.context() as patched:  # it comes true only after somebody has looked
-            patched.setattr(engine.store, "add_edition", keep_and_fail)
-            patched.setattr(engine.store, "last_edition", lambda _: 1)
-            with pytest.raises(StorageError):
-                await engine.changing.change(shop, [{"remove": "d001"}])
-        await engine.changing.change(shop, [{"remove": "d002"}])
-        assert not {"d000", "d001", "d002"} & set(shop.tree.documents)
-        await engine.rank(shop, "owl")
-        await audit(engine)
+    assert "d000" in shop.tree.documents
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "add_edition", keep_and_fail)
+        await engine.changing.change(shop, [{"remove": "d000"}])
+    assert "d000" not in shop.tree.documents
+    with monkeypatch.context() as patched:  # it comes true only after somebody has looked
+        patched.setattr(engine.store, "add_edition", keep_and_fail)
+        patched.setattr(engine.store, "last_edition", lambda _: 1)
+        with pytest.raises(StorageError):
+            await engine.changing.change(shop, [{"remove": "d001"}])
+    await engine.changing.change(shop, [{"remove": "d002"}])
+    assert not {"d000", "d001", "d002"} & set(shop.tree.documents)
+    await engine.rank(shop, "owl")
+    await audit(engine)
 
 
-async def test_over_http(place: Place) -> None:
-    async with started(place) as engine, client_of(engine) as client:
-        await served(engine)
-        new = {"id": "a/b c", "path": "All > Branch 9", "title": "Slashed"}
-        told = as_json(await client.post(f"{SHOP}/documents", json={"documents": [new]}))
-        assert told == {
-            "edition": 1, "documents": 37, "added": 1, "changed": 0, "removed": 0, "categories": 0,
-        }  # fmt: skip
-        again = await client.post(f"{SHOP}/documents", json={"documents": [new]})
-        assert (again.status_code, "there" in again.json()["message"]) == (422, True)
-        assert (await client.post(f"{SHOP}/documents?there=change", json={"documents": [new]})).status_code == 200
-        patched = await client.patch(f"{SHOP}/documents/a%2Fb%20c", json={"title": "Better", "near": "d000"})
-        assert patched.status_code == 200, patched.text
-        listed = as_json(await client.get(f"{SHOP}/documents?limit=100"))["documents"]
-        found = next(one for one in listed if one["id"] == "a/b c")
-        assert (found["title"], found["path"]) == ("Better", _in(0, 0))
-        assert as_json(await client.delete(f"{SHOP}/documents/a%2Fb%20c"))["documents"] == 36
-        assert (await client.delete(f"{SHOP}/documents/a%2Fb%20c")).status_code == 404
-        moved = {"changes": [{"category": "All > Branch 1", "to": "Elsewhere"}, {"remove": "d000"}]}
-        assert as_json(await client.post(f"{SHOP}/changes", json=moved))["categories"] == 1
-        lines = "\n".join(json.dumps({"remove": name}) for name in ("d001", "nobody", "d002"))
-        refused = await client.post(f"{SHOP}/changes", content=lines, headers=LINES)
-        assert (refused.status_code, "nobody" in refused.json()["message"]) == (422, True)
-        skipped = await client.post(f"{SHOP}/changes?unknown=skip", content=lines, headers=LINES)
-        assert as_json(skipped)["documents"] == 33
-        assert (await client.post(f"{SHOP}/remake")).status_code == 200
-        for wrong in ({"add": 1, "remove": 2}, {"category": "A"}, {}, {"title": "x"}):
-            assert (await client.post(f"{SHOP}/changes", json={"changes": [wrong]})).status_code == 422
-        assert (await client.post(f"{SHOP}/changes", content="x", headers=LINES)).status_code == 422
-        assert (await client.post(f"{SHOP}/documents?there=what", json={"documents": [new]})).status_code == 422
-        text = {"Content-Type": "text/plain"}
-        assert (await client.post(f"{SHOP}/documents", content="{}", headers=text)).status_code == 415
-        await audit(engine)
+async def test_over_http(place: Place, engine: Engine, client: httpx.AsyncClient) -> None:
+    await served(engine)
+    new = {"id": "a/b c", "path": "All > Branch 9", "title": "Slashed"}
+    told = as_json(await client.post(f"{SHOP}/documents", json={"documents": [new]}))
+    assert told == {
+        "edition": 1, "documents": 37, "added": 1, "changed": 0, "removed": 0, "categories": 0,
+    }  # fmt: skip
+    again = await client.post(f"{SHOP}/documents", json={"documents": [new]})
+    assert (again.status_code, "there" in again.json()["message"]) == (422, True)
+    assert (await client.post(f"{SHOP}/documents?there=change", json={"documents": [new]})).status_code == 200
+    patched = await client.patch(f"{SHOP}/documents/a%2Fb%20c", json={"title": "Better", "near": "d000"})
+    assert patched.status_code == 200, patched.text
+    listed = as_json(await client.get(f"{SHOP}/documents?limit=100"))["documents"]
+    found = next(one for one in listed if one["id"] == "a/b c")
+    assert (found["title"], found["path"]) == ("Better", _in(0, 0))
+    assert as_json(await client.delete(f"{SHOP}/documents/a%2Fb%20c"))["documents"] == 36
+    assert (await client.delete(f"{SHOP}/documents/a%2Fb%20c")).status_code == 404
+    moved = {"changes": [{"category": "All > Branch 1", "to": "Elsewhere"}, {"remove": "d000"}]}
+    assert as_json(await client.post(f"{SHOP}/changes", json=moved))["categories"] == 1
+    lines = "\n".join(json.dumps({"remove": name}) for name in ("d001", "nobody", "d002"))
+    refused = await client.post(f"{SHOP}/changes", content=lines, headers=LINES)
+    assert (refused.status_code, "nobody" in refused.json()["message"]) == (422, True)
+    skipped = await client.post(f"{SHOP}/changes?unknown=skip", content=lines, headers=LINES)
+    assert as_json(skipped)["documents"] == 33
+    assert (await client.post(f"{SHOP}/remake")).status_code == 200
+    for wrong in ({"add": 1, "remove": 2}, {"category": "A"}, {}, {"title": "x"}):
+        assert (await client.post(f"{SHOP}/changes", json={"changes": [wrong]})).status_code == 422
+    assert (await client.post(f"{SHOP}/changes", content="x", headers=LINES)).status_code == 422
+    assert (await client.post(f"{SHOP}/documents?there=what", json={"documents": [new]})).status_code == 422
+    text = {"Content-Type": "text/plain"}
+    assert (await client.post(f"{SHOP}/documents", content="{}", headers=text)).status_code == 415
+    await audit(engine)
 
 
-async def test_many_lines_are_taken_part_by_part(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine)
-        monkeypatch.setattr("zoomrank.service.http.sent_changes.MOST_AT_ONCE", 10)
-        lines = [json.dumps({"id": f"n{number}", "path": ["All", f"New {number % 3}"]}) for number in range(35)]
-        told = as_json(await client.post(f"{SHOP}/documents", content="\n".join(lines), headers=LINES))
-        assert (told["added"], told["edition"], told["documents"]) == (35, 4, 71)
-        lines = [json.dumps({"remove": f"n{number}"}) for number in range(25)] + ['{"remove": "nobody"}']
-        refused = await client.post(f"{SHOP}/changes", content="\n".join(lines), headers=LINES)
-        assert refused.status_code == 422
-        assert "The first 20 changes are made, those from line 21 on are not" in refused.json()["message"]
-        assert len(shop.tree) == 51
-        await audit(engine)
+async def test_many_lines_are_taken_part_by_part(
+    engine: Engine, shop: ServedCollection, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zoomrank.service.http.sent_changes.MOST_AT_ONCE", 10)
+    lines = [json.dumps({"id": f"n{number}", "path": ["All", f"New {number % 3}"]}) for number in range(35)]
+    told = as_json(await client.post(f"{SHOP}/documents", content="\n".join(lines), headers=LINES))
+    assert (told["added"], told["edition"], told["documents"]) == (35, 4, 71)
+    lines = [json.dumps({"remove": f"n{number}"}) for number in range(25)] + ['{"remove": "nobody"}']
+    refused = await client.post(f"{SHOP}/changes", content="\n".join(lines), headers=LINES)
+    assert refused.status_code == 422
+    assert "The first 20 changes are made, those from line 21 on are not" in refused.json()["message"]
+    assert len(shop.tree) == 51
+    await audit(engine)
 
 
 async def test_a_collection_that_is_removed_leaves_nothing(place: Place) -> None:
@@ -310,26 +310,23 @@ async def test_a_removal_that_was_broken_off_is_ended_at_the_next_start(
         assert engine.store._read("SELECT COUNT(*) FROM events")[0][0] == 0
 
 
-async def test_learners_that_cannot_move_refuse_another_tree(sqlite: Place) -> None:
-    async with started(sqlite) as engine:
-        shop = await served(engine, algorithm="RankUCB1")
-        await _visits(engine, shop, 10, "d0")
-        with pytest.raises(UnusableError, match="cannot move"):
-            await engine.changing.change(shop, [{"remove": "d000"}])
-        await engine.changing.change(shop, [{"change": "d000", "title": "Another"}])
-        assert shop.edition.document(shop.tree.documents.position("d000"))["title"] == "Another"
-        await _visits(engine, shop, 10, "d0")
-        await audit(engine)
+async def test_learners_that_cannot_move_refuse_another_tree(engine: Engine) -> None:
+    shop = await served(engine, algorithm="RankUCB1")
+    await _visits(engine, shop, 10, "d0")
+    with pytest.raises(UnusableError, match="cannot move"):
+        await engine.changing.change(shop, [{"remove": "d000"}])
+    await engine.changing.change(shop, [{"change": "d000", "title": "Another"}])
+    assert shop.edition.document(shop.tree.documents.position("d000"))["title"] == "Another"
+    await _visits(engine, shop, 10, "d0")
+    await audit(engine)
 
 
-async def test_earlier_editions_are_let_go_of(sqlite: Place) -> None:
-    async with started(sqlite) as engine:
-        shop = await served(engine)
-        for number in range(20):
-            await engine.rank(shop, f"owl {number}")
-        for number in range(5):
-            await engine.changing.change(shop, [{"remove": f"d0{number % 3}{number // 3}"}])
-            await engine.sweep()
-        assert {learner.edition.number for _, learner in engine.learners} == {5}
-        assert list(shop.editions._known) == [5]
-        await audit(engine)
+async def test_earlier_editions_are_let_go_of(engine: Engine, shop: ServedCollection) -> None:
+    for number in range(20):
+        await engine.rank(shop, f"owl {number}")
+    for number in range(5):
+        await engine.changing.change(shop, [{"remove": f"d0{number % 3}{number // 3}"}])
+        await engine.sweep()
+    assert {learner.edition.number for _, learner in engine.learners} == {5}
+    assert list(shop.editions._known) == [5]
+    await audit(engine)

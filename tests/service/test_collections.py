@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.services import Place, audit, client_of, served, small_collection, started
 from zoomrank.documents import Collection
+from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.refusals import ExistsError
 from zoomrank.service.settings import Settings
@@ -77,20 +78,19 @@ async def test_one_of_two_with_the_same_name(place: Place) -> None:
         assert list(engine.collections.by_name) == ["shop"]
 
 
-async def test_nobody_uses_a_collection_before_it_is_durable(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(sqlite) as engine:
-        writing, go_on = threading.Event(), threading.Event()
-        add = engine.store.add_collection
+async def test_nobody_uses_a_collection_before_it_is_durable(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing, go_on = threading.Event(), threading.Event()
+    add = engine.store.add_collection
 
-        def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
-            writing.set()
-            assert go_on.wait(60)
-            add(stored, digest, content)
+    def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
+        writing.set()
+        assert go_on.wait(60)
+        add(stored, digest, content)
 
-        monkeypatch.setattr(engine.store, "add_collection", slowly)
-        coming = asyncio.create_task(engine.collections.add("new", small_collection, Settings(slots=1)))
-        assert await asyncio.to_thread(writing.wait, 60)
-        assert "new" not in engine.collections.by_name
-        go_on.set()
-        await coming
-        assert "new" in engine.collections.by_name
+    monkeypatch.setattr(engine.store, "add_collection", slowly)
+    coming = asyncio.create_task(engine.collections.add("new", small_collection, Settings(slots=1)))
+    assert await asyncio.to_thread(writing.wait, 60)
+    assert "new" not in engine.collections.by_name
+    go_on.set()
+    await coming
+    assert "new" in engine.collections.by_name

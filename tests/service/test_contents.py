@@ -12,7 +12,9 @@ import pytest
 from tests.support.services import Place, audit, client_of, kept_digest, served, started
 from zoomrank.documents import Collection
 from zoomrank.service import nameless_files
+from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredCollection
@@ -55,22 +57,22 @@ async def test_content_is_kept_in_pieces(place: Place, small_pieces: int) -> Non
         await audit(engine)
 
 
-async def test_events_are_written_between_the_pieces(place: Place, small_pieces: int) -> None:
+async def test_events_are_written_between_the_pieces(
+    place: Place, engine: Engine, shop: ServedCollection, small_pieces: int
+) -> None:
     """Nobody waits until all of a collection is written."""
-    async with started(place) as engine:
-        shop = await served(engine)
-        change, loop, ranked = engine.store._change, asyncio.get_running_loop(), []
+    change, loop, ranked = engine.store._change, asyncio.get_running_loop(), []
 
-        def rank_first(statement: str, parameters: Any) -> None:
-            if "INTO contents" in statement:
-                asked = asyncio.run_coroutine_threadsafe(engine.rank(shop, "owl"), loop)
-                ranked.append(asked.result(30))
-            change(statement, parameters)
+    def rank_first(statement: str, parameters: Any) -> None:
+        if "INTO contents" in statement:
+            asked = asyncio.run_coroutine_threadsafe(engine.rank(shop, "owl"), loop)
+            ranked.append(asked.result(30))
+        change(statement, parameters)
 
-        engine.store._change = rank_first  # type: ignore[method-assign]
-        await engine.collections.add("large", large_collection, Settings(slots=3))
-        assert len(ranked) > 5
-        await audit(engine)
+    engine.store._change = rank_first  # type: ignore[method-assign]
+    await engine.collections.add("large", large_collection, Settings(slots=3))
+    assert len(ranked) > 5
+    await audit(engine)
 
 
 async def test_what_never_was_complete_goes_away(place: Place, small_pieces: int) -> None:
@@ -89,36 +91,35 @@ async def test_what_never_was_complete_goes_away(place: Place, small_pieces: int
 
 @pytest.mark.parametrize("after", [0, 3])
 async def test_what_could_not_be_kept_is_let_go_of(
-    place: Place, small_pieces: int, after: int, monkeypatch: pytest.MonkeyPatch
+    place: Place, engine: Engine, small_pieces: int, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with started(place) as engine:
-        change = engine.store._change
-        written = 0
+    change = engine.store._change
+    written = 0
 
-        def fail(statement: str, parameters: Any) -> None:
-            nonlocal written
-            if "INTO contents" in statement:
-                written += 1
-                if written > after:
-                    raise StorageError("full")
-            change(statement, parameters)
+    def fail(statement: str, parameters: Any) -> None:
+        nonlocal written
+        if "INTO contents" in statement:
+            written += 1
+            if written > after:
+                raise StorageError("full")
+        change(statement, parameters)
 
-        with monkeypatch.context() as patched:
-            patched.setattr(engine.store, "_change", fail)
-            with pytest.raises(StorageError):
-                await engine.collections.add("large", large_collection, Settings(slots=3))
-        assert not _parts(engine.store)
-        assert not engine.collections.by_name
-        await engine.collections.add("large", large_collection, Settings(slots=3))
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "_change", fail)
+        with pytest.raises(StorageError):
+            await engine.collections.add("large", large_collection, Settings(slots=3))
+    assert not _parts(engine.store)
+    assert not engine.collections.by_name
+    await engine.collections.add("large", large_collection, Settings(slots=3))
 
 
-async def test_the_second_of_the_same_name_leaves_no_pieces(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_second_of_the_same_name_leaves_no_pieces(
+    place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As when somebody tries again after the first was reported as failed, and was kept."""
-    async with started(place) as engine:
-        shop = await served(engine)
-        del engine.collections.by_name["shop"]
-        assert (await served(engine)).id == shop.id
-        assert {number for number, _, _ in _parts(engine.store)} == {shop.id}
+    del engine.collections.by_name["shop"]
+    assert (await served(engine)).id == shop.id
+    assert {number for number, _, _ in _parts(engine.store)} == {shop.id}
 
 
 async def test_a_stop_ends_it_before_the_next_piece(

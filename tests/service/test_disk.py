@@ -15,6 +15,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage import postgres_store
 from zoomrank.service.storage.batch import Batch, StoredLearner
@@ -133,92 +134,88 @@ class Moody:
 
 @pytest.mark.parametrize("how", ["before", "strange"])
 async def test_what_could_not_be_written_never_happened(
-    place: Place, how: str, monkeypatch: pytest.MonkeyPatch
+    place: Place, clock: Clock, engine: Engine, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
-    async with started(place, clock) as engine:
-        moody = Moody(engine.store, monkeypatch)
-        shop = await served(engine, feedback_within=60)
-        impression, documents = await engine.rank(shop, "owl")
-        waits, _ = await engine.rank(shop, "owl")
-        moody.fail = how
-        for query in ("owl", "new"):
-            with pytest.raises(StorageError):
-                await engine.rank(shop, query)
+    moody = Moody(engine.store, monkeypatch)
+    shop = await served(engine, feedback_within=60)
+    impression, documents = await engine.rank(shop, "owl")
+    waits, _ = await engine.rank(shop, "owl")
+    moody.fail = how
+    for query in ("owl", "new"):
         with pytest.raises(StorageError):
-            await engine.feedback(impression, documents[0]["id"])
-        both = await asyncio.gather(
-            engine.feedback(impression, documents[0]["id"]),
-            engine.feedback(impression, documents[0]["id"]),
-            return_exceptions=True,
-        )
-        assert all(isinstance(one, StorageError) for one in both), both
-        assert page_data.about(engine, shop)["queries"] == 1
-        clock.pass_by(61)
-        with pytest.raises(StorageError):
-            await engine.sweep()
-        moody.fail = ""
-        clock.pass_by(-61)
-        await audit(engine)
-        assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # something else than was refused
-        clock.pass_by(61)
+            await engine.rank(shop, query)
+    with pytest.raises(StorageError):
+        await engine.feedback(impression, documents[0]["id"])
+    both = await asyncio.gather(
+        engine.feedback(impression, documents[0]["id"]),
+        engine.feedback(impression, documents[0]["id"]),
+        return_exceptions=True,
+    )
+    assert all(isinstance(one, StorageError) for one in both), both
+    assert page_data.about(engine, shop)["queries"] == 1
+    clock.pass_by(61)
+    with pytest.raises(StorageError):
         await engine.sweep()
-        assert page_data.about(engine, shop)["abandoned"] == 1
-        found = await audit(engine)
-        assert found.outcomes[key_of(impression)] == 1
-        assert found.outcomes[key_of(waits)] != WAITING
-        assert len(found.outcomes) == 2
+    moody.fail = ""
+    clock.pass_by(-61)
+    await audit(engine)
+    assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # something else than was refused
+    clock.pass_by(61)
+    await engine.sweep()
+    assert page_data.about(engine, shop)["abandoned"] == 1
+    found = await audit(engine)
+    assert found.outcomes[key_of(impression)] == 1
+    assert found.outcomes[key_of(waits)] != WAITING
+    assert len(found.outcomes) == 2
 
 
 async def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
-    sqlite: Place, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second of two equal reports comes while the first is being written, and that write fails."""
-    async with started(sqlite) as engine:
-        moody = Moody(engine.store, monkeypatch)
-        shop = await served(engine)
-        impression, documents = await engine.rank(shop, "owl")
-        lines = engine.store.impression
+    moody = Moody(engine.store, monkeypatch)
+    shop = await served(engine)
+    impression, documents = await engine.rank(shop, "owl")
+    lines = engine.store.impression
 
-        def slowly(learner: int, number: int) -> list[Event]:
-            found = lines(learner, number)
-            while not engine.journal.failures:
-                time.sleep(0.001)
-            moody.fail = ""  # the store has recovered before the second report is looked at
-            return found
+    def slowly(learner: int, number: int) -> list[Event]:
+        found = lines(learner, number)
+        while not engine.journal.failures:
+            time.sleep(0.001)
+        moody.fail = ""  # the store has recovered before the second report is looked at
+        return found
 
-        monkeypatch.setattr(engine.store, "impression", slowly)
-        moody.fail = "before"
-        told = await asyncio.gather(
-            *(engine.feedback(impression, documents[0]["id"]) for _ in range(2)), return_exceptions=True
-        )
-        found = await audit(engine)
-        assert "repeated" not in told or found.outcomes[key_of(impression)] == 0
+    monkeypatch.setattr(engine.store, "impression", slowly)
+    moody.fail = "before"
+    told = await asyncio.gather(
+        *(engine.feedback(impression, documents[0]["id"]) for _ in range(2)), return_exceptions=True
+    )
+    found = await audit(engine)
+    assert "repeated" not in told or found.outcomes[key_of(impression)] == 0
 
 
 async def test_requests_in_flight_when_writing_fails_now_and_then(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with started(place) as engine:
-        moody = Moody(engine.store, monkeypatch)
-        shop = await served(engine)
-        told: dict[str, Any] = {}
+    moody = Moody(engine.store, monkeypatch)
+    shop = await served(engine)
+    told: dict[str, Any] = {}
 
-        async def visit(number: int) -> None:
-            for turn in range(10):
-                moody.fail = "before" if (number + turn) % 5 == 0 else ""
-                try:
-                    impression, documents = await engine.rank(shop, f"query {number % 5}")
-                    await engine.feedback(impression, documents[0]["id"])
-                except StorageError:
-                    continue
-                told[impression] = 0
+    async def visit(number: int) -> None:
+        for turn in range(10):
+            moody.fail = "before" if (number + turn) % 5 == 0 else ""
+            try:
+                impression, documents = await engine.rank(shop, f"query {number % 5}")
+                await engine.feedback(impression, documents[0]["id"])
+            except StorageError:
+                continue
+            told[impression] = 0
 
-        await asyncio.gather(*(visit(number) for number in range(40)))
-        moody.fail = ""
-        found = await audit(engine)
-        assert told
-        assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
+    await asyncio.gather(*(visit(number) for number in range(40)))
+    moody.fail = ""
+    found = await audit(engine)
+    assert told
+    assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
 
 
 def _cut_off(place: Place) -> None:
@@ -313,39 +310,37 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         Place(tmp_path).open()
 
 
-async def test_a_batch_is_written_whole_or_not_at_all(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine)
-        await engine.rank(shop, "owl")
-        [(owl, *_)] = engine.store.learners(shop.id)
-        taken = next(iter(engine.store.events(owl)))
-        clash = Batch(learners=[StoredLearner(77, shop.id, "new", 0.0)], events=[taken])
-        clash.activity[shop.id, 0, WAITING] += 5
-        with pytest.raises(StorageError):
-            engine.store.write(clash)
-        assert engine.store.query_of(77) is None
-        await audit(engine)
-        await engine.rank(shop, "owl")
-        await audit(engine)
+async def test_a_batch_is_written_whole_or_not_at_all(place: Place, engine: Engine, shop: ServedCollection) -> None:
+    await engine.rank(shop, "owl")
+    [(owl, *_)] = engine.store.learners(shop.id)
+    taken = next(iter(engine.store.events(owl)))
+    clash = Batch(learners=[StoredLearner(77, shop.id, "new", 0.0)], events=[taken])
+    clash.activity[shop.id, 0, WAITING] += 5
+    with pytest.raises(StorageError):
+        engine.store.write(clash)
+    assert engine.store.query_of(77) is None
+    await audit(engine)
+    await engine.rank(shop, "owl")
+    await audit(engine)
 
 
-async def test_a_learner_that_missed_something_is_refused_and_read_again(place: Place) -> None:
+async def test_a_learner_that_missed_something_is_refused_and_read_again(
+    place: Place, engine: Engine, shop: ServedCollection
+) -> None:
     """It should never be there; if it is, it shows and closes what the log has already."""
-    async with started(place) as engine:
-        shop = await served(engine)
-        missed, documents = await engine.rank(shop, "owl")
-        learner = await engine.known(shop, "owl")
-        fresh = QueryLearner(learner.number, shop.editions, shop.settings)
-        engine.learners._here[shop.id, "owl"] = fresh
-        with pytest.raises(StorageError):
-            await engine.rank(shop, "owl")
-        assert await engine.feedback(missed, documents[0]["id"]) == "learned"
-        fresh.replay([event for _, event in engine.store.events(learner.number)][:1])
-        engine.learners._here[shop.id, "owl"] = fresh
-        with pytest.raises(StorageError):
-            await engine.feedback(missed, documents[1]["id"])
-        assert await engine.feedback(missed, documents[0]["id"]) == "repeated"
-        await audit(engine)
+    missed, documents = await engine.rank(shop, "owl")
+    learner = await engine.known(shop, "owl")
+    fresh = QueryLearner(learner.number, shop.editions, shop.settings)
+    engine.learners._here[shop.id, "owl"] = fresh
+    with pytest.raises(StorageError):
+        await engine.rank(shop, "owl")
+    assert await engine.feedback(missed, documents[0]["id"]) == "learned"
+    fresh.replay([event for _, event in engine.store.events(learner.number)][:1])
+    engine.learners._here[shop.id, "owl"] = fresh
+    with pytest.raises(StorageError):
+        await engine.feedback(missed, documents[1]["id"])
+    assert await engine.feedback(missed, documents[0]["id"]) == "repeated"
+    await audit(engine)
 
 
 async def test_settings_come_back_as_they_were(place: Place) -> None:

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema
 import numpy as np
 import pyarrow.parquet
@@ -56,40 +57,40 @@ def rows_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-async def test_a_row_says_all_that_is_known(place: Place) -> None:
-    clock = Clock()
-    async with started(place, clock) as engine, client_of(engine) as client:
-        shop = await served(engine, feedback_within=65)
-        shown = await lived(engine, clock, shop)
-        response = await client.get(EXPORT)
-        assert response.headers["content-type"] == "application/x-ndjson"
-        rows = rows_of(response.text)
-        check = jsonschema.Draft202012Validator(SCHEMA)
-        for row in rows:
-            check.validate(row)
-        assert [(row["impression"], row["shown"]) for row in rows] == shown
-        assert [row["outcome"] for row in rows] == [
-            *("satisfied", "abandoned", "timed_out", "satisfied"),
-            *("waiting", "waiting", "waiting", "waiting"),
-        ]
-        assert [row["void"] for row in rows] == [False, False, False, True] + [False] * 4
-        assert [row["asker"] for row in rows] == [None, b"somebody".hex()] * 4
-        assert [row["query"] for row in rows] == ["query 0", "query 1"] * 4
-        first, second, third = rows[:3]
-        ids = first["shown"]
-        assert (first["slot"], first["clicked"], first["clicks"]) == (1, ids[1], [ids[1], ids[2]])
-        assert (first["purchased"], first["disliked"], first["looked_at"]) == ([ids[1]], [ids[0]], 3)
-        assert first["answered"] == second["answered"] == first["time"] + 8
-        assert (second["clicked"], second["clicks"], second["looked_at"]) == (None, [], 2)
-        assert (third["seen"], rows[4]["seen"], third["looked_at"]) == (True, False, None)
-        assert third["answered"] == clock()
-        assert (rows[7]["disliked"], rows[7]["answered"]) == ([rows[7]["shown"][1]], None)
-        assert all(len(row["propensity"]) == 3 for row in rows)
-        tree = shop.edition.tree
-        new = ZoomRank(tree, slots=3).propensities(tree.documents.positions(ids)[None])[0].tolist()
-        assert first["propensity"] == new  # of a learner that had seen nothing
-        asked = await client.post("/v1/collections/shop/rank", json={"query": "query 9", "propensities": True})
-        assert asked.json()["propensities"][0] == pytest.approx(1 / len(tree))
+async def test_a_row_says_all_that_is_known(
+    place: Place, clock: Clock, engine: Engine, client: httpx.AsyncClient
+) -> None:
+    shop = await served(engine, feedback_within=65)
+    shown = await lived(engine, clock, shop)
+    response = await client.get(EXPORT)
+    assert response.headers["content-type"] == "application/x-ndjson"
+    rows = rows_of(response.text)
+    check = jsonschema.Draft202012Validator(SCHEMA)
+    for row in rows:
+        check.validate(row)
+    assert [(row["impression"], row["shown"]) for row in rows] == shown
+    assert [row["outcome"] for row in rows] == [
+        *("satisfied", "abandoned", "timed_out", "satisfied"),
+        *("waiting", "waiting", "waiting", "waiting"),
+    ]
+    assert [row["void"] for row in rows] == [False, False, False, True] + [False] * 4
+    assert [row["asker"] for row in rows] == [None, b"somebody".hex()] * 4
+    assert [row["query"] for row in rows] == ["query 0", "query 1"] * 4
+    first, second, third = rows[:3]
+    ids = first["shown"]
+    assert (first["slot"], first["clicked"], first["clicks"]) == (1, ids[1], [ids[1], ids[2]])
+    assert (first["purchased"], first["disliked"], first["looked_at"]) == ([ids[1]], [ids[0]], 3)
+    assert first["answered"] == second["answered"] == first["time"] + 8
+    assert (second["clicked"], second["clicks"], second["looked_at"]) == (None, [], 2)
+    assert (third["seen"], rows[4]["seen"], third["looked_at"]) == (True, False, None)
+    assert third["answered"] == clock()
+    assert (rows[7]["disliked"], rows[7]["answered"]) == ([rows[7]["shown"][1]], None)
+    assert all(len(row["propensity"]) == 3 for row in rows)
+    tree = shop.edition.tree
+    new = ZoomRank(tree, slots=3).propensities(tree.documents.positions(ids)[None])[0].tolist()
+    assert first["propensity"] == new  # of a learner that had seen nothing
+    asked = await client.post("/v1/collections/shop/rank", json={"query": "query 9", "propensities": True})
+    assert asked.json()["propensities"][0] == pytest.approx(1 / len(tree))
 
 
 def test_what_nobody_knows_is_no_line_of_an_export() -> None:
@@ -119,22 +120,22 @@ async def test_times_and_pages(sqlite: Place, monkeypatch: pytest.MonkeyPatch, a
         assert rows_of((await client.get(EXPORT, params={"since": began + 1000})).text) == []
 
 
-async def test_parquet_has_the_same_rows(sqlite: Place, tmp_path: Path) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine, client_of(engine) as client:
-        shop = await served(engine, feedback_within=65)
-        await lived(engine, clock, shop)
-        rows = rows_of((await client.get(EXPORT)).text)
-        response = await client.get(EXPORT, params={"format": "parquet"})
-        file = tmp_path / "export.parquet"
-        file.write_bytes(response.content)
-        assert pyarrow.parquet.read_table(file).to_pylist() == rows
-        nothing = await client.get(EXPORT, params={"format": "parquet", "since": 1e10})
-        file.write_bytes(nothing.content)
-        assert pyarrow.parquet.read_table(file).num_rows == 0
-        wrong = await client.get(EXPORT, params={"format": "csv"})
-        assert (wrong.status_code, wrong.json()["error"]) == (422, "malformed")
-        assert (await client.get("/v1/collections/nowhere/export")).status_code == 404
+async def test_parquet_has_the_same_rows(
+    clock: Clock, engine: Engine, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    shop = await served(engine, feedback_within=65)
+    await lived(engine, clock, shop)
+    rows = rows_of((await client.get(EXPORT)).text)
+    response = await client.get(EXPORT, params={"format": "parquet"})
+    file = tmp_path / "export.parquet"
+    file.write_bytes(response.content)
+    assert pyarrow.parquet.read_table(file).to_pylist() == rows
+    nothing = await client.get(EXPORT, params={"format": "parquet", "since": 1e10})
+    file.write_bytes(nothing.content)
+    assert pyarrow.parquet.read_table(file).num_rows == 0
+    wrong = await client.get(EXPORT, params={"format": "csv"})
+    assert (wrong.status_code, wrong.json()["error"]) == (422, "malformed")
+    assert (await client.get("/v1/collections/nowhere/export")).status_code == 404
 
 
 def test_row_groups(tmp_path: Path) -> None:

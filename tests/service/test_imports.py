@@ -178,36 +178,33 @@ async def test_documents_that_the_collection_lacks(place: Place) -> None:
         await audit(engine)
 
 
-async def test_it_can_be_taken_back(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine)
-        for _ in range(5):
-            name, documents = await engine.rank(shop, "owl", asker=Asker())
-            await engine.feedback(name, documents[0]["id"])
-        before = (await engine.known(shop, "owl")).ranker.copied()
-        await learn(engine, shop, lines(impressions(50)))
-        assert (await engine.void(shop, Span(asker=OWNER)))[0] == 50
-        assert same((await engine.known(shop, "owl")).ranker, before)
-        await audit(engine)
+async def test_it_can_be_taken_back(place: Place, engine: Engine, shop: ServedCollection) -> None:
+    for _ in range(5):
+        name, documents = await engine.rank(shop, "owl", asker=Asker())
+        await engine.feedback(name, documents[0]["id"])
+    before = (await engine.known(shop, "owl")).ranker.copied()
+    await learn(engine, shop, lines(impressions(50)))
+    assert (await engine.void(shop, Span(asker=OWNER)))[0] == 50
+    assert same((await engine.known(shop, "owl")).ranker, before)
+    await audit(engine)
 
 
-async def test_over_http(place: Place) -> None:
-    async with started(place) as engine:
-        await served(engine)
-        async with client_of(engine) as client:
-            path = "/v1/collections/shop/clicks"
-            sent = await client.post(path, content=lines(impressions(60)), headers=JSONL)
-            assert sent.status_code == 200, sent.text
-            assert sent.json()["impressions"] == 60
-            assert (await client.get(path)).json() == {"learned": 0, "of": 0}
-            for content, headers, said in (
-                (b"{}", {"Content-Type": "text/plain"}, "media"),
-                (b"{", JSONL, "unusable"),
-                (b"", JSONL, "unusable"),
-                (b'{"query": "", "shown": ["d000"], "clicked": null}', JSONL, "unusable"),
-                (b"PAR1", {"Content-Type": "application/vnd.apache.parquet"}, "unusable"),
-            ):
-                assert as_json(await client.post(path, content=content, headers=headers))["error"] == said
+async def test_over_http(place: Place, engine: Engine) -> None:
+    await served(engine)
+    async with client_of(engine) as client:
+        path = "/v1/collections/shop/clicks"
+        sent = await client.post(path, content=lines(impressions(60)), headers=JSONL)
+        assert sent.status_code == 200, sent.text
+        assert sent.json()["impressions"] == 60
+        assert (await client.get(path)).json() == {"learned": 0, "of": 0}
+        for content, headers, said in (
+            (b"{}", {"Content-Type": "text/plain"}, "media"),
+            (b"{", JSONL, "unusable"),
+            (b"", JSONL, "unusable"),
+            (b'{"query": "", "shown": ["d000"], "clicked": null}', JSONL, "unusable"),
+            (b"PAR1", {"Content-Type": "application/vnd.apache.parquet"}, "unusable"),
+        ):
+            assert as_json(await client.post(path, content=content, headers=headers))["error"] == said
 
 
 def test_the_command_here_and_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.replicas import Member, company
-from tests.support.services import Clock, Place, client_of, started
+from tests.support.services import Clock, Place, started
 from zoomrank.service.load import Load
 from zoomrank.service.storage.partitions import PARTITIONS
 
@@ -37,22 +37,21 @@ async def test_requests_of_late_are_those_of_the_last_whole_seconds(sqlite: Plac
         assert load.says()["requests_per_second"] == 0
 
 
-async def test_a_service_that_is_alone_is_one_replica_with_everything(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        said = (await client.get("/v1/replicas")).json()
-        (alone,) = said["replicas"]
-        assert (said["partitions"], said["free"]) == (PARTITIONS, 0)
-        assert (alone["partitions"], alone["chair"], alone["name"]) == (PARTITIONS, True, socket.gethostname())
-        assert 0 <= alone["silent"] < 1
-        assert alone["load"]["host"] == socket.gethostname()
-        await client.get("/v1/health")
-        text = (await client.get("/metrics")).text
-        assert f'zoomrank_partitions{{replica="{socket.gethostname()}"}} 256.0\n' in text
-        assert "zoomrank_partitions_nobody_has 0.0\n" in text
-        assert "zoomrank_replicas 1.0\n" in text
-        assert "zoomrank_learners 0.0\n" in text
-        assert 'zoomrank_requests_total{kind="health",status="200"} 1.0\n' in text
-        assert 'zoomrank_request_seconds_count{kind="health"} 1.0\n' in text
+async def test_a_service_that_is_alone_is_one_replica_with_everything(client: httpx.AsyncClient) -> None:
+    said = (await client.get("/v1/replicas")).json()
+    (alone,) = said["replicas"]
+    assert (said["partitions"], said["free"]) == (PARTITIONS, 0)
+    assert (alone["partitions"], alone["chair"], alone["name"]) == (PARTITIONS, True, socket.gethostname())
+    assert 0 <= alone["silent"] < 1
+    assert alone["load"]["host"] == socket.gethostname()
+    await client.get("/v1/health")
+    text = (await client.get("/metrics")).text
+    assert f'zoomrank_partitions{{replica="{socket.gethostname()}"}} 256.0\n' in text
+    assert "zoomrank_partitions_nobody_has 0.0\n" in text
+    assert "zoomrank_replicas 1.0\n" in text
+    assert "zoomrank_learners 0.0\n" in text
+    assert 'zoomrank_requests_total{kind="health",status="200"} 1.0\n' in text
+    assert 'zoomrank_request_seconds_count{kind="health"} 1.0\n' in text
 
 
 async def _told(client: httpx.AsyncClient, metric: str, **labels: str) -> dict[str, float]:

@@ -8,6 +8,7 @@ import signal
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.service.test_command import _ask, serving
@@ -15,8 +16,10 @@ from tests.support.killing import make_collection
 from tests.support.services import Place, client_of, served, started
 from zoomrank.cli import main
 from zoomrank.service import logs
+from zoomrank.service.engine import Engine
 from zoomrank.service.logs import REQUEST, JsonLines, TextLines, request_id
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import ServedCollection
 
 
 def _lines(formatter: logging.Formatter, log: Any) -> list[str]:
@@ -64,12 +67,11 @@ def test_text_is_one_line_and_nobody_can_make_one_up() -> None:
     [(b"a", True), (b"x" * 64, True), (b"A-b_c.9", True), (b"", False), (b"x" * 65, False), (b"a b", False)]
     + [(bad, False) for bad in (b"a\n", b"<a>", "ä".encode(), b'"')],
 )
-async def test_ids_of_requests(sqlite: Place, given: bytes, taken: bool) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        for path in ("/v1/health", "/v1/collections", "/nothing", "/"):
-            found = (await client.get(path, headers={b"X-Request-Id": given})).headers["x-request-id"]
-            assert (found.encode() == given) == taken
-            assert request_id(found.encode()) == found  # what is made up could have been given
+async def test_ids_of_requests(client: httpx.AsyncClient, given: bytes, taken: bool) -> None:
+    for path in ("/v1/health", "/v1/collections", "/nothing", "/"):
+        found = (await client.get(path, headers={b"X-Request-Id": given})).headers["x-request-id"]
+        assert (found.encode() == given) == taken
+        assert request_id(found.encode()) == found  # what is made up could have been given
 
 
 def test_ids_that_are_made_differ() -> None:
@@ -125,48 +127,48 @@ async def test_a_5xx_is_logged_with_its_request(
         assert "and 20 more" in caplog.text
 
 
-async def test_what_others_do_for_a_request_names_it(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_others_do_for_a_request_names_it(
+    engine: Engine, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thread that makes a collection, a thread that reads."""
-    async with started(sqlite) as engine, client_of(engine) as client:
-        seen: list[str] = []
-        add, find = engine.store.add_collection, engine.store.find
+    seen: list[str] = []
+    add, find = engine.store.add_collection, engine.store.find
 
-        def noting(*given: Any) -> None:
-            seen.append(REQUEST.get())
-            add(*given)
+    def noting(*given: Any) -> None:
+        seen.append(REQUEST.get())
+        add(*given)
 
-        def finding(*given: Any) -> Any:
-            seen.append(REQUEST.get())
-            return find(*given)
+    def finding(*given: Any) -> Any:
+        seen.append(REQUEST.get())
+        return find(*given)
 
-        monkeypatch.setattr(engine.store, "add_collection", noting)
-        monkeypatch.setattr(engine.store, "find", finding)
-        body = {"name": "new", "documents": [{"id": 1, "path": ["a"]}], "settings": {"slots": 1}}
-        await client.post("/v1/collections", json=body, headers={"X-Request-Id": "making"})
-        await client.post("/v1/collections/new/rank", json={"query": "a"}, headers={"X-Request-Id": "ranking"})
-        assert seen == ["making", "ranking"]
+    monkeypatch.setattr(engine.store, "add_collection", noting)
+    monkeypatch.setattr(engine.store, "find", finding)
+    body = {"name": "new", "documents": [{"id": 1, "path": ["a"]}], "settings": {"slots": 1}}
+    await client.post("/v1/collections", json=body, headers={"X-Request-Id": "making"})
+    await client.post("/v1/collections/new/rank", json={"query": "a"}, headers={"X-Request-Id": "ranking"})
+    assert seen == ["making", "ranking"]
 
 
-async def test_head_is_get_without_a_body(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        await engine.rank(await served(engine), "owl")
-        paths = [
-            "",
-            "/documents",
-            "/queries",
-            "/query?query=owl",
-            "/tree?query=owl",
-            "/activity",
-            "/query?query=no",
-        ]
-        others = ["/v1/health", "/v1/ready", "/metrics", "/v1/openapi.json", "/", "/page/app.js", "/nothing"]
-        for path in [f"/v1/collections/shop{path}" for path in paths] + others:
-            got, head = await client.get(path), await client.head(path)
-            assert (head.status_code, head.content) == (got.status_code, b""), path
-            assert head.headers["content-type"] == got.headers["content-type"]
-            if path != "/metrics":  # which counts requests
-                assert head.headers["content-length"] == got.headers["content-length"]
-        assert (await client.head("/v1/feedback")).status_code == 405
+async def test_head_is_get_without_a_body(engine: Engine, client: httpx.AsyncClient) -> None:
+    await engine.rank(await served(engine), "owl")
+    paths = [
+        "",
+        "/documents",
+        "/queries",
+        "/query?query=owl",
+        "/tree?query=owl",
+        "/activity",
+        "/query?query=no",
+    ]
+    others = ["/v1/health", "/v1/ready", "/metrics", "/v1/openapi.json", "/", "/page/app.js", "/nothing"]
+    for path in [f"/v1/collections/shop{path}" for path in paths] + others:
+        got, head = await client.get(path), await client.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b""), path
+        assert head.headers["content-type"] == got.headers["content-type"]
+        if path != "/metrics":  # which counts requests
+            assert head.headers["content-length"] == got.headers["content-length"]
+    assert (await client.head("/v1/feedback")).status_code == 405
 
 
 def test_lines_of_the_command_and_keys_that_change(sqlite: Place) -> None:
@@ -230,17 +232,17 @@ async def test_a_body_that_is_too_large_is_told_its_own_limit(sqlite: Place) -> 
         assert "--largest-body" in told
 
 
-async def test_a_request_that_a_stop_gave_up_is_told(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine)
-        forever = asyncio.Event()
+async def test_a_request_that_a_stop_gave_up_is_told(
+    engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
+) -> None:
+    forever = asyncio.Event()
 
-        async def waits(*_: Any, **__: Any) -> Any:
-            await forever.wait()
+    async def waits(*_: Any, **__: Any) -> Any:
+        await forever.wait()
 
-        engine.rank = waits  # type: ignore[method-assign]
-        asking = asyncio.create_task(client.post(f"/v1/collections/{shop.name}/rank", json={"query": "owl"}))
-        await asyncio.sleep(0.05)
-        asking.cancel()
-        told = await asking
-        assert (told.status_code, told.json()["message"]) == (503, "The service is stopping.")
+    engine.rank = waits  # type: ignore[method-assign]
+    asking = asyncio.create_task(client.post(f"/v1/collections/{shop.name}/rank", json={"query": "owl"}))
+    await asyncio.sleep(0.05)
+    asking.cancel()
+    told = await asking
+    assert (told.status_code, told.json()["message"]) == (503, "The service is stopping.")

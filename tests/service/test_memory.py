@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.services import Clock, Place, audit, served, started
 from zoomrank.service import learner_cache
+from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 
 
@@ -140,17 +141,15 @@ async def test_the_most_asked_queries_come_first(place: Place, budget: int) -> N
         assert engine.journal.batches == writes  # nothing new
 
 
-async def test_outcomes_of_old_impressions_are_let_go_of(sqlite: Place) -> None:
+async def test_outcomes_of_old_impressions_are_let_go_of(clock: Clock, engine: Engine) -> None:
     """A learner does not grow with every visitor it ever had."""
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, feedback_within=10)
-        for _ in range(1000):
-            clock.pass_by(0.1)
-            name, _ = await engine.rank(shop, "owl")
-            await engine.feedback(name, None)
-        learner = await engine.learners.find(shop, "owl")
-        assert learner is not None
-        assert len(learner.outcomes) < 300
-        assert len(learner.marks) < 5
-        await audit(engine)
+    shop = await served(engine, feedback_within=10)
+    for _ in range(1000):
+        clock.pass_by(0.1)
+        name, _ = await engine.rank(shop, "owl")
+        await engine.feedback(name, None)
+    learner = await engine.learners.find(shop, "owl")
+    assert learner is not None
+    assert len(learner.outcomes) < 300
+    assert len(learner.marks) < 5
+    await audit(engine)

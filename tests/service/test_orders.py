@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tests.support.services import Place, as_json, audit, client_of, served, started
-from zoomrank.service.engine import Asker
+from zoomrank.service.engine import Asker, Engine
 from zoomrank.service.refusals import KeyReusedError, UnusableError
+from zoomrank.service.served_collection import ServedCollection
 
 ORDER: list[Any] = ["d300", "gone", "d111", "d020", "d222"]
 
@@ -35,30 +36,27 @@ async def test_the_first_visitors_see_it(place: Place, similar: str) -> None:
         await audit(engine)
 
 
-async def test_a_wrong_one_is_given_up(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine, slots=3, prior=4)
-        seen = []
-        for _ in range(5):
-            name, documents = await engine.rank(shop, "owl", order=ORDER[:4])
-            await engine.feedback(name, None)
-            seen.append(set(ids(documents)))
-        led = {"d300", "d111", "d020"}
-        assert seen[:4] == [led] * 4
-        assert seen[4] != led
-        await audit(engine)
+async def test_a_wrong_one_is_given_up(place: Place, engine: Engine) -> None:
+    shop = await served(engine, slots=3, prior=4)
+    seen = []
+    for _ in range(5):
+        name, documents = await engine.rank(shop, "owl", order=ORDER[:4])
+        await engine.feedback(name, None)
+        seen.append(set(ids(documents)))
+    led = {"d300", "d111", "d020"}
+    assert seen[:4] == [led] * 4
+    assert seen[4] != led
+    await audit(engine)
 
 
-async def test_it_is_part_of_the_request(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine)
-        first = await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER)
-        assert await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER) == first
-        with pytest.raises(KeyReusedError):
-            await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER[1:])
-        other = await served(engine, "other", algorithm="RankUCB1")
-        with pytest.raises(UnusableError, match="cannot begin with an `order`"):
-            await engine.rank(other, "owl", order=ORDER)
-        async with client_of(engine) as client:
-            sent = await client.post("/v1/collections/shop/rank", json={"query": "pike", "order": ORDER})
-            assert as_json(sent)["documents"][0]["id"] == "d300"
+async def test_it_is_part_of_the_request(place: Place, engine: Engine, shop: ServedCollection) -> None:
+    first = await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER)
+    assert await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER) == first
+    with pytest.raises(KeyReusedError):
+        await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER[1:])
+    other = await served(engine, "other", algorithm="RankUCB1")
+    with pytest.raises(UnusableError, match="cannot begin with an `order`"):
+        await engine.rank(other, "owl", order=ORDER)
+    async with client_of(engine) as client:
+        sent = await client.post("/v1/collections/shop/rank", json={"query": "pike", "order": ORDER})
+        assert as_json(sent)["documents"][0]["id"] == "d300"

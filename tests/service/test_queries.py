@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.services import Clock, Place, as_json, client_of, served, started
+from tests.support.services import Clock, Place, as_json, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryCounts
@@ -57,19 +58,18 @@ async def test_orders(place: Place) -> None:
 
 
 @pytest.mark.parametrize("fold", [True, False])
-async def test_letters_are_looked_for_as_they_are(place: Place, fold: bool) -> None:
-    async with started(place) as engine:
-        shop = await served(engine, fold=fold)
-        for query in ("Snowy Owl", "owls", "100% wool", "a_b", "axb", "über!"):
-            await engine.rank(shop, shop.query(query))
-        same = str.lower if fold else str
-        assert set(await _listed(engine, shop, search="OWL")) == {same("Snowy Owl"), "owls"}
-        assert await _listed(engine, shop, search="0%") == ["100% wool"]
-        assert await _listed(engine, shop, search="a_b") == ["a_b"]
-        assert await _listed(engine, shop, search="r!") == ["über!"]
-        assert await _listed(engine, shop, search="nothing") == []
-        found = await page_data.queries(engine, shop, 0, 1, search="owl")
-        assert (len(found["queries"]), found["total"]) == (1, 2)
+async def test_letters_are_looked_for_as_they_are(place: Place, engine: Engine, fold: bool) -> None:
+    shop = await served(engine, fold=fold)
+    for query in ("Snowy Owl", "owls", "100% wool", "a_b", "axb", "über!"):
+        await engine.rank(shop, shop.query(query))
+    same = str.lower if fold else str
+    assert set(await _listed(engine, shop, search="OWL")) == {same("Snowy Owl"), "owls"}
+    assert await _listed(engine, shop, search="0%") == ["100% wool"]
+    assert await _listed(engine, shop, search="a_b") == ["a_b"]
+    assert await _listed(engine, shop, search="r!") == ["über!"]
+    assert await _listed(engine, shop, search="nothing") == []
+    found = await page_data.queries(engine, shop, 0, 1, search="owl")
+    assert (len(found["queries"]), found["total"]) == (1, 2)
 
 
 def test_the_share_of_late_follows_what_happens() -> None:
@@ -86,13 +86,11 @@ def test_the_share_of_late_follows_what_happens() -> None:
     assert first.late == pytest.approx(0.5)
 
 
-async def test_over_http(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine)
-        await _ask(engine, shop, "owl", "x" * 100)
-        await _ask(engine, shop, "pike", "..")
-        await engine.sweep()
-        found = as_json(await client.get("/v1/collections/shop/queries?sort=worst&search=%20O"))
-        assert [(one["query"], one["recent"]) for one in found["queries"]] == [("owl", 1.0)]
-        assert found["total"] == 1
-        assert (await client.get("/v1/collections/shop/queries?sort=best")).status_code == 422
+async def test_over_http(engine: Engine, shop: ServedCollection, client: httpx.AsyncClient) -> None:
+    await _ask(engine, shop, "owl", "x" * 100)
+    await _ask(engine, shop, "pike", "..")
+    await engine.sweep()
+    found = as_json(await client.get("/v1/collections/shop/queries?sort=worst&search=%20O"))
+    assert [(one["query"], one["recent"]) for one in found["queries"]] == [("owl", 1.0)]
+    assert found["total"] == 1
+    assert (await client.get("/v1/collections/shop/queries?sort=best")).status_code == 422

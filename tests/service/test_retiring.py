@@ -11,9 +11,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.services import Clock, Place, audit, client_of, look_at, served, started
+from tests.support.services import Clock, Place, audit, look_at, served, started
 from tests.support.short_log import DAY, LIFE, QUERIES, get_old, retire, visits
 from zoomrank.cli import main
 from zoomrank.service.engine import Engine
@@ -151,85 +152,81 @@ async def test_what_is_still_open_stays_and_can_be_answered(sqlite: Place) -> No
         await audit(engine)
 
 
-async def test_what_has_left_the_log_cannot_be_void_and_that_is_said(sqlite: Place) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine, client_of(engine) as client:
-        shop = await served(engine, **LIFE)
-        await visits(engine, shop, clock, random.Random(1), 120)
-        await get_old(engine, clock)
-        await visits(engine, shop, clock, random.Random(2), 20)
-        before = learned(engine)
-        path = f"/v1/collections/{shop.name}/void"
-        old = (await client.post(path, json={"until": clock() - 15 * DAY})).json()
-        assert old == {"impressions": 0, "queries": 0, "retired": 120, "dry_run": False}
-        assert learned(engine) == before
-        of_one = (await client.post(path, json={"query": QUERIES[0], "since": 0})).json()
-        assert 0 < of_one["impressions"] < 20
-        assert 0 < of_one["retired"] < 120
-        await audit(engine)
-        assert (await client.post(path, json={"since": clock() - 10 * DAY})).json()["retired"] == 0
+async def test_what_has_left_the_log_cannot_be_void_and_that_is_said(
+    clock: Clock, engine: Engine, client: httpx.AsyncClient
+) -> None:
+    shop = await served(engine, **LIFE)
+    await visits(engine, shop, clock, random.Random(1), 120)
+    await get_old(engine, clock)
+    await visits(engine, shop, clock, random.Random(2), 20)
+    before = learned(engine)
+    path = f"/v1/collections/{shop.name}/void"
+    old = (await client.post(path, json={"until": clock() - 15 * DAY})).json()
+    assert old == {"impressions": 0, "queries": 0, "retired": 120, "dry_run": False}
+    assert learned(engine) == before
+    of_one = (await client.post(path, json={"query": QUERIES[0], "since": 0})).json()
+    assert 0 < of_one["impressions"] < 20
+    assert 0 < of_one["retired"] < 120
+    await audit(engine)
+    assert (await client.post(path, json={"since": clock() - 10 * DAY})).json()["retired"] == 0
 
 
-async def test_a_void_and_a_retirement_at_the_same_time(sqlite: Place) -> None:
+async def test_a_void_and_a_retirement_at_the_same_time(clock: Clock, engine: Engine) -> None:
     """What becomes void while a base is made is not in it: then the base is not kept."""
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, **LIFE)
-        await visits(engine, shop, clock, random.Random(1), 80)
-        clock.pass_by(DAY / 2)
-        await engine.sweep()
-        clock.pass_by(20 * DAY)
-        work = engine.sweeper._retiring
-        due = work._find()
-        assert due is not None
-        base = work._made(due)
-        query = engine.store.query_of(due.learner)
-        assert query is not None
-        assert base is not None
-        assert (await engine.void(shop, Span(query[1], 0.0, clock() - 15 * DAY)))[0] > 0
-        assert engine.store.retire(shop.id, *base) is False
-        await audit(engine)
-        await retire(engine)
-        assert lines(engine) > 0  # that some are void was said only now
-        await audit(engine)
-        await get_old(engine, clock)
-        assert lines(engine) == 0
-        await audit(engine)
-        await engine.remove_query(shop, query[1])
-        assert engine.store.retire(shop.id, *base) is False
-        await audit(engine)
+    shop = await served(engine, **LIFE)
+    await visits(engine, shop, clock, random.Random(1), 80)
+    clock.pass_by(DAY / 2)
+    await engine.sweep()
+    clock.pass_by(20 * DAY)
+    work = engine.sweeper._retiring
+    due = work._find()
+    assert due is not None
+    base = work._made(due)
+    query = engine.store.query_of(due.learner)
+    assert query is not None
+    assert base is not None
+    assert (await engine.void(shop, Span(query[1], 0.0, clock() - 15 * DAY)))[0] > 0
+    assert engine.store.retire(shop.id, *base) is False
+    await audit(engine)
+    await retire(engine)
+    assert lines(engine) > 0  # that some are void was said only now
+    await audit(engine)
+    await get_old(engine, clock)
+    assert lines(engine) == 0
+    await audit(engine)
+    await engine.remove_query(shop, query[1])
+    assert engine.store.retire(shop.id, *base) is False
+    await audit(engine)
 
 
-async def test_an_export_says_from_when_on_the_log_is_whole(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine, client_of(engine) as client:
-        shop = await served(engine, **LIFE)
-        await visits(engine, shop, clock, random.Random(1), 20)
-        path = f"/v1/collections/{shop.name}/export"
-        assert "log-whole-since" not in (await client.get(path)).headers
-        await get_old(engine, clock)
-        await visits(engine, shop, clock, random.Random(2), 10)
-        exported = await client.get(path)
-        assert float(exported.headers["log-whole-since"]) == engine.store.whole_since(shop.id) > 0
-        assert len(exported.text.splitlines()) == 10
-        file = sqlite.folder.parent / "some.jsonl"
-        assert main(["export", str(file), *sqlite.options()]) == 0
-        assert "Of “shop” the log has everything since 20" in capsys.readouterr().out
-        assert main(["export", str(file), "--force", "--since", str(clock() - DAY), *sqlite.options()]) == 0
-        assert "retired" not in capsys.readouterr().out
+async def test_an_export_says_from_when_on_the_log_is_whole(
+    sqlite: Place, clock: Clock, engine: Engine, client: httpx.AsyncClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = await served(engine, **LIFE)
+    await visits(engine, shop, clock, random.Random(1), 20)
+    path = f"/v1/collections/{shop.name}/export"
+    assert "log-whole-since" not in (await client.get(path)).headers
+    await get_old(engine, clock)
+    await visits(engine, shop, clock, random.Random(2), 10)
+    exported = await client.get(path)
+    assert float(exported.headers["log-whole-since"]) == engine.store.whole_since(shop.id) > 0
+    assert len(exported.text.splitlines()) == 10
+    file = sqlite.folder.parent / "some.jsonl"
+    assert main(["export", str(file), *sqlite.options()]) == 0
+    assert "Of “shop” the log has everything since 20" in capsys.readouterr().out
+    assert main(["export", str(file), "--force", "--since", str(clock() - DAY), *sqlite.options()]) == 0
+    assert "retired" not in capsys.readouterr().out
 
 
-async def test_removed_queries_leave_no_base(sqlite: Place) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, **LIFE)
-        await visits(engine, shop, clock, random.Random(1), 80)
-        await get_old(engine, clock)
-        for query in QUERIES[:2]:
-            await engine.remove_query(shop, query)
-        assert len(engine.store._read("SELECT learner FROM bases")) == 2
-        assert engine.outcomes[shop.id][WAITING] == 80
-        await audit(engine)
+async def test_removed_queries_leave_no_base(clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, **LIFE)
+    await visits(engine, shop, clock, random.Random(1), 80)
+    await get_old(engine, clock)
+    for query in QUERIES[:2]:
+        await engine.remove_query(shop, query)
+    assert len(engine.store._read("SELECT learner FROM bases")) == 2
+    assert engine.outcomes[shop.id][WAITING] == 80
+    await audit(engine)
 
 
 async def test_counts_of_long_ago_are_by_the_day(place: Place) -> None:
@@ -253,19 +250,17 @@ async def test_counts_of_long_ago_are_by_the_day(place: Place) -> None:
         await audit(engine)
 
 
-async def test_what_is_void_long_after_counts_no_more(sqlite: Place) -> None:
+async def test_what_is_void_long_after_counts_no_more(clock: Clock, engine: Engine) -> None:
     """Also where counts are by the day already."""
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, **{**LIFE, "keep_events": None})
-        await visits(engine, shop, clock, random.Random(1), 100)
-        clock.pass_by(100 * DAY)
-        await engine.sweep()
-        await retire(engine)
-        assert (await engine.void(shop, Span(QUERIES[1], 0.0, None)))[0] > 5
-        await audit(engine)
-        await retire(engine)
-        await audit(engine)
+    shop = await served(engine, **{**LIFE, "keep_events": None})
+    await visits(engine, shop, clock, random.Random(1), 100)
+    clock.pass_by(100 * DAY)
+    await engine.sweep()
+    await retire(engine)
+    assert (await engine.void(shop, Span(QUERIES[1], 0.0, None)))[0] > 5
+    await audit(engine)
+    await retire(engine)
+    await audit(engine)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import random
 import unicodedata
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from tests.support.services import (
     Place,
     as_json,
     audit,
-    client_of,
     only_edition,
     served,
     small_collection,
@@ -70,49 +70,47 @@ def test_a_folded_query_is_its_own_spelling(text: str) -> None:
     assert Settings(fold=False).folded(text) == text
 
 
-async def test_spellings_are_one_query(place: Place) -> None:
-    async with started(place) as engine, client_of(engine) as client:
-        shop = await served(engine)
-        for spelling in ("Snowy  Owl", "snowy owl", " SNOWY\u3000ＯＷＬ ", "snowy\nowl"):
-            assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == "snowy owl"
-        for spelling in ("Snowy Owl ", "snowy owl"):
-            found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
-            assert (found["query"], found["impressions"]) == ("snowy owl", 4)
-            tree = await client.get("/v1/collections/shop/tree", params={"query": spelling})
-            assert tree.status_code == 200
-        assert (await page_data.queries(engine, shop, 0, 10))["total"] == 1
+async def test_spellings_are_one_query(
+    place: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
+) -> None:
+    for spelling in ("Snowy  Owl", "snowy owl", " SNOWY\u3000ＯＷＬ ", "snowy\nowl"):
+        assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == "snowy owl"
+    for spelling in ("Snowy Owl ", "snowy owl"):
+        found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
+        assert (found["query"], found["impressions"]) == ("snowy owl", 4)
+        tree = await client.get("/v1/collections/shop/tree", params={"query": spelling})
+        assert tree.status_code == 200
+    assert (await page_data.queries(engine, shop, 0, 10))["total"] == 1
 
 
-async def test_without_folding_every_spelling_is_a_query(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine, fold=False)
-        for spelling in ("Owl", "owl", " owl", "owl "):
-            assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == spelling
-            found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
-            assert (found["query"], found["impressions"]) == (spelling, 1)
-        assert (await page_data.queries(engine, shop, 0, 10))["total"] == 4
+async def test_without_folding_every_spelling_is_a_query(engine: Engine, client: httpx.AsyncClient) -> None:
+    shop = await served(engine, fold=False)
+    for spelling in ("Owl", "owl", " owl", "owl "):
+        assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == spelling
+        found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
+        assert (found["query"], found["impressions"]) == (spelling, 1)
+    assert (await page_data.queries(engine, shop, 0, 10))["total"] == 4
 
 
 @pytest.mark.parametrize("query", [" ", "\t\u3000", "\ufdfa" * LONGEST_QUERY])
-async def test_a_query_that_is_none_when_folded_is_refused(sqlite: Place, query: str) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine)
-        refused = await client.post(RANK, json={"query": query})
-        assert (refused.status_code, as_json(refused)["error"]) == (422, "unusable")
-        assert f"1 to {LONGEST_QUERY} letters" in as_json(refused)["message"]
-        assert (await client.get("/v1/collections/shop/query", params={"query": query})).status_code == 404
-        assert page_data.about(engine, shop)["queries"] == 0
+async def test_a_query_that_is_none_when_folded_is_refused(
+    engine: Engine, shop: ServedCollection, client: httpx.AsyncClient, query: str
+) -> None:
+    refused = await client.post(RANK, json={"query": query})
+    assert (refused.status_code, as_json(refused)["error"]) == (422, "unusable")
+    assert f"1 to {LONGEST_QUERY} letters" in as_json(refused)["message"]
+    assert (await client.get("/v1/collections/shop/query", params={"query": query})).status_code == 404
+    assert page_data.about(engine, shop)["queries"] == 0
 
 
 # What is refused.
 
 
-async def test_only_zoomrank_lends(sqlite: Place) -> None:
-    async with started(sqlite) as engine:
-        with pytest.raises(UnusableError, match="RankThompson, `similar` has to be off"):
-            await served(engine, algorithm="RankThompson", similar="words")
-        shop = await served(engine, similar="words", parameters={"optimism": 0.5})
-        assert (type(shop.bandit).__name__, shop.bandit.settings["optimism"]) == ("LoanZooming", 0.5)
+async def test_only_zoomrank_lends(engine: Engine) -> None:
+    with pytest.raises(UnusableError, match="RankThompson, `similar` has to be off"):
+        await served(engine, algorithm="RankThompson", similar="words")
+    shop = await served(engine, similar="words", parameters={"optimism": 0.5})
+    assert (type(shop.bandit).__name__, shop.bandit.settings["optimism"]) == ("LoanZooming", 0.5)
 
 
 STEPS = [f"{step}" for step in range(33)]
@@ -140,26 +138,24 @@ REFUSED = [
 
 @pytest.mark.parametrize(("similar", "about", "code", "words"), REFUSED)
 async def test_what_does_not_fit_is_refused_in_words(
-    sqlite: Place, similar: str, about: Any, code: str, words: str
+    engine: Engine, client: httpx.AsyncClient, similar: str, about: Any, code: str, words: str
 ) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine, similar=similar)
-        if similar == "vectors":
-            await engine.rank(shop, "the first", about=[1.0, 2.0, 3.0])
-        before = page_data.about(engine, shop)
-        refused = await client.post(RANK, json={"query": "owl", "about": about})
-        assert (refused.status_code, as_json(refused)["error"]) == (422, code)
-        assert words in as_json(refused)["message"]
-        assert page_data.about(engine, shop) == before
+    shop = await served(engine, similar=similar)
+    if similar == "vectors":
+        await engine.rank(shop, "the first", about=[1.0, 2.0, 3.0])
+    before = page_data.about(engine, shop)
+    refused = await client.post(RANK, json={"query": "owl", "about": about})
+    assert (refused.status_code, as_json(refused)["error"]) == (422, code)
+    assert words in as_json(refused)["message"]
+    assert page_data.about(engine, shop) == before
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-async def test_numbers_are_finite(sqlite: Place, number: str) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        await served(engine, similar="vectors")
-        sent = f'{{"query": "owl", "about": [1, {number}]}}'
-        refused = await client.post(RANK, content=sent, headers={"Content-Type": "application/json"})
-        assert (refused.status_code, as_json(refused)["error"]) == (422, "malformed")
+async def test_numbers_are_finite(engine: Engine, client: httpx.AsyncClient, number: str) -> None:
+    await served(engine, similar="vectors")
+    sent = f'{{"query": "owl", "about": [1, {number}]}}'
+    refused = await client.post(RANK, content=sent, headers={"Content-Type": "application/json"})
+    assert (refused.status_code, as_json(refused)["error"]) == (422, "malformed")
 
 
 # Where queries belong.
@@ -213,17 +209,15 @@ async def test_a_new_query_is_shown_what_its_neighbour_found(sqlite: Place) -> N
 # The log.
 
 
-async def test_a_loan_stands_behind_a_ranking(sqlite: Place) -> None:
-    async with started(sqlite) as engine:
-        shop = await served(engine)
-        learner = await _learner(engine, shop, "owl")
-        ranking = learner.chooser().rank_arrays(1, None, 3)
-        for change in ({}, {"pick": ranking.pick[:, ::-1]}, {"chance": ranking.chance / 2}):
-            changed = ranking._replace(**change)
-            assert parted(pack(changed)) == (pack(changed), Marks(), None)
-            assert parted(pack(changed, b"a loan")) == (pack(changed), Marks(), b"a loan")
-            for array, other in zip(unpack(pack(changed, b"a loan")), changed, strict=True):
-                assert array.tolist() == other.tolist()
+async def test_a_loan_stands_behind_a_ranking(engine: Engine, shop: ServedCollection) -> None:
+    learner = await _learner(engine, shop, "owl")
+    ranking = learner.chooser().rank_arrays(1, None, 3)
+    for change in ({}, {"pick": ranking.pick[:, ::-1]}, {"chance": ranking.chance / 2}):
+        changed = ranking._replace(**change)
+        assert parted(pack(changed)) == (pack(changed), Marks(), None)
+        assert parted(pack(changed, b"a loan")) == (pack(changed), Marks(), b"a loan")
+        for array, other in zip(unpack(pack(changed, b"a loan")), changed, strict=True):
+            assert array.tolist() == other.tolist()
 
 
 async def _learner(engine: Engine, shop: ServedCollection, query: str) -> QueryLearner:
@@ -231,34 +225,33 @@ async def _learner(engine: Engine, shop: ServedCollection, query: str) -> QueryL
     return await engine.known(shop, query)
 
 
-async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine, similar="words")
-        await _visitors(engine, shop, "snowy owl", 40, "d1")
-        learner = await _learner(engine, shop, "snowy owls")
-        for _ in range(30):  # some of it is looked at in between, which must leave nothing behind
-            await _visitors(engine, shop, "snowy owls", 1, "d2")
-            await page_data.query(engine, shop, "snowy owls")
-            learner.snapshot()
-        assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
-        assert learner.meets > learner.answers
-        before = learner.snapshot()
-        await _visitors(engine, shop, "snowy owl", 100, "d3")
-        await _visitors(engine, shop, "snowy eagle owl", 50, "d0")
-        again = QueryLearner(learner.number, shop.editions, shop.settings)
-        log = [event for _, event in engine.store.events(learner.number)]
-        again.replay(log)
-        assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
-        assert again.snapshot() == before
-        assert all(parted(shown).loan is None for _, shown in learner.waiting.values())
-        assert sum(event.shown is not None and parted(event.shown).loan is not None for event in log) > 2
-        for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
-            half = QueryLearner(learner.number, shop.editions, shop.settings)
-            half.replay(log[:place_])
-            half = QueryLearner.restored(learner.number, shop.editions, shop.settings, 0, half.snapshot())
-            half.replay(log[place_:])
-            assert half.snapshot() == before
-        await audit(engine)
+async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(place: Place, engine: Engine) -> None:
+    shop = await served(engine, similar="words")
+    await _visitors(engine, shop, "snowy owl", 40, "d1")
+    learner = await _learner(engine, shop, "snowy owls")
+    for _ in range(30):  # some of it is looked at in between, which must leave nothing behind
+        await _visitors(engine, shop, "snowy owls", 1, "d2")
+        await page_data.query(engine, shop, "snowy owls")
+        learner.snapshot()
+    assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
+    assert learner.meets > learner.answers
+    before = learner.snapshot()
+    await _visitors(engine, shop, "snowy owl", 100, "d3")
+    await _visitors(engine, shop, "snowy eagle owl", 50, "d0")
+    again = QueryLearner(learner.number, shop.editions, shop.settings)
+    log = [event for _, event in engine.store.events(learner.number)]
+    again.replay(log)
+    assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
+    assert again.snapshot() == before
+    assert all(parted(shown).loan is None for _, shown in learner.waiting.values())
+    assert sum(event.shown is not None and parted(event.shown).loan is not None for event in log) > 2
+    for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
+        half = QueryLearner(learner.number, shop.editions, shop.settings)
+        half.replay(log[:place_])
+        half = QueryLearner.restored(learner.number, shop.editions, shop.settings, 0, half.snapshot())
+        half.replay(log[place_:])
+        assert half.snapshot() == before
+    await audit(engine)
 
 
 def test_when_a_learner_was_written_down_does_not_matter() -> None:
@@ -285,23 +278,24 @@ def test_when_a_learner_was_written_down_does_not_matter() -> None:
         learner.snapshot()
 
 
-async def test_what_is_said_of_the_next_ranking_counts_the_loan_that_comes_with_it(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine, similar="words")
-        learner = await _learner(engine, shop, "snowy owls")
-        alone = await page_data.query(engine, shop, "snowy owls")
-        assert alone["support"] == {"visitors": 0.0, "faith": 0.0, "lenders": []}
-        await _visitors(engine, shop, "snowy owl", 200, "d212")
-        before = learner.snapshot()
-        told = await page_data.query(engine, shop, "snowy owls")
-        assert told["support"]["lenders"] == [{"query": "snowy owl", "impressions": 200}]
-        assert told["support"]["visitors"] > 1
-        assert 0.3 < told["support"]["faith"] < 1
-        assert learner.snapshot() == before
-        _, documents = await engine.rank(shop, "snowy owls")
-        assert [one["id"] for one in documents] == [one["id"] for one in told["ranking"]]
-        assert (await page_data.query(engine, shop, "snowy owls"))["support"] == told["support"]
-        assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
+async def test_what_is_said_of_the_next_ranking_counts_the_loan_that_comes_with_it(
+    place: Place, engine: Engine
+) -> None:
+    shop = await served(engine, similar="words")
+    learner = await _learner(engine, shop, "snowy owls")
+    alone = await page_data.query(engine, shop, "snowy owls")
+    assert alone["support"] == {"visitors": 0.0, "faith": 0.0, "lenders": []}
+    await _visitors(engine, shop, "snowy owl", 200, "d212")
+    before = learner.snapshot()
+    told = await page_data.query(engine, shop, "snowy owls")
+    assert told["support"]["lenders"] == [{"query": "snowy owl", "impressions": 200}]
+    assert told["support"]["visitors"] > 1
+    assert 0.3 < told["support"]["faith"] < 1
+    assert learner.snapshot() == before
+    _, documents = await engine.rank(shop, "snowy owls")
+    assert [one["id"] for one in documents] == [one["id"] for one in told["ranking"]]
+    assert (await page_data.query(engine, shop, "snowy owls"))["support"] == told["support"]
+    assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
 
 
 async def test_learners_that_come_and_go_are_lent_the_same(place: Place) -> None:
@@ -350,23 +344,22 @@ async def test_what_was_refused_lends_nothing(place: Place, monkeypatch: pytest.
 
 
 async def test_a_first_vector_that_was_refused_says_nothing_about_others(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with started(place) as engine:
-        shop = await served(engine, similar="vectors")
-        await _visitors(engine, shop, "anything", 5)
-        told = _told(shop.neighbours)
-        with monkeypatch.context() as broken:
-            broken.setattr(Store, "write", _broken)
-            with pytest.raises(StorageError):
-                await engine.rank(shop, "owl", about=[1.0, 2.0])
-        assert _told(shop.neighbours) == told
-        await engine.rank(shop, "owl", about=[1.0, 2.0, 3.0])
-        with pytest.raises(UnusableError, match="has 3 numbers"):
-            await engine.rank(shop, "pike", about=[1.0, 2.0])
-        anything = await engine.known(shop, "anything")
-        assert (await engine.known(shop, "owl")).lenders == (anything.number,)
-        await audit(engine)
+    shop = await served(engine, similar="vectors")
+    await _visitors(engine, shop, "anything", 5)
+    told = _told(shop.neighbours)
+    with monkeypatch.context() as broken:
+        broken.setattr(Store, "write", _broken)
+        with pytest.raises(StorageError):
+            await engine.rank(shop, "owl", about=[1.0, 2.0])
+    assert _told(shop.neighbours) == told
+    await engine.rank(shop, "owl", about=[1.0, 2.0, 3.0])
+    with pytest.raises(UnusableError, match="has 3 numbers"):
+        await engine.rank(shop, "pike", about=[1.0, 2.0])
+    anything = await engine.known(shop, "anything")
+    assert (await engine.known(shop, "owl")).lenders == (anything.number,)
+    await audit(engine)
 
 
 def test_nobody_is_lent_anything_by_one_that_told_and_was_refused() -> None:

@@ -18,6 +18,7 @@ from zoomrank.service import sweeping
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage import journal as journal_module
 from zoomrank.service.storage import postgres_store, sqlite_store
@@ -126,48 +127,44 @@ async def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
 
 
 async def test_new_queries_that_are_refused_leave_nothing_behind(
-    sqlite: Place, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with started(sqlite) as engine:
-        shop = await served(engine)
-        with monkeypatch.context() as patched:
-            patched.setattr(engine.store, "write", _refuse)
-            asked = (engine.rank(shop, f"query {number}") for number in range(500))
-            assert all(isinstance(one, StorageError) for one in await asyncio.gather(*asked, return_exceptions=True))
-        assert not engine.learners._away
-        assert len(engine.learners) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "write", _refuse)
+        asked = (engine.rank(shop, f"query {number}") for number in range(500))
+        assert all(isinstance(one, StorageError) for one in await asyncio.gather(*asked, return_exceptions=True))
+    assert not engine.learners._away
+    assert len(engine.learners) == 0
 
 
-async def test_an_impression_from_the_future_does_not_keep_others_open(sqlite: Place) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, feedback_within=60)
-        clock.pass_by(86_400)
+async def test_an_impression_from_the_future_does_not_keep_others_open(clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, feedback_within=60)
+    clock.pass_by(86_400)
+    await engine.rank(shop, "owl")
+    clock.pass_by(-86_400)  # somebody has put it right
+    for _ in range(5):
         await engine.rank(shop, "owl")
-        clock.pass_by(-86_400)  # somebody has put it right
-        for _ in range(5):
-            await engine.rank(shop, "owl")
-        clock.pass_by(600)
-        await engine.sweep()
-        assert (await engine.known(shop, "owl")).counts.abandoned == 5
+    clock.pass_by(600)
+    await engine.sweep()
+    assert (await engine.known(shop, "owl")).counts.abandoned == 5
 
 
-async def test_lists_are_right_while_a_learner_leaves(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(sqlite) as engine:
-        shop = await served(engine)
-        for query in ("owl", "owl", "owl", "other"):
-            await engine.rank(shop, query)
-        since, loop = engine.store.since_snapshots, asyncio.get_running_loop()
+async def test_lists_are_right_while_a_learner_leaves(
+    engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for query in ("owl", "owl", "owl", "other"):
+        await engine.rank(shop, query)
+    since, loop = engine.store.since_snapshots, asyncio.get_running_loop()
 
-        def leave_meanwhile(learners: Any) -> Any:
-            engine.learners.budget = 1
-            asyncio.run_coroutine_threadsafe(engine.learners.make_room(), loop).result(10)
-            return since(learners)
+    def leave_meanwhile(learners: Any) -> Any:
+        engine.learners.budget = 1
+        asyncio.run_coroutine_threadsafe(engine.learners.make_room(), loop).result(10)
+        return since(learners)
 
-        monkeypatch.setattr(engine.store, "since_snapshots", leave_meanwhile)
-        rows = (await page_data.queries(engine, shop, 0, 10))["queries"]
-        assert len(engine.learners) == 1
-        assert {row["query"]: row["impressions"] for row in rows} == {"owl": 3, "other": 1}
+    monkeypatch.setattr(engine.store, "since_snapshots", leave_meanwhile)
+    rows = (await page_data.queries(engine, shop, 0, 10))["queries"]
+    assert len(engine.learners) == 1
+    assert {row["query"]: row["impressions"] for row in rows} == {"owl": 3, "other": 1}
 
 
 # Learning.
@@ -190,27 +187,25 @@ async def test_feedback_that_could_not_be_learned_was_not_heard(place: Place, mo
         assert (await audit(engine)).outcomes[key_of(name)] == 0
 
 
-async def test_who_wants_to_rank_is_not_kept_waiting_by_those_who_look(sqlite: Place) -> None:
+async def test_who_wants_to_rank_is_not_kept_waiting_by_those_who_look(engine: Engine, shop: ServedCollection) -> None:
     """Pages look at a query that nobody has asked yet, again and again; then somebody asks it."""
-    async with started(sqlite) as engine:
-        shop = await served(engine)
-        looking = True
+    looking = True
 
-        async def look() -> None:
-            while looking:
-                try:
-                    await engine.known(shop, "owl")
-                    await asyncio.sleep(0)
-                except NotFoundError:
-                    continue
+    async def look() -> None:
+        while looking:
+            try:
+                await engine.known(shop, "owl")
+                await asyncio.sleep(0)
+            except NotFoundError:
+                continue
 
-        looks = [asyncio.create_task(look()) for _ in range(2)]
-        await asyncio.sleep(0)
-        try:
-            await asyncio.wait_for(engine.rank(shop, "owl"), 10)
-        finally:
-            looking = False
-            await asyncio.gather(*looks)
+    looks = [asyncio.create_task(look()) for _ in range(2)]
+    await asyncio.sleep(0)
+    try:
+        await asyncio.wait_for(engine.rank(shop, "owl"), 10)
+    finally:
+        looking = False
+        await asyncio.gather(*looks)
 
 
 # Stopping.
@@ -253,82 +248,76 @@ def test_a_closed_store_stays_closed(place: Place) -> None:
 # Collections.
 
 
-async def test_collections_in_the_making_do_not_keep_rankings_waiting(sqlite: Place) -> None:
-    async with started(sqlite) as engine:
-        shop = await served(engine)
-        go = threading.Event()
+async def test_collections_in_the_making_do_not_keep_rankings_waiting(engine: Engine, shop: ServedCollection) -> None:
+    go = threading.Event()
 
-        def make() -> Collection:
-            go.wait(30)
-            return small_collection()
+    def make() -> Collection:
+        go.wait(30)
+        return small_collection()
 
-        many = (os.cpu_count() or 1) + 8
-        making = [asyncio.create_task(engine.collections.add(f"c{n}", make, Settings(slots=3))) for n in range(many)]
-        await asyncio.sleep(0.05)
-        try:
-            await asyncio.wait_for(engine.rank(shop, "owl"), 10)
-        finally:
-            go.set()
-            await asyncio.gather(*making)
-        assert len(engine.collections.by_name) == many + 1
+    many = (os.cpu_count() or 1) + 8
+    making = [asyncio.create_task(engine.collections.add(f"c{n}", make, Settings(slots=3))) for n in range(many)]
+    await asyncio.sleep(0.05)
+    try:
+        await asyncio.wait_for(engine.rank(shop, "owl"), 10)
+    finally:
+        go.set()
+        await asyncio.gather(*making)
+    assert len(engine.collections.by_name) == many + 1
 
 
-async def test_a_collection_that_is_written_does_not_stop_the_loop(sqlite: Place) -> None:
-    async with started(sqlite) as engine:
-        shop = await served(engine)
-        await engine.rank(shop, "owl")
-        with engine.store._writing:  # as it is held while a large one is written
-            asking = asyncio.create_task(engine.rank(shop, "owl"))
-            await asyncio.sleep(0.05)  # comes back: nobody waits for that lock here
-            assert not asking.done()
-        await asking
+async def test_a_collection_that_is_written_does_not_stop_the_loop(engine: Engine, shop: ServedCollection) -> None:
+    await engine.rank(shop, "owl")
+    with engine.store._writing:  # as it is held while a large one is written
+        asking = asyncio.create_task(engine.rank(shop, "owl"))
+        await asyncio.sleep(0.05)  # comes back: nobody waits for that lock here
+        assert not asking.done()
+    await asking
 
 
 async def test_a_collection_whose_keeping_was_reported_as_failed_can_be_had(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with started(place) as engine:
-        add = engine.store.add_collection
+    add = engine.store.add_collection
 
-        def keep_and_fail(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
-            add(stored, digest, content)
-            raise StorageError("The connection was lost.")
+    def keep_and_fail(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
+        add(stored, digest, content)
+        raise StorageError("The connection was lost.")
 
-        with monkeypatch.context() as patched:
-            patched.setattr(engine.store, "add_collection", keep_and_fail)
-            shop = await served(engine)
-            del engine.collections.by_name["shop"]  # as if that had come true only after somebody had looked
-            with pytest.raises(ExistsError):
-                await served(engine, slots=2)
-            assert engine.collections.find("shop").id == shop.id
-            await engine.rank(engine.collections.find("shop"), "owl")
-        await audit(engine)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "add_collection", keep_and_fail)
+        shop = await served(engine)
+        del engine.collections.by_name["shop"]  # as if that had come true only after somebody had looked
+        with pytest.raises(ExistsError):
+            await served(engine, slots=2)
+        assert engine.collections.find("shop").id == shop.id
+        await engine.rank(engine.collections.find("shop"), "owl")
+    await audit(engine)
 
 
 async def test_a_collection_is_there_though_nobody_waited_for_it(
-    sqlite: Place, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with started(sqlite) as engine:
-        add, inside, go = engine.store.add_collection, threading.Event(), threading.Event()
+    add, inside, go = engine.store.add_collection, threading.Event(), threading.Event()
 
-        def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
-            inside.set()
-            go.wait(10)
-            add(stored, digest, content)
+    def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
+        inside.set()
+        go.wait(10)
+        add(stored, digest, content)
 
-        monkeypatch.setattr(engine.store, "add_collection", slowly)
-        making = asyncio.create_task(served(engine))
-        while not inside.is_set():
-            await asyncio.sleep(0.005)
-        making.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await making
-        with pytest.raises(ExistsError):
-            await served(engine)
-        go.set()
-        while "shop" not in engine.collections.by_name:
-            await asyncio.sleep(0.005)
-        await engine.rank(engine.collections.find("shop"), "owl")
+    monkeypatch.setattr(engine.store, "add_collection", slowly)
+    making = asyncio.create_task(served(engine))
+    while not inside.is_set():
+        await asyncio.sleep(0.005)
+    making.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    with pytest.raises(ExistsError):
+        await served(engine)
+    go.set()
+    while "shop" not in engine.collections.by_name:
+        await asyncio.sleep(0.005)
+    await engine.rank(engine.collections.find("shop"), "owl")
 
 
 # The stores themselves.

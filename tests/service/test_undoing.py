@@ -5,6 +5,7 @@ import contextlib
 import random
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -99,67 +100,62 @@ async def test_what_a_bot_taught_is_untaught(
         await audit(engine)
 
 
-async def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place) -> None:
-    clock = Clock()
-    async with started(place, clock) as engine:
-        shop, other = await served(engine), await served(engine, "other")
-        for query in ("owl", "pike"):
-            for asker in (Asker(), BOT):
-                for _ in range(3):
-                    clock.pass_by(10)
-                    await engine.rank(shop, query, asker=asker)
-                    await engine.rank(other, query, asker=asker)
-        start = clock() - 110
-        for span, found in (
-            (Span(query="owl"), (6, 1)),
-            (Span(query="oak"), (0, 0)),
-            (Span(since=start + 20), (10, 2)),
-            (Span(until=start + 20), (2, 1)),
-            (Span(since=start + 20, until=start + 80), (6, 2)),
-            (Span(asker=BOT.digest), (6, 2)),
-            (Span("owl", start, start + 40, BOT.digest), (1, 1)),
-        ):
-            assert await engine.void(shop, span, dry_run=True) == found
-        await engine.void(shop, Span(query="owl"))
-        assert page_data.about(engine, shop)["impressions"] == 6
-        assert page_data.about(engine, other)["impressions"] == 12
-        await audit(engine)
+async def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place, clock: Clock, engine: Engine) -> None:
+    shop, other = await served(engine), await served(engine, "other")
+    for query in ("owl", "pike"):
+        for asker in (Asker(), BOT):
+            for _ in range(3):
+                clock.pass_by(10)
+                await engine.rank(shop, query, asker=asker)
+                await engine.rank(other, query, asker=asker)
+    start = clock() - 110
+    for span, found in (
+        (Span(query="owl"), (6, 1)),
+        (Span(query="oak"), (0, 0)),
+        (Span(since=start + 20), (10, 2)),
+        (Span(until=start + 20), (2, 1)),
+        (Span(since=start + 20, until=start + 80), (6, 2)),
+        (Span(asker=BOT.digest), (6, 2)),
+        (Span("owl", start, start + 40, BOT.digest), (1, 1)),
+    ):
+        assert await engine.void(shop, span, dry_run=True) == found
+    await engine.void(shop, Span(query="owl"))
+    assert page_data.about(engine, shop)["impressions"] == 6
+    assert page_data.about(engine, other)["impressions"] == 12
+    await audit(engine)
 
 
-async def test_a_query_that_is_void_begins_anew(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine, similar="words")
-        await _visits(engine, shop, 1)
-        await _visits(engine, shop, 2, query="owl at night")
-        await engine.void(shop, Span(query="owl"))
-        learner = await engine.known(shop, "owl")
-        assert learner.answers == 0
-        assert _same_learned(learner, QueryLearner(learner.number, shop.editions, shop.settings))
-        await audit(engine)
-        await _visits(engine, shop, 3)
-        await audit(engine)
+async def test_a_query_that_is_void_begins_anew(place: Place, engine: Engine) -> None:
+    shop = await served(engine, similar="words")
+    await _visits(engine, shop, 1)
+    await _visits(engine, shop, 2, query="owl at night")
+    await engine.void(shop, Span(query="owl"))
+    learner = await engine.known(shop, "owl")
+    assert learner.answers == 0
+    assert _same_learned(learner, QueryLearner(learner.number, shop.editions, shop.settings))
+    await audit(engine)
+    await _visits(engine, shop, 3)
+    await audit(engine)
 
 
 async def test_a_void_that_cannot_be_written_down_changes_nothing(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with started(place) as engine:
-        shop = await served(engine)
-        await _visits(engine, shop, 1)
-        before = (await engine.known(shop, "owl")).snapshot()
-        write = engine.store.write
+    await _visits(engine, shop, 1)
+    before = (await engine.known(shop, "owl")).snapshot()
+    write = engine.store.write
 
-        def refuse_voids(batch: Batch) -> None:
-            if any(event.outcome == VOIDED for _, event in batch.events):
-                raise StorageError("no")
-            write(batch)
+    def refuse_voids(batch: Batch) -> None:
+        if any(event.outcome == VOIDED for _, event in batch.events):
+            raise StorageError("no")
+        write(batch)
 
-        with monkeypatch.context() as patched:
-            patched.setattr(engine.store, "write", refuse_voids)
-            with pytest.raises(StorageError):
-                await engine.void(shop, Span(query="owl"))
-        assert (await engine.known(shop, "owl")).snapshot() == before
-        await audit(engine)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "write", refuse_voids)
+        with pytest.raises(StorageError):
+            await engine.void(shop, Span(query="owl"))
+    assert (await engine.known(shop, "owl")).snapshot() == before
+    await audit(engine)
 
 
 async def test_visitors_go_on_while_something_is_taken_back(place: Place) -> None:
@@ -222,98 +218,91 @@ async def test_places_in_the_log_are_never_given_twice(place: Place) -> None:
         await audit(engine)
 
 
-async def test_visitors_go_on_while_their_query_is_removed(place: Place) -> None:
-    async with started(place) as engine:
-        shop = await served(engine)
-        going_on = True
+async def test_visitors_go_on_while_their_query_is_removed(
+    place: Place, engine: Engine, shop: ServedCollection
+) -> None:
+    going_on = True
 
-        async def ask() -> None:
-            while going_on:
-                await engine.rank(shop, "owl")
+    async def ask() -> None:
+        while going_on:
+            await engine.rank(shop, "owl")
 
-        async def look() -> None:
-            while going_on:
-                with contextlib.suppress(NotFoundError):
-                    await engine.known(shop, "owl")
-                await asyncio.sleep(0)
+    async def look() -> None:
+        while going_on:
+            with contextlib.suppress(NotFoundError):
+                await engine.known(shop, "owl")
+            await asyncio.sleep(0)
 
-        others = [asyncio.create_task(ask()) for _ in range(4)] + [asyncio.create_task(look())]
-        for _ in range(20):
-            await asyncio.sleep(0.005)
-            await engine.undoing.remove(shop, "owl")
-        going_on = False
-        await asyncio.gather(*others)
-        await audit(engine)
-
-
-async def test_what_may_still_be_answered_is_not_removed(sqlite: Place) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, asked_again_within=10, feedback_within=1000)
-        name, _ = await engine.rank(shop, "owl")
-        clock.pass_by(900)
-        await engine.sweep()
-        assert await engine.feedback(name, None) == "learned"
-        clock.pass_by(101)
-        await engine.sweep()
-        assert page_data.about(engine, shop)["queries"] == 0
+    others = [asyncio.create_task(ask()) for _ in range(4)] + [asyncio.create_task(look())]
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+        await engine.undoing.remove(shop, "owl")
+    going_on = False
+    await asyncio.gather(*others)
+    await audit(engine)
 
 
-async def test_what_nobody_asked_again_is_removed(place: Place) -> None:
-    clock = Clock()
-    async with started(place, clock) as engine:
-        shop = await served(engine, asked_again_within=1000, feedback_within=60)
-        for number in range(20):
-            await engine.rank(shop, f"once {number}")
-        await _visits(engine, shop, 1, 2)
-        clock.pass_by(900)
-        await engine.rank(shop, "once 3")
-        await engine.rank(shop, "late")
-        await engine.sweep()
-        assert page_data.about(engine, shop)["queries"] == 22
-        clock.pass_by(101 + REMOVE_EVERY)
-        both = asyncio.gather(engine.sweep(), engine.rank(shop, "once 0"))  # which is taken for asked again, or new
-        await both
-        name, _ = await engine.rank(shop, "once 0")
-        assert await engine.feedback(name, None) == "learned"
-        await engine.remove_query(shop, "once 0")
-        found = await page_data.queries(engine, shop, 0, 50)
-        assert {row["query"] for row in found["queries"]} == {"owl", "once 3", "late"}
-        assert page_data.about(engine, shop)["impressions"] == 26
-        await audit(engine)
+async def test_what_may_still_be_answered_is_not_removed(clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, asked_again_within=10, feedback_within=1000)
+    name, _ = await engine.rank(shop, "owl")
+    clock.pass_by(900)
+    await engine.sweep()
+    assert await engine.feedback(name, None) == "learned"
+    clock.pass_by(101)
+    await engine.sweep()
+    assert page_data.about(engine, shop)["queries"] == 0
+
+
+async def test_what_nobody_asked_again_is_removed(place: Place, clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, asked_again_within=1000, feedback_within=60)
+    for number in range(20):
+        await engine.rank(shop, f"once {number}")
+    await _visits(engine, shop, 1, 2)
+    clock.pass_by(900)
+    await engine.rank(shop, "once 3")
+    await engine.rank(shop, "late")
+    await engine.sweep()
+    assert page_data.about(engine, shop)["queries"] == 22
+    clock.pass_by(101 + REMOVE_EVERY)
+    both = asyncio.gather(engine.sweep(), engine.rank(shop, "once 0"))  # which is taken for asked again, or new
+    await both
+    name, _ = await engine.rank(shop, "once 0")
+    assert await engine.feedback(name, None) == "learned"
+    await engine.remove_query(shop, "once 0")
+    found = await page_data.queries(engine, shop, 0, 50)
+    assert {row["query"] for row in found["queries"]} == {"owl", "once 3", "late"}
+    assert page_data.about(engine, shop)["impressions"] == 26
+    await audit(engine)
 
 
 # New queries.
 
 
-async def test_a_collection_takes_so_many_queries(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        shop = await served(engine, most_queries=3)
-        for query in ("a", "b", "c", "a"):
-            await engine.rank(shop, query)
-        refused = await client.post("/v1/collections/shop/rank", json={"query": "d"})
-        assert (refused.status_code, as_json(refused)["error"]) == (429, "too_many")
-        assert "`most_queries`" in as_json(refused)["message"]
-        assert refused.headers["Retry-After"]
-        await engine.remove_query(shop, "b")
-        await engine.rank(shop, "d")
-        assert page_data.about(engine, shop)["queries"] == 3
+async def test_a_collection_takes_so_many_queries(engine: Engine, client: httpx.AsyncClient) -> None:
+    shop = await served(engine, most_queries=3)
+    for query in ("a", "b", "c", "a"):
+        await engine.rank(shop, query)
+    refused = await client.post("/v1/collections/shop/rank", json={"query": "d"})
+    assert (refused.status_code, as_json(refused)["error"]) == (429, "too_many")
+    assert "`most_queries`" in as_json(refused)["message"]
+    assert refused.headers["Retry-After"]
+    await engine.remove_query(shop, "b")
+    await engine.rank(shop, "d")
+    assert page_data.about(engine, shop)["queries"] == 3
 
 
-async def test_whoever_asks_takes_so_many_new_queries_an_hour(sqlite: Place) -> None:
-    clock = Clock()
-    async with started(sqlite, clock) as engine:
-        shop = await served(engine, new_queries=60)
-        for number in range(60):
-            await engine.rank(shop, f"one {number}", asker=BOT)
-        with pytest.raises(TooManyError, match="60 new queries an hour"):
-            await engine.rank(shop, "another", asker=BOT)
-        await engine.rank(shop, "one 7", asker=BOT)  # which is not new
-        await engine.rank(shop, "another")  # somebody else
-        clock.pass_by(61)
-        await engine.rank(shop, "one more", asker=BOT)
-        with pytest.raises(TooManyError):
-            await engine.rank(shop, "and one more", asker=BOT)
+async def test_whoever_asks_takes_so_many_new_queries_an_hour(clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, new_queries=60)
+    for number in range(60):
+        await engine.rank(shop, f"one {number}", asker=BOT)
+    with pytest.raises(TooManyError, match="60 new queries an hour"):
+        await engine.rank(shop, "another", asker=BOT)
+    await engine.rank(shop, "one 7", asker=BOT)  # which is not new
+    await engine.rank(shop, "another")  # somebody else
+    clock.pass_by(61)
+    await engine.rank(shop, "one more", asker=BOT)
+    with pytest.raises(TooManyError):
+        await engine.rank(shop, "and one more", asker=BOT)
 
 
 # Impressions that were seen.

@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.service.test_collections import KINDS
 from tests.support.services import Place, audit, client_of, kept_digest, served, started
+from zoomrank.service.engine import Engine
 from zoomrank.service.http import maker as maker_module
 from zoomrank.service.http.new_collection import _check_ids
 from zoomrank.service.refusals import UnusableError
@@ -81,37 +83,37 @@ async def test_a_process_makes_the_same_collection(sqlite: Place, kind: str, mon
         await audit(engine)
 
 
-async def test_a_process_refuses_in_the_same_words(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        await served(engine)
-        for what in ("no JSON", "two bad documents", "twice", "no direction", "too many slots", "there already"):
-            said, body = [], WRONG[what]
-            for large in (-1, 2**20):
-                monkeypatch.setattr(maker_module, "LARGE", large)
-                response = await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)
-                assert response.status_code == (409 if what == "there already" else 422), (what, response.text)
-                said.append(response.json())
-            assert said[0] == said[1], what
-        assert said[0]["error"] == "exists"
-        assert list(engine.collections.by_name) == ["shop"]
-        assert len(_nameless(sqlite)) == 1
+async def test_a_process_refuses_in_the_same_words(
+    sqlite: Place, engine: Engine, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await served(engine)
+    for what in ("no JSON", "two bad documents", "twice", "no direction", "too many slots", "there already"):
+        said, body = [], WRONG[what]
+        for large in (-1, 2**20):
+            monkeypatch.setattr(maker_module, "LARGE", large)
+            response = await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)
+            assert response.status_code == (409 if what == "there already" else 422), (what, response.text)
+            said.append(response.json())
+        assert said[0] == said[1], what
+    assert said[0]["error"] == "exists"
+    assert list(engine.collections.by_name) == ["shop"]
+    assert len(_nameless(sqlite)) == 1
 
 
-async def test_what_is_wrong_is_said_with_its_place(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        await served(engine)
-        said = {
-            what: (await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)).json()["message"]
-            for what, body in WRONG.items()
-        }
-        assert said["two bad documents"].startswith("body.documents.3.id")
-        assert " more)." in said["two bad documents"]
-        assert said["bad settings"].startswith("body.settings.slots: ")
-        assert said["no JSON"].startswith("body: Invalid JSON")
-        assert said["twice"] == "Document 0 is there twice."
-        for settings in ("{", '{"slots": 99}'):
-            refused = await client.put("/v1/collections/new", params={"settings": settings}, content=b"")
-            assert refused.json()["message"].startswith("settings")
+async def test_what_is_wrong_is_said_with_its_place(engine: Engine, client: httpx.AsyncClient) -> None:
+    await served(engine)
+    said = {
+        what: (await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)).json()["message"]
+        for what, body in WRONG.items()
+    }
+    assert said["two bad documents"].startswith("body.documents.3.id")
+    assert " more)." in said["two bad documents"]
+    assert said["bad settings"].startswith("body.settings.slots: ")
+    assert said["no JSON"].startswith("body: Invalid JSON")
+    assert said["twice"] == "Document 0 is there twice."
+    for settings in ("{", '{"slots": 99}'):
+        refused = await client.put("/v1/collections/new", params={"settings": settings}, content=b"")
+        assert refused.json()["message"].startswith("settings")
 
 
 class Counted(str):
@@ -212,28 +214,29 @@ def test_the_process_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
         raise AssertionError("it goes on")
 
 
-async def test_who_leaves_in_the_middle_leaves_nothing_behind(sqlite: Place) -> None:
-    async with started(sqlite) as engine, client_of(engine) as client:
-        await served(engine)
-        before = sorted(sqlite.folder.rglob("*"))
-        halfway = asyncio.Event()
+async def test_who_leaves_in_the_middle_leaves_nothing_behind(
+    sqlite: Place, engine: Engine, client: httpx.AsyncClient
+) -> None:
+    await served(engine)
+    before = sorted(sqlite.folder.rglob("*"))
+    halfway = asyncio.Event()
 
-        async def half() -> AsyncIterator[bytes]:
-            yield b'{"name": "new", ' + b" " * 2**21
-            halfway.set()
-            await asyncio.sleep(1000)
+    async def half() -> AsyncIterator[bytes]:
+        yield b'{"name": "new", ' + b" " * 2**21
+        halfway.set()
+        await asyncio.sleep(1000)
 
-        for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
-            halfway.clear()
-            sending = asyncio.create_task(client.request(method, path, content=half(), headers=HEADERS))
-            await halfway.wait()
-            while len(_nameless(sqlite)) < 2:
-                await asyncio.sleep(0.01)
-            assert sorted(sqlite.folder.rglob("*")) == before  # it has no name
-            assert all(file.stat().st_mode & 0o077 == 0 for file in _nameless(sqlite))
-            sending.cancel()  # as a stop does that has waited long enough
-            assert (await sending).status_code == 503
-            assert len(_nameless(sqlite)) == 1
+    for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
+        halfway.clear()
+        sending = asyncio.create_task(client.request(method, path, content=half(), headers=HEADERS))
+        await halfway.wait()
+        while len(_nameless(sqlite)) < 2:
+            await asyncio.sleep(0.01)
+        assert sorted(sqlite.folder.rglob("*")) == before  # it has no name
+        assert all(file.stat().st_mode & 0o077 == 0 for file in _nameless(sqlite))
+        sending.cancel()  # as a stop does that has waited long enough
+        assert (await sending).status_code == 503
+        assert len(_nameless(sqlite)) == 1
 
 
 async def test_who_hangs_up_is_no_failure_of_the_service(sqlite: Place, caplog: pytest.LogCaptureFixture) -> None:
