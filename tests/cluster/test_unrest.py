@@ -12,7 +12,7 @@ import pytest
 from tests.support.unrest import SEED
 
 
-@pytest.mark.xdist_group("cluster")
+@pytest.mark.full
 def test_nothing_is_lost_and_nobody_else_writes() -> None:
     """In a process of its own, which Ray may fill with threads."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.support.unrest", "3", str(SEED), "--short"]

@@ -68,6 +68,7 @@ async def test_learners_are_the_same_bit_for_bit(place: Place, tmp_path: Any) ->
     whole.close()
 
 
+@pytest.mark.full
 async def test_killed_while_events_retire(place: Place) -> None:
     """`kill -9` at random moments: nothing is there twice, and nothing is missing."""
     random_, retired = random.Random(5), 0
