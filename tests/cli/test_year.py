@@ -79,6 +79,7 @@ def test_the_same_seed_is_the_same_year_and_what_is_left_out_is(
     assert "moved" not in told[0]
 
 
+@pytest.mark.full
 def test_the_year_goes_on_in_postgresql(on_postgres: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert on_postgres.address is not None
     assert main([*SHORT, "--out", str(tmp_path / "year"), "--store", on_postgres.address]) == 0

@@ -12,6 +12,7 @@ from zoomrank.service.served_collection import ServedCollection
 DAY = 86_400
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize(("days", "points"), [(1, 48), (7, 84), (30, 60), (90, 90), (90, 7)])
 async def test_every_impression_is_in_one_step(
     place: Place, clock: Clock, engine: Engine, shop: ServedCollection, days: int, points: int

@@ -19,6 +19,7 @@ def _silent(done: int, total: int) -> None:
     assert 0 <= done <= total
 
 
+@pytest.mark.store_contract
 async def test_a_service_goes_on_in_the_same_store_and_in_the_other(
     place: Place, elsewhere: Place, tmp_path: Path
 ) -> None:
@@ -57,6 +58,7 @@ async def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: 
     assert main(["verify", "--backup", str(backup)]) == 0
 
 
+@pytest.mark.store_contract
 def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "CREATE TABLE IF NOT EXISTS more (id {whole} PRIMARY KEY, said TEXT, content {bytes})"
     known = tables.statements

@@ -54,6 +54,7 @@ def _in(branch: int, twig: int) -> list[str]:
     return ["All", f"Branch {branch}", f"Twig {branch}{twig}"]
 
 
+@pytest.mark.store_contract
 async def test_documents_come_and_go_and_learners_keep_what_they_know(place: Place) -> None:
     async with started(place) as engine:
         shop = await served(engine)
@@ -183,6 +184,7 @@ async def test_many_changes_at_once_and_one_that_cannot_be(place: Place) -> None
         assert len(engine.collections.find("shop").tree) == 46
 
 
+@pytest.mark.store_contract
 async def test_a_change_that_is_not_kept_has_not_happened(
     place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +266,7 @@ async def test_many_lines_are_taken_part_by_part(
     await audit(engine)
 
 
+@pytest.mark.store_contract
 async def test_a_collection_that_is_removed_leaves_nothing(place: Place) -> None:
     async with started(place) as engine, client_of(engine) as client:
         shop, other = await served(engine), await served(engine, "other")

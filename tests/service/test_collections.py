@@ -69,6 +69,7 @@ async def test_collections_that_come_at_once_are_not_mixed_up(place: Place) -> N
         assert [len(engine.collections.find(name).tree) for name in names] == [number + 3 for number in range(8)]
 
 
+@pytest.mark.store_contract
 async def test_one_of_two_with_the_same_name(place: Place) -> None:
     async with started(place) as engine:
         both = await asyncio.gather(*(served(engine) for _ in range(2)), return_exceptions=True)

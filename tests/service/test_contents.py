@@ -19,6 +19,8 @@ from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredCollection
 
+pytestmark = pytest.mark.store_contract
+
 DOCUMENTS = 3000
 
 

@@ -44,6 +44,7 @@ def test_only_answers_count() -> None:
     assert counted(lines) == {"answered": 4, "satisfied": 2}
 
 
+@pytest.mark.store_contract
 async def test_a_curve_is_what_became_of_impressions(place: Place, engine: Engine, shop: ServedCollection) -> None:
     clicked = await _visitors(engine, shop, 230)
     curves = LearningCurves(engine)

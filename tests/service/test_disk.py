@@ -23,6 +23,8 @@ from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import WAITING
 from zoomrank.service.storage.store import Store
 
+pytestmark = pytest.mark.store_contract
+
 
 def _fill_up(store: Store) -> None:
     """As if the disk had no room left."""

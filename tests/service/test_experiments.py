@@ -62,6 +62,7 @@ def test_visitors_are_shared_out_by_their_names() -> None:
     assert both[0, 0] / met[0] == pytest.approx(0.2, abs=0.03)  # elsewhere she may be anywhere
 
 
+@pytest.mark.store_contract
 async def test_each_arm_has_learners_of_its_own_and_each_visitor_counts_once(
     place: Place, clock: Clock, engine: Engine
 ) -> None:
@@ -131,6 +132,7 @@ async def test_nobody_is_counted_before_it_is_known_what_became_of_those_before(
     assert all(arm["satisfied"] == 0 for arm in told["arms"])
 
 
+@pytest.mark.store_contract
 async def test_an_experiment_goes_on_after_a_crash(place: Place) -> None:
     clock = Clock()
     async with started(place, clock, crash=True) as engine:

@@ -57,6 +57,7 @@ def rows_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.store_contract
 async def test_a_row_says_all_that_is_known(
     place: Place, clock: Clock, engine: Engine, client: httpx.AsyncClient
 ) -> None:

@@ -28,6 +28,7 @@ async def test_late_feedback_counts_in_the_order_in_which_it_comes(place: Place,
     assert (await audit(engine)).closed == 20
 
 
+@pytest.mark.store_contract
 async def test_the_same_feedback_twice_is_applied_once(place: Place) -> None:
     async with started(place) as engine:
         shop = await served(engine)
@@ -179,6 +180,7 @@ async def test_no_feedback_counts_although_its_learner_left_memory(place: Place)
         await audit(engine)
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize("crash", [False, True])
 async def test_no_feedback_counts_although_the_service_was_down(place: Place, crash: bool) -> None:
     clock = Clock()

@@ -93,6 +93,7 @@ async def test_the_service_learns_what_the_library_learns(place: Place, algorith
         await audit(engine)
 
 
+@pytest.mark.store_contract
 async def test_a_log_is_learned_once(place: Place) -> None:
     log = impressions(100)
     async with started(place) as engine:

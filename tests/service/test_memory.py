@@ -121,6 +121,7 @@ async def test_what_is_said_of_queries_is_right_after_a_start(place: Place, cras
         assert [row["impressions"] for row in listed["queries"]] == [4, 3, 2, 1]
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize("budget", [1, 2**30])
 async def test_the_most_asked_queries_come_first(place: Place, budget: int) -> None:
     asked = [3, 9, 1, 7, 5, 2, 8, 4, 6]

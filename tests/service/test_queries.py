@@ -26,6 +26,7 @@ async def _listed(engine: Engine, shop: ServedCollection, **asked: Any) -> list[
     return [one["query"] for one in found["queries"]]
 
 
+@pytest.mark.store_contract
 async def test_orders(place: Place) -> None:
     clock = Clock()
     async with started(place, clock) as engine:
@@ -57,6 +58,7 @@ async def test_orders(place: Place) -> None:
             assert await _listed(engine, shop, sort=sort) == queries
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize("fold", [True, False])
 async def test_letters_are_looked_for_as_they_are(place: Place, engine: Engine, fold: bool) -> None:
     shop = await served(engine, fold=fold)

@@ -21,6 +21,7 @@ def _shown(engine: Engine) -> int:
     return engine.outcomes[1][255]
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize("crash", [False, True])
 async def test_the_same_key_gets_the_same_ranking(place: Place, crash: bool) -> None:
     clock = Clock()

@@ -81,6 +81,7 @@ async def test_whichever_replica_is_asked_it_is_as_if_there_were_one(on_postgres
     _verified(on_postgres, 24)
 
 
+@pytest.mark.full
 async def test_many_reports_at_once_each_reach_the_one_who_has_it(on_postgres: Place) -> None:
     async with company(on_postgres, "a", "b") as together:
         a, b = together.members.values()
@@ -96,6 +97,7 @@ async def test_many_reports_at_once_each_reach_the_one_who_has_it(on_postgres: P
     _verified(on_postgres, 24)
 
 
+@pytest.mark.full
 async def test_nobody_waits_for_ever_for_a_machine_that_is_lost(on_postgres: Place) -> None:
     """One that never says anything again, not even that it is gone."""
     async with company(on_postgres, "a", "b") as together:
@@ -114,6 +116,7 @@ async def test_nobody_waits_for_ever_for_a_machine_that_is_lost(on_postgres: Pla
         assert said["impressions"] == 1
 
 
+@pytest.mark.full
 async def test_a_replica_that_comes_takes_its_share_while_visitors_go_on(on_postgres: Place) -> None:
     async with company(on_postgres, "a") as together:
         a = together.members["a"]
@@ -137,6 +140,7 @@ async def test_a_replica_that_comes_takes_its_share_while_visitors_go_on(on_post
     _verified(on_postgres, visits)
 
 
+@pytest.mark.full
 async def test_one_that_crashed_is_taken_over_with_all_that_it_knew(on_postgres: Place) -> None:
     async with company(on_postgres, "a", "b") as together:
         a, b = together.members.values()
@@ -186,6 +190,7 @@ async def test_one_that_was_taken_for_gone_can_write_nothing(on_postgres: Place)
     _verified(on_postgres, 2)
 
 
+@pytest.mark.full
 async def test_what_is_made_changed_and_removed_reaches_all(on_postgres: Place) -> None:
     async with company(on_postgres, "a", "b", "c") as together:
         a, b, c = together.members.values()
@@ -220,6 +225,7 @@ async def _eventually(member: Member, is_so: Any) -> None:
     raise AssertionError(member.name)
 
 
+@pytest.mark.full
 async def test_an_experiment_counts_each_visitor_once_whomever_she_meets(on_postgres: Place) -> None:
     async with company(on_postgres, "a", "b") as together:
         a, b = together.members.values()
@@ -268,6 +274,7 @@ async def test_alone_or_with_others(on_postgres: Place) -> None:
         assert said.json()["status"] == "repeated"
 
 
+@pytest.mark.full
 async def test_each_sweeps_its_own(on_postgres: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zoomrank.service.sweeping.REMOVE_EVERY", 0.0)
     async with company(on_postgres, "a", "b") as together:
@@ -305,6 +312,7 @@ async def test_what_a_lost_lease_leaves_behind_is_not_written_by_the_next(on_pos
     _verified(on_postgres, 2)
 
 
+@pytest.mark.full
 async def test_who_hangs_up_and_asks_again_hears_of_the_same_impression(on_postgres: Place) -> None:
     async with company(on_postgres, "a") as together:
         a = together.members["a"]

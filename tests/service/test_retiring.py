@@ -55,6 +55,7 @@ async def lived(place: Place, clock: Clock, keeps: bool, seed: int = 3) -> dict[
         return learned(engine)
 
 
+@pytest.mark.store_contract
 async def test_learners_are_the_same_bit_for_bit(place: Place, tmp_path: Any) -> None:
     clock = Clock()
     dropped = await lived(place, clock, keeps=False)
@@ -230,6 +231,7 @@ async def test_removed_queries_leave_no_base(clock: Clock, engine: Engine) -> No
     await audit(engine)
 
 
+@pytest.mark.store_contract
 async def test_counts_of_long_ago_are_by_the_day(place: Place) -> None:
     clock, random_ = Clock(), random.Random(1)
     async with started(place, clock) as engine:

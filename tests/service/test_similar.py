@@ -161,6 +161,7 @@ async def test_numbers_are_finite(engine: Engine, client: httpx.AsyncClient, num
 # Where queries belong.
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize(
     ("similar", "abouts"),
     [

@@ -17,6 +17,7 @@ Read = Callable[..., list[Any]]
 Damage = Callable[[Callable[..., None], Read], None]
 
 
+@pytest.mark.store_contract
 async def test_a_store_that_has_seen_much_is_sound(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     await live(place, clock)
