@@ -72,24 +72,24 @@ def test_addresses_of_this_machine(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize(("request_", "needed"), REQUESTS.items())
-async def test_roles(sqlite: Place, request_: tuple[str, str], needed: str | None) -> None:
+async def test_roles(sqlite: Place) -> None:
     keys = Keys({secret: role for role, secret in SECRETS.items()})
     async with started(sqlite) as engine, client_of(engine, keys) as client:
         await served(engine)
 
-        async def status(header: str | None) -> int:
+        async def status(request: tuple[str, str], header: str | None) -> int:
             headers = {"Content-Type": "application/json"}
             headers |= {} if header is None else {"Authorization": header}
-            return (await client.request(*request_, headers=headers)).status_code
+            return (await client.request(*request, headers=headers)).status_code
 
-        for wrong in (None, "", "Bearer", "Bearer ", "Bearer nobody-has-this-key", f"Basic {SECRETS['admin']}"):
-            assert (await status(wrong) == 401) == (needed is not None)
-        for role, secret in SECRETS.items():
-            allowed = needed is None or role in (needed, "admin") or (needed, role) == ("feedback", "rank")
-            assert (await status(f"Bearer {secret}") in (401, 403)) != allowed
-            assert (await status(f"bearer  {secret} ") in (401, 403)) != allowed
-        assert list(engine.collections.by_name) == ["shop"]
+        for request, needed in REQUESTS.items():
+            for wrong in (None, "", "Bearer", "Bearer ", "Bearer nobody-has-this-key", f"Basic {SECRETS['admin']}"):
+                assert (await status(request, wrong) == 401) == (needed is not None), (request, wrong)
+            for role, secret in SECRETS.items():
+                allowed = needed is None or role in (needed, "admin") or (needed, role) == ("feedback", "rank")
+                for header in (f"Bearer {secret}", f"bearer  {secret} "):
+                    assert (await status(request, header) in (401, 403)) != allowed, (request, role)
+            assert list(engine.collections.by_name) == ["shop"], request
 
 
 async def test_a_key_has_its_role_told(sqlite: Place) -> None:
@@ -162,58 +162,58 @@ TRICKS = [
 ]
 
 
-@pytest.mark.parametrize("trick", TRICKS)
 async def test_names_with_tricks_never_reach_the_file_system(
-    sqlite: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient, trick: str
+    sqlite: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
 ) -> None:
     content = b"".join(engine.store.content(shop.id, 0))
     before = sorted(sqlite.folder.rglob("*"))
     around = sorted(sqlite.folder.parent.iterdir())
-    put = await client.put(f"/v1/collections/{trick}", content=content)
-    assert put.status_code in (404, 405, 422), put.text
-    post = await client.post("/v1/collections", json={"name": trick, "documents": [{"id": 1, "path": ["a"]}]})
-    assert post.status_code == 422
-    for path in ("", "/documents", "/queries", "/query?query=a", "/activity"):
-        got = await client.get(f"/v1/collections/{trick}{path}")
-        assert got.status_code in (404, 422) or trick in (".", ".."), got.text
-    got = await client.get(f"/page/{trick}")
-    assert got.status_code in (404, 405, 422) or trick in (".", "..", "%2e%2e")
-    assert list(engine.collections.by_name) == ["shop"]
-    assert sorted(sqlite.folder.rglob("*")) == before
-    assert sorted(sqlite.folder.parent.iterdir()) == around
+    for trick in TRICKS:
+        put = await client.put(f"/v1/collections/{trick}", content=content)
+        assert put.status_code in (404, 405, 422), (trick, put.text)
+        post = await client.post("/v1/collections", json={"name": trick, "documents": [{"id": 1, "path": ["a"]}]})
+        assert post.status_code == 422, (trick, post.text)
+        for path in ("", "/documents", "/queries", "/query?query=a", "/activity"):
+            got = await client.get(f"/v1/collections/{trick}{path}")
+            assert got.status_code in (404, 422) or trick in (".", ".."), (trick, got.text)
+        got = await client.get(f"/page/{trick}")
+        assert got.status_code in (404, 405, 422) or trick in (".", "..", "%2e%2e"), (trick, got.text)
+        assert list(engine.collections.by_name) == ["shop"], trick
+        assert sorted(sqlite.folder.rglob("*")) == before, trick
+        assert sorted(sqlite.folder.parent.iterdir()) == around, trick
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        [],
-        {"query": ""},
-        {"query": "x" * 513},
-        {"query": "a\x00b"},
-        {"query": 5},
-        {"query": None},
-        {"query": "owl", "slots": 0},
-        {"query": "owl", "slots": 4},
-        {"query": "owl", "slots": 10**30},
-        {"query": "owl", "slots": "two"},
-        {"query": "owl", "slots": 1.5},
-        {"query": "owl", "more": 1},
-        {"query": "owl", "eligible": []},
-        {"query": "owl", "eligible": ["d000"]},
-        {"query": "owl", "eligible": ["nothing", "d000", "d001", "d002"]},
-        {"query": "owl", "eligible": [True, "d000", "d001"]},
-        {"query": "owl", "eligible": [["d000"]]},
-        {"query": "owl", "excluded": [1.5]},
-        {"query": "owl", "excluded": ["nothing"]},
-        {"query": "owl", "excluded": [2**63]},
-    ],
-)
-async def test_what_cannot_be_ranked_is_refused(engine: Engine, client: httpx.AsyncClient, body: Any) -> None:
+NOT_RANKED: list[Any] = [
+    {},
+    [],
+    {"query": ""},
+    {"query": "x" * 513},
+    {"query": "a\x00b"},
+    {"query": 5},
+    {"query": None},
+    {"query": "owl", "slots": 0},
+    {"query": "owl", "slots": 4},
+    {"query": "owl", "slots": 10**30},
+    {"query": "owl", "slots": "two"},
+    {"query": "owl", "slots": 1.5},
+    {"query": "owl", "more": 1},
+    {"query": "owl", "eligible": []},
+    {"query": "owl", "eligible": ["d000"]},
+    {"query": "owl", "eligible": ["nothing", "d000", "d001", "d002"]},
+    {"query": "owl", "eligible": [True, "d000", "d001"]},
+    {"query": "owl", "eligible": [["d000"]]},
+    {"query": "owl", "excluded": [1.5]},
+    {"query": "owl", "excluded": ["nothing"]},
+    {"query": "owl", "excluded": [2**63]},
+]
+
+
+async def test_what_cannot_be_ranked_is_refused(engine: Engine, client: httpx.AsyncClient) -> None:
     await served(engine)
-    refused = await client.post("/v1/collections/shop/rank", json=body)
-    assert refused.status_code == 422, refused.text
-    assert set(refused.json()) == {"error", "message"}
+    for body in NOT_RANKED:
+        refused = await client.post("/v1/collections/shop/rank", json=body)
+        assert refused.status_code == 422, (body, refused.text)
+        assert set(refused.json()) == {"error", "message"}, body
     for text in (
         b"",
         b"{",
@@ -230,70 +230,70 @@ async def test_what_cannot_be_ranked_is_refused(engine: Engine, client: httpx.As
     assert not (await audit(engine)).outcomes
 
 
-@pytest.mark.parametrize(
-    ("documents", "settings"),
-    [
-        ([], {}),
-        ([{"id": 1}], {}),
-        ([{"id": 1, "path": ["a"]}, {"id": 2, "vector": [1.0]}], {}),
-        ([{"id": 1, "path": ["a"]}, {"id": 1, "path": ["b"]}], {}),
-        ([{"id": True, "path": ["a"]}], {}),
-        ([{"id": 1.5, "path": ["a"]}], {}),
-        ([{"id": None, "path": ["a"]}], {}),
-        ([{"id": 2**63, "path": ["a"]}], {}),
-        ([{"id": 1, "path": []}], {}),
-        ([{"id": 1, "path": [""]}], {}),
-        ([{"id": 1, "path": ["a"] * 51}], {}),
-        ([{"id": 1, "path": ["a"], "more": 1}], {}),
-        ([{"id": 1, "vector": []}], {}),
-        ([{"id": 1, "vector": [1.0, 2.0]}, {"id": 2, "vector": [1.0]}], {}),
-        ([{"id": 1, "vector": ["x"]}], {}),
-        ([{"id": 1, "vector": [0.0, 0.0]}, {"id": 2, "vector": [1.0, 0.0]}], {}),
-        ([{"id": 1, "path": ["a"]}, {"id": "1", "path": ["a"]}], {}),
-        ([{"id": 1, "vector": [float("nan")]}, {"id": 2, "vector": [1.0]}], {}),
-        ([{"id": 1, "vector": [float("inf")]}, {"id": 2, "vector": [1.0]}], {}),
-        (None, {"slots": 0}),
-        (None, {"slots": 51}),
-        (None, {"slots": 4}),
-        (None, {"algorithm": "RankEXP3"}),
-        (None, {"algorithm": "__class__"}),
-        (None, {"algorithm": "Ranked"}),
-        (None, {"seed": -1}),
-        (None, {"seed": 2**63}),
-        (None, {"feedback_within": 0}),
-        (None, {"feedback_within": float("nan")}),
-        (None, {"feedback_within": 1e300}),
-        (None, {"no_feedback": "maybe"}),
-        (None, {"more": 1}),
-        (None, {"parameters": {"more": 1}}),
-        (None, {"parameters": {"tree": 1}}),
-        (None, {"parameters": {"self": 1}}),
-        (None, {"parameters": {"seed": [1]}}),
-        (None, {"algorithm": "RankThompson", "parameters": {"prior": -1}}),
-        (None, {"algorithm": "RankThompson", "parameters": {"prior": "many"}}),
-        (None, {"algorithm": "RankThompson", "parameters": {"prior": float("nan")}}),
-        (None, {"algorithm": "RankThompson", "parameters": {"prior": float("inf")}}),
-        (None, {"algorithm": "RankKLUCB", "parameters": {"exploration": "much"}}),
-        (None, {"algorithm": "RankUCB1", "parameters": {"exploration": "much"}}),
-        (None, {"algorithm": "RankUCB1", "parameters": {"exploration": float("inf")}}),
-        (None, {"algorithm": "RankUCB1", "parameters": {"horizon": -5}}),
-        (None, {"algorithm": "RankZoom", "parameters": {"horizon": "long"}}),
-        (None, {"algorithm": "RankContextZoom", "parameters": {"scale": "wide"}}),
-        (None, {"algorithm": "RankContextZoom", "parameters": {"scale": 0}}),
-        (None, {"algorithm": "RankContextZoom", "parameters": {"scale": float("inf")}}),
-    ],
-)
-async def test_what_cannot_be_a_collection_is_refused(sqlite: Place, documents: Any, settings: Any) -> None:
+NO_COLLECTIONS: list[tuple[Any, dict[str, Any]]] = [  # documents (None: three that are fine), and settings
+    ([], {}),
+    ([{"id": 1}], {}),
+    ([{"id": 1, "path": ["a"]}, {"id": 2, "vector": [1.0]}], {}),
+    ([{"id": 1, "path": ["a"]}, {"id": 1, "path": ["b"]}], {}),
+    ([{"id": True, "path": ["a"]}], {}),
+    ([{"id": 1.5, "path": ["a"]}], {}),
+    ([{"id": None, "path": ["a"]}], {}),
+    ([{"id": 2**63, "path": ["a"]}], {}),
+    ([{"id": 1, "path": []}], {}),
+    ([{"id": 1, "path": [""]}], {}),
+    ([{"id": 1, "path": ["a"] * 51}], {}),
+    ([{"id": 1, "path": ["a"], "more": 1}], {}),
+    ([{"id": 1, "vector": []}], {}),
+    ([{"id": 1, "vector": [1.0, 2.0]}, {"id": 2, "vector": [1.0]}], {}),
+    ([{"id": 1, "vector": ["x"]}], {}),
+    ([{"id": 1, "vector": [0.0, 0.0]}, {"id": 2, "vector": [1.0, 0.0]}], {}),
+    ([{"id": 1, "path": ["a"]}, {"id": "1", "path": ["a"]}], {}),
+    ([{"id": 1, "vector": [float("nan")]}, {"id": 2, "vector": [1.0]}], {}),
+    ([{"id": 1, "vector": [float("inf")]}, {"id": 2, "vector": [1.0]}], {}),
+    (None, {"slots": 0}),
+    (None, {"slots": 51}),
+    (None, {"slots": 4}),
+    (None, {"algorithm": "RankEXP3"}),
+    (None, {"algorithm": "__class__"}),
+    (None, {"algorithm": "Ranked"}),
+    (None, {"seed": -1}),
+    (None, {"seed": 2**63}),
+    (None, {"feedback_within": 0}),
+    (None, {"feedback_within": float("nan")}),
+    (None, {"feedback_within": 1e300}),
+    (None, {"no_feedback": "maybe"}),
+    (None, {"more": 1}),
+    (None, {"parameters": {"more": 1}}),
+    (None, {"parameters": {"tree": 1}}),
+    (None, {"parameters": {"self": 1}}),
+    (None, {"parameters": {"seed": [1]}}),
+    (None, {"algorithm": "RankThompson", "parameters": {"prior": -1}}),
+    (None, {"algorithm": "RankThompson", "parameters": {"prior": "many"}}),
+    (None, {"algorithm": "RankThompson", "parameters": {"prior": float("nan")}}),
+    (None, {"algorithm": "RankThompson", "parameters": {"prior": float("inf")}}),
+    (None, {"algorithm": "RankKLUCB", "parameters": {"exploration": "much"}}),
+    (None, {"algorithm": "RankUCB1", "parameters": {"exploration": "much"}}),
+    (None, {"algorithm": "RankUCB1", "parameters": {"exploration": float("inf")}}),
+    (None, {"algorithm": "RankUCB1", "parameters": {"horizon": -5}}),
+    (None, {"algorithm": "RankZoom", "parameters": {"horizon": "long"}}),
+    (None, {"algorithm": "RankContextZoom", "parameters": {"scale": "wide"}}),
+    (None, {"algorithm": "RankContextZoom", "parameters": {"scale": 0}}),
+    (None, {"algorithm": "RankContextZoom", "parameters": {"scale": float("inf")}}),
+]
+
+
+async def test_what_cannot_be_a_collection_is_refused(sqlite: Place) -> None:
     async with started(sqlite) as engine, client_of(engine) as client:
         three = [{"id": number, "path": ["a", f"b{number}"]} for number in range(3)]
-        body = {"name": "new", "documents": three if documents is None else documents}
-        body["settings"] = {"slots": 1, **settings}
-        refused = await client.post(
-            "/v1/collections", content=json.dumps(body), headers={"Content-Type": "application/json"}
-        )
-        assert refused.status_code == 422, refused.text
-        assert set(refused.json()) == {"error", "message"}
-        assert not engine.collections.by_name
+        for documents, settings in NO_COLLECTIONS:
+            body = {"name": "new", "documents": three if documents is None else documents}
+            body["settings"] = {"slots": 1, **settings}
+            refused = await client.post(
+                "/v1/collections", content=json.dumps(body), headers={"Content-Type": "application/json"}
+            )
+            assert refused.status_code == 422, (body, refused.text)
+            assert set(refused.json()) == {"error", "message"}, body
+            assert not engine.collections.by_name, body
     async with started(sqlite) as engine:
         assert not engine.collections.by_name
 
