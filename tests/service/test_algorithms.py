@@ -16,7 +16,7 @@ from zoomrank.service.settings import ALGORITHMS
 from zoomrank.service.storage.events import pack, unpack
 
 RESTRICTABLE = ("ZoomRank", "RankThompson", "RankRandom")
-FIRST = ("ZoomRank", "RankCorrZoom", "RankThompson")  # one of each kind: zooming, by one bandit a slot, by chance
+FIRST = ("ZoomRank", "RankCorrZoom", "RankThompson")  # of three kinds; the others are in the longer tier
 SOME_FIRST = [name if name in FIRST else pytest.param(name, marks=pytest.mark.full) for name in ALGORITHMS]
 
 
