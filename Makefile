@@ -1,4 +1,5 @@
 # Two commands do everything on a machine that has Python, make and git: `make demo` and `make test`.
+# Tests have two tiers: `make test` takes minutes; `make test-all` adds those that are marked `full`.
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
@@ -8,7 +9,10 @@ WORKERS ?= auto
 PINNED = import sys; sys.version_info < (3, 11) or print("--constraint constraints.txt")
 INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $$($(BIN)/python -c '$(PINNED)')
 
-.PHONY: demo test dist bench lint venv clean
+# Workers take tests from each other: what is left at the end is shared, and modules stay together until then.
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations=20
+
+.PHONY: demo test test-full test-all dist bench lint venv kernels clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/.ready-demo  ## what zoomrank does, in half a minute
@@ -16,8 +20,15 @@ demo: .venv/.ready-demo  ## what zoomrank does, in half a minute
 	@echo
 	@echo 'In this folder, before all of that: . $(BIN)/activate'
 
-test: venv lint      ## every check that guards main
-	$(BIN)/pytest -n $(WORKERS)
+test: venv lint kernels  ## checks of minutes: lint, types, units, the service on SQLite, what stores must do
+	$(PYTEST) -m 'not full'
+
+test-full: venv kernels  ## the rest: kills, both stores, every page in a browser, Ray, wheel, site, deployment, long seeds
+	$(PYTEST) -m full
+
+test-all: test test-full  ## every check that guards main
+
+kernels: venv        ## kernels that most tests need, compiled once before workers start
 
 dist: venv           ## what would be published, in dist/, checked
 	rm -rf dist

@@ -1,21 +1,60 @@
+import asyncio
+import functools
+import inspect
 import os
 import subprocess
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.browsing import CHROMIUM
-from tests.support.services import Place
+from tests.support.services import LONGEST, Clock, Place, client_of, served, started
+from zoomrank.service.engine import Engine
+from zoomrank.service.served_collection import ServedCollection
 
-# Machines are noisy and the first call of a kernel compiles it: nothing here is ever timed.
-settings.register_profile("zoomrank", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+# Machines are noisy and the first call of a kernel compiles it: nothing here is ever timed. Examples are the same in
+# each run: a gate must not be random.
+settings.register_profile(
+    "zoomrank", deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("zoomrank")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run async tests and fixtures on asyncio, in an event loop of their own for each test."""
+    return "asyncio"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave PostgreSQL to the longer tier (`full`), but for the contract that both stores keep."""
+    for item in items:
+        stored = getattr(item, "callspec", None)
+        if stored and stored.params.get("place") == "on_postgres" and not item.get_closest_marker("store_contract"):
+            item.add_marker("full")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Stop an async test that hangs."""
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        pyfuncitem.obj = _limited(pyfuncitem.obj)
+
+
+def _limited(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def limited(*arguments: Any, **named: Any) -> None:
+        await asyncio.wait_for(test(*arguments, **named), LONGEST)
+
+    return limited
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +117,33 @@ def _database(postgres: Any, folder: Path) -> Iterator[Place]:
 
 @pytest.fixture(params=["sqlite", "on_postgres"])
 def place(request: pytest.FixtureRequest) -> Place:
-    """The one, then the other."""
+    """Both stores in turn; PostgreSQL is in the longer tier unless the test is marked `store_contract`."""
     found: Place = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of `engine`."""
+    return Clock()
+
+
+@pytest.fixture
+async def engine(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Engine]:
+    """A started engine: on both stores in turn if the test takes `place`, on SQLite if it does not."""
+    place: Place = request.getfixturevalue("place" if "place" in request.fixturenames else "sqlite")
+    async with started(place, clock) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def shop(engine: Engine) -> ServedCollection:
+    """The small collection, served with three slots."""
+    return await served(engine)
+
+
+@pytest.fixture
+async def client(engine: Engine) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the HTTP application on `engine`."""
+    async with client_of(engine) as client:
+        yield client

@@ -24,6 +24,8 @@ from zoomrank.cli import make_parser
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "zoomrank.service"
 
+pytestmark = pytest.mark.full
+
 
 def steps(stage: int) -> dict[str, list[str]]:
     """The steps of a stage of the Dockerfile, by their kinds."""

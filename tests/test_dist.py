@@ -41,12 +41,14 @@ def python(dist: Path) -> Path:
     return python
 
 
+@pytest.mark.full
 def test_the_wheel_and_the_archive_are_in_order(dist: Path) -> None:
     wheel, archive = check_dist.built(dist)
     check_dist.check_wheel(wheel)
     check_dist.check_archive(archive)
 
 
+@pytest.mark.full
 def test_the_wheel_is_what_is_installed_there(python: Path) -> None:
     where = subprocess.run(  # noqa: S603
         [str(python), "-c", "import zoomrank; print(zoomrank.__file__)"], env=OUTSIDE, capture_output=True, text=True
@@ -54,6 +56,7 @@ def test_the_wheel_is_what_is_installed_there(python: Path) -> None:
     assert Path(where.stdout.strip()).is_relative_to(python.parents[1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("typed", [True, False])
 def test_a_users_script_is_checked(python: Path, tmp_path: Path, typed: bool) -> None:
     """With py.typed all is well, and every mistake is found; without, mypy would know nothing of zoomrank."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomllib
 
 from tests.support.serving import serving
 from zoomrank.lab.paper.claims import CLAIMS
@@ -135,7 +134,7 @@ def test_the_tree_of_folders_is_the_one_that_exists() -> None:
         assert says
         parents[len(indent) // 4 :] = [parents[len(indent) // 4 - 1] / name]
         drawn.add(parents[-1])
-    assert drawn == {folder for folder in package.rglob("*/") if folder.name != "__pycache__"}
+    assert drawn == {path for path in package.rglob("*") if path.is_dir() and path.name != "__pycache__"}
 
 
 def test_the_picture_of_imports_is_the_one_that_the_linter_holds() -> None:

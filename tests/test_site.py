@@ -34,7 +34,7 @@ LOADED = {
 LOADING_LINKS = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "icon", "manifest"}
 ELSEWHERE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 
-pytestmark = pytest.mark.xdist_group("site")  # built once
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

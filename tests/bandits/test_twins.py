@@ -171,10 +171,11 @@ def random_collection(rng: np.random.Generator) -> DocumentTree:
     return random_tree(rng, nodes=int(rng.integers(4, 26)))
 
 
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 8), marks=pytest.mark.full)], ids=["few", "more"])
 @pytest.mark.parametrize("duplicates", [False, True])
 @pytest.mark.parametrize("name", [*LEARNERS, *SHARED])
-def test_same_choices_as_the_literal_twin(name: str, duplicates: bool) -> None:
-    for seed in range(8):
+def test_same_choices_as_the_literal_twin(name: str, duplicates: bool, seeds: range) -> None:
+    for seed in seeds:
         rng = np.random.default_rng([seed, 17])
         tree = random_collection(rng)
         slots = int(rng.integers(1, min(4, len(tree)) + 1))

@@ -33,6 +33,7 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other_store, "_SERVER", "no_such_module")
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("no_server")
 def test_a_short_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "year"
@@ -62,6 +63,7 @@ def test_a_short_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "another folder" in capsys.readouterr().err
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("no_server")
 def test_the_same_seed_is_the_same_year_and_what_is_left_out_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -79,6 +81,7 @@ def test_the_same_seed_is_the_same_year_and_what_is_left_out_is(
     assert "moved" not in told[0]
 
 
+@pytest.mark.full
 def test_the_year_goes_on_in_postgresql(on_postgres: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert on_postgres.address is not None
     assert main([*SHORT, "--out", str(tmp_path / "year"), "--store", on_postgres.address]) == 0

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -55,15 +55,11 @@ async def door(said: Callable[[Passed], Awaitable[Said]] = _fine) -> AsyncIterat
         await serving
 
 
-def run(work: Callable[[HttpPeers], Coroutine[Any, Any, None]]) -> None:
-    async def whole() -> None:
-        peers = HttpPeers()
-        try:
-            await work(peers)
-        finally:
-            await peers.close()
-
-    asyncio.run(asyncio.wait_for(whole(), 60))
+@pytest.fixture
+async def peers() -> AsyncIterator[HttpPeers]:
+    made = HttpPeers()
+    yield made
+    await made.close()
 
 
 @pytest.mark.parametrize(
@@ -75,128 +71,109 @@ def run(work: Callable[[HttpPeers], Coroutine[Any, Any, None]]) -> None:
         ("DELETE", "/v1/collections/shop/queries", b"query=a%2Fb", b"", b"\x00" * 8),
     ],
 )
-def test_a_request_arrives_as_it_was(method: str, path: str, query: bytes, body: bytes, asker: bytes | None) -> None:
-    async def work(peers: HttpPeers) -> None:
-        async with door() as (passing, replica):
-            spoofed = [(b"zoomrank-asker", b"zz"), (b"zoomrank-token", b"mine"), (b"x-request-id", b"1")]
-            of_connection = [
-                *spoofed,
-                (b"host", b"shop.example"),
-                (b"authorization", b"Bearer secret"),
-                (b"connection", b"close"),
-            ]
-            sent = Passed(method, path, query, [*HEADERS, *of_connection], body, asker)
-            for _ in range(2):  # on a new connection, and on one that was kept
-                said = await peers.ask(replica, sent, 5)
-                heard = passing.heard.pop()
-                own = [header for header in heard.headers if header[0] not in (b"host", b"content-length")]
-                assert heard._replace(headers=own) == sent._replace(headers=HEADERS)
-                assert (said.status, said.body) == (201, '{"ü": 1}'.encode())
-                assert {(b"content-type", b"application/json"), (b"retry-after", b"1")} <= {*said.headers}
-                assert not {b"date", b"transfer-encoding", b"connection"} & dict(said.headers).keys()
-
-    run(work)
-
-
-def test_who_was_not_meant_says_so_and_hears_nothing() -> None:
-    async def work(peers: HttpPeers) -> None:
-        async with door() as (passing, replica):
-            for token in ("", "0123456789abcdee"):
-                said = await peers.ask(replica._replace(token=token), Passed("GET", "/v1", b"", [], b"", None), 5)
-                assert said.status == ElsewhereError.status
-            assert passing.heard == []
-
-    run(work)
+async def test_a_request_arrives_as_it_was(
+    peers: HttpPeers, method: str, path: str, query: bytes, body: bytes, asker: bytes | None
+) -> None:
+    async with door() as (passing, replica):
+        spoofed = [(b"zoomrank-asker", b"zz"), (b"zoomrank-token", b"mine"), (b"x-request-id", b"1")]
+        of_connection = [
+            *spoofed,
+            (b"host", b"shop.example"),
+            (b"authorization", b"Bearer secret"),
+            (b"connection", b"close"),
+        ]
+        sent = Passed(method, path, query, [*HEADERS, *of_connection], body, asker)
+        for _ in range(2):  # on a new connection, and on one that was kept
+            said = await peers.ask(replica, sent, 5)
+            heard = passing.heard.pop()
+            own = [header for header in heard.headers if header[0] not in (b"host", b"content-length")]
+            assert heard._replace(headers=own) == sent._replace(headers=HEADERS)
+            assert (said.status, said.body) == (201, '{"ü": 1}'.encode())
+            assert {(b"content-type", b"application/json"), (b"retry-after", b"1")} <= {*said.headers}
+            assert not {b"date", b"transfer-encoding", b"connection"} & dict(said.headers).keys()
 
 
-def test_refusals_and_failures_are_said() -> None:
+async def test_who_was_not_meant_says_so_and_hears_nothing(peers: HttpPeers) -> None:
+    async with door() as (passing, replica):
+        for token in ("", "0123456789abcdee"):
+            said = await peers.ask(replica._replace(token=token), Passed("GET", "/v1", b"", [], b"", None), 5)
+            assert said.status == ElsewhereError.status
+        assert passing.heard == []
+
+
+async def test_refusals_and_failures_are_said(peers: HttpPeers) -> None:
     async def refuses(request: Passed) -> Said:
         if request.path == "/refused":
             raise UnusableError("not that")
         raise RuntimeError("nobody expected this")
 
-    async def work(peers: HttpPeers) -> None:
-        async with door(refuses) as (_, replica):
-            refused = await peers.ask(replica, Passed("POST", "/refused", b"", [], b"", None), 5)
-            assert refused.status == UnusableError.status
-            assert b"not that" in refused.body
-            failed = await peers.ask(replica, Passed("POST", "/failed", b"", [], b"", None), 5)
-            assert failed.status == 500
-            assert b"expected" not in failed.body
-
-    run(work)
+    async with door(refuses) as (_, replica):
+        refused = await peers.ask(replica, Passed("POST", "/refused", b"", [], b"", None), 5)
+        assert refused.status == UnusableError.status
+        assert b"not that" in refused.body
+        failed = await peers.ask(replica, Passed("POST", "/failed", b"", [], b"", None), 5)
+        assert failed.status == 500
+        assert b"expected" not in failed.body
 
 
-def test_who_is_gone_has_done_nothing_and_who_is_silent_may_have() -> None:
+async def test_who_is_gone_has_done_nothing_and_who_is_silent_may_have(peers: HttpPeers) -> None:
     async def sleeps(_: Passed) -> Said:
         await asyncio.sleep(1)
         return Said(200, [], b"")
 
-    async def work(peers: HttpPeers) -> None:
-        request = Passed("POST", "/v1/feedback", b"", [], b"{}", None)
-        async with door(sleeps) as (_, replica):
-            with pytest.raises(UnansweredError) as silent:
-                await peers.ask(replica, request, 0.1)
-            assert not isinstance(silent.value, UnreachedError)
-            assert (await peers.ask(replica, request, None)).status == 200
-        with pytest.raises(UnreachedError):
-            await peers.ask(replica, request, 5)
-
-    run(work)
+    request = Passed("POST", "/v1/feedback", b"", [], b"{}", None)
+    async with door(sleeps) as (_, replica):
+        with pytest.raises(UnansweredError) as silent:
+            await peers.ask(replica, request, 0.1)
+        assert not isinstance(silent.value, UnreachedError)
+        assert (await peers.ask(replica, request, None)).status == 200
+    with pytest.raises(UnreachedError):
+        await peers.ask(replica, request, 5)
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "GET"])
-def test_who_hangs_up_may_have_done_it_and_is_not_asked_twice(method: str) -> None:
-    async def work(peers: HttpPeers) -> None:
-        heard = 0
+async def test_who_hangs_up_may_have_done_it_and_is_not_asked_twice(peers: HttpPeers, method: str) -> None:
+    heard = 0
 
-        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal heard
-            heard += 1
-            await reader.read(10)
-            writer.close()
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal heard
+        heard += 1
+        await reader.read(10)
+        writer.close()
 
-        server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-        address = "{}:{}".format(*server.sockets[0].getsockname())
-        with pytest.raises(UnansweredError) as lost:
-            await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed(method, "/x", b"", [], b"{}", None), 5)
-        assert not isinstance(lost.value, UnreachedError)
-        assert heard == 1
-        server.close()
-        await server.wait_closed()
-
-    run(work)
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    address = "{}:{}".format(*server.sockets[0].getsockname())
+    with pytest.raises(UnansweredError) as lost:
+        await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed(method, "/x", b"", [], b"{}", None), 5)
+    assert not isinstance(lost.value, UnreachedError)
+    assert heard == 1
+    server.close()
+    await server.wait_closed()
 
 
-def test_what_somebody_else_says_is_no_answer() -> None:
+async def test_what_somebody_else_says_is_no_answer(peers: HttpPeers) -> None:
     """Who has the address of a replica that is gone cannot acknowledge anything."""
 
-    async def work(peers: HttpPeers) -> None:
-        async def fine(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read(10)
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-            writer.close()
+    async def fine(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        writer.close()
 
-        server = await asyncio.start_server(fine, "127.0.0.1", 0)
-        address = "{}:{}".format(*server.sockets[0].getsockname())
-        with pytest.raises(UnansweredError):
-            await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed("POST", "/x", b"", [], b"{}", None), 5)
-        server.close()
-        await server.wait_closed()
-
-    run(work)
+    server = await asyncio.start_server(fine, "127.0.0.1", 0)
+    address = "{}:{}".format(*server.sockets[0].getsockname())
+    with pytest.raises(UnansweredError):
+        await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed("POST", "/x", b"", [], b"{}", None), 5)
+    server.close()
+    await server.wait_closed()
 
 
-def test_a_stop_is_said() -> None:
+async def test_a_stop_is_said(peers: HttpPeers) -> None:
     async def stopped(_: Passed) -> Said:
         raise asyncio.CancelledError
 
-    async def work(peers: HttpPeers) -> None:
-        async with door(stopped) as (_, replica):
-            said = await peers.ask(replica, Passed("POST", "/v1/feedback", b"", [], b"{}", None), 5)
-            assert said.status == StoppingError.status
-
-    run(work)
+    async with door(stopped) as (_, replica):
+        said = await peers.ask(replica, Passed("POST", "/v1/feedback", b"", [], b"{}", None), 5)
+        assert said.status == StoppingError.status
 
 
 def test_several_take_one_port_together() -> None:

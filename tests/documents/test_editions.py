@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.seeds import seeds
 from zoomrank.documents import Collection, load_collection
 from zoomrank.documents.edition_file import load_edition, write_edition
 from zoomrank.documents.editions import BORROWED, Edition
@@ -105,7 +106,7 @@ class Model:
         return kinds[int(self.rng.choice(4, p=[0.35, 0.25, 0.25, 0.15]))]()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(8, 25))
 def test_changes_come_to_the_same_whichever_way_they_are_applied(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first, model = shop(), Model(rng)
@@ -131,7 +132,7 @@ def test_changes_come_to_the_same_whichever_way_they_are_applied(seed: int) -> N
         assert at_once.nodes[list(tree.children(node))].tolist() == sorted(at_once.nodes[list(tree.children(node))])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(4, 10))
 def test_vectors_and_neighbours(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = Edition.first(Collection.from_vectors(rng.normal(size=(40, 5)), ids=np.arange(100, 140)))

@@ -43,6 +43,7 @@ def test_deterministic_logs_tell_of_themselves_alone(number: int) -> None:
     assert all(row["refused"].startswith("The log is deterministic") for row in rows if "refused" in row)
 
 
+@pytest.mark.full
 def test_intervals_cover_what_is_true() -> None:
     """Roughly: 60 short logs, in which a tenth of misses would be no surprise and a fifth is."""
     rows = [row for number in range(60) for row in judged(short("softmax-low", 4_000), number, 1)]
@@ -65,6 +66,7 @@ def test_a_ranker_is_worth_what_its_rankings_are() -> None:
     assert worth_of(one, ranker.propensities) == pytest.approx(worth, abs=0.02)
 
 
+@pytest.mark.full
 def test_the_study_reports_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["study", "judging", "--instances", "1", "--visits", "600", "--workers", "1"]
     asked += ["--out", str(tmp_path / "out")]

@@ -99,6 +99,7 @@ def test_leaves_of_a_taxonomy_share_the_wishes_of_their_neighbours(tmp_path: Pat
             assert (crowd.groups[one] == crowd.groups[other]) == (best[one] == best[other])
 
 
+@pytest.mark.full
 def test_the_study_runs_goes_on_and_reports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +116,7 @@ def test_the_study_runs_goes_on_and_reports(
     assert (tmp_path / "q" / "report.md").read_text().split("## Made")[0] == report.split("## Made")[0]
 
 
+@pytest.mark.full
 def test_traffic_can_come_without_siblings(tmp_path: Path) -> None:
     asked = ["--instances", "1", "--visits", "20", "--out", str(tmp_path / "q"), "--workers", "1", "--traffic"]
     assert not main(["study", "queries", *asked])

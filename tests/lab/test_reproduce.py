@@ -157,6 +157,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_a_killed_sweep_ends_with_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [*ZOOMRANK, "reproduce", "5", *SLOW_ENOUGH, "--out", str(out), "--workers", "2"]
@@ -178,6 +179,7 @@ def test_a_killed_sweep_ends_with_the_same_bytes(whole: Path, tmp_path: Path) ->
     assert (out / "report.md").exists()
 
 
+@pytest.mark.full
 def test_the_report_has_everything(whole: Path) -> None:
     text, page = (whole / "report.md").read_text(), (whole / "report.html").read_text()
     for part in (
@@ -197,6 +199,7 @@ def test_the_report_has_everything(whole: Path) -> None:
     assert "<table>" in page
 
 
+@pytest.mark.full
 def test_a_report_can_be_written_again(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (whole / "report.md").read_bytes(), (whole / "figures" / "figure-5.svg").read_bytes()
     assert main(["report", str(whole)]) == 0
@@ -204,6 +207,7 @@ def test_a_report_can_be_written_again(whole: Path, capsys: pytest.CaptureFixtur
     assert ((whole / "report.md").read_bytes(), (whole / "figures" / "figure-5.svg").read_bytes()) == before
 
 
+@pytest.mark.full
 def test_a_finished_sweep_is_left_alone(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
     assert main(["reproduce", "5", *SLOW_ENOUGH, "--out", str(whole)]) == 2
@@ -311,11 +315,13 @@ def test_simulate_keeps_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["simulate", "Greedy", "three-documents", "--slots", "2", "--visits", "60"]) == 0
 
 
+@pytest.mark.full
 def test_a_dead_worker_costs_only_its_run(tmp_path: Path) -> None:
     # Four runs that live, once each; the fifth dies once and is carried out again.
     assert _script(LOCAL, tmp_path).split()[-4:] == ["well", "4", "dying", "2"]
 
 
+@pytest.mark.full
 def test_a_cluster_gives_the_same_rows(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     # Without this Ray takes 127.0.0.1 for the machine's address on the network, where nothing of ours listens.
@@ -324,6 +330,7 @@ def test_a_cluster_gives_the_same_rows(tmp_path: Path) -> None:
     assert shown.split()[-4:] == ["well", "3", "dying", "4"]
 
 
+@pytest.mark.full
 def test_without_a_cluster_ray_is_started_here_and_ends_with_us(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     # An address that leads nowhere: who means a cluster says so on the command line.

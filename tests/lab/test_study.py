@@ -62,6 +62,7 @@ def test_every_setting_survives_being_written_down() -> None:
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "family",
     [f for f in FAMILIES if f.name in ("uneven", "hundred", "twins", "decoy", "scattered", "three-slots", "ten-slots")],
@@ -186,6 +187,7 @@ def small_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["study", "tuning", "--visits", "100", "--workers", "1", *own]
 
 
+@pytest.mark.full
 def test_a_study_of_judged_documents(small_tuning: list[str], tmp_path: Path) -> None:
     assert main([*small_tuning, "--instances", "2", "--out", "out"]) == 0
     text = Path("out/report.md").read_text()
@@ -205,6 +207,7 @@ def test_a_study_of_judged_documents(small_tuning: list[str], tmp_path: Path) ->
         assert len(tree) == (20 if setting.experiment == "tuning-judged-all" else 10)
 
 
+@pytest.mark.full
 def test_a_study_goes_on_wherever_its_folder_is(small_tuning: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*small_tuning, "--instances", "2", "--out", "first"]) == 0
     text = Path("first/report.md").read_text()

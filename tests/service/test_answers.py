@@ -1,13 +1,14 @@
 """Answers that say more than a click: several, purchases, dislikes, short screens; what is learned, and refused."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.services import Clock, Place, audit, client_of, key_of, run, served, started
+from tests.support.services import Clock, Place, audit, client_of, key_of, served, started
 from zoomrank.service.answers import Answer
 from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import ContradictionError, ExpiredError, UnusableError, VoidedError
@@ -43,20 +44,18 @@ class Visit:
 
 NO = [0, 0, 0, 0]  # clicks
 Told = list[dict[str, Any]]
-Scenario = Callable[[Engine, ServedCollection], Coroutine[Any, Any, None]]
 
 
-def among(place: Place, scenario: Scenario, clock: Clock | None = None, **settings: Any) -> None:
-    """Let a scenario run in a shop of four slots; in the end everything agrees, also after a start."""
-
-    async def whole() -> None:
-        async with started(place, clock or Clock()) as engine:
-            await scenario(engine, await served(engine, slots=4, **settings))
-            await audit(engine)
-        async with started(place, clock or Clock()) as engine:
-            await audit(engine)
-
-    run(whole())
+@contextlib.asynccontextmanager
+async def audited_shop(
+    place: Place, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[tuple[Engine, ServedCollection]]:
+    """A collection of four slots that is audited at the end, and once more after a restart."""
+    async with started(place, clock or Clock()) as engine:
+        yield engine, await served(engine, slots=4, **settings)
+        await audit(engine)
+    async with started(place, clock or Clock()) as engine:
+        await audit(engine)
 
 
 @pytest.mark.parametrize(
@@ -101,18 +100,16 @@ def among(place: Place, scenario: Scenario, clock: Clock | None = None, **settin
         ("purchase", [{"purchased": [1], "disliked": [1]}, {"left": True}], "noted learned", [1, 1, 1, 1], NO),
     ],
 )
-def test_what_is_learned_of_which_slots(
+async def test_what_is_learned_of_which_slots(
     sqlite: Place, by: str, told: Told, statuses: str, examined: list[int], clicks: list[int]
 ) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+    async with audited_shop(sqlite, satisfied_by=by) as (engine, shop):
         visit = await Visit.begun(engine, shop)
         assert [await visit.say(**one) for one in told] == statuses.split()
         assert [await visit.say(**one) for one in told] == ["repeated"] * len(told)  # all of it once more
         counts = (await engine.known(shop, "owl")).counts
         assert (counts.examined, counts.clicks) == (examined, clicks)
         assert (counts.satisfied, counts.abandoned) == ((1, 0) if any(clicks) else (0, 1))
-
-    among(sqlite, scenario, satisfied_by=by)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +128,10 @@ def test_what_is_learned_of_which_slots(
         ("purchase", {"purchased": [1]}, {"disliked": [1]}),
     ],
 )
-def test_what_would_have_taught_something_else_is_refused(
+async def test_what_would_have_taught_something_else_is_refused(
     sqlite: Place, by: str, first: dict[str, Any], then: dict[str, Any]
 ) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+    async with audited_shop(sqlite, satisfied_by=by) as (engine, shop):
         visit = await Visit.begun(engine, shop)
         assert await visit.say(**first) == "learned"
         before = (await engine.known(shop, "owl")).snapshot()
@@ -143,11 +140,9 @@ def test_what_would_have_taught_something_else_is_refused(
         assert (await engine.known(shop, "owl")).snapshot() == before
         assert await visit.say(**first) == "repeated"
 
-    among(sqlite, scenario, satisfied_by=by)
 
-
-def test_a_note_alone_teaches_nothing(sqlite: Place) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+async def test_a_note_alone_teaches_nothing(sqlite: Place) -> None:
+    async with audited_shop(sqlite) as (engine, shop):
         await (await Visit.begun(engine, shop)).say([1])
         visit, learner = await Visit.begun(engine, shop), await engine.known(shop, "owl")
         learner.ranker.settle_room()
@@ -157,46 +152,43 @@ def test_a_note_alone_teaches_nothing(sqlite: Place) -> None:
         assert await visit.say(left=True) == "learned"
         assert not all(np.array_equal(learner.ranker.learned[name], array) for name, array in before.items())
 
-    among(sqlite, scenario)
 
-
-def test_notes_survive_a_crash_and_count_in_the_end(place: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock, crash=True) as engine:
-            shop = await served(engine, slots=4, satisfied_by="purchase", feedback_within=60)
-            visit, other = [await Visit.begun(engine, shop) for _ in range(2)]
-            assert await visit.say([1], looked_at=2) == "noted"
-            assert await other.say([1]) == "noted"
-        async with started(place, clock) as engine:  # writes snapshots
-            shop = engine.collections.find("shop")
-            visit.engine = other.engine = engine
-            assert await visit.say([1]) == "repeated"
-            await audit(engine)
-        async with started(place, clock) as engine:
-            shop = engine.collections.find("shop")
-            visit.engine = other.engine = engine
-            assert (await engine.known(shop, "owl")).notes.keys() == {0, 1}
-            assert await other.say(purchased=[1]) == "learned"
-            clock.pass_by(61)
-            await engine.sweep()
-            found = await audit(engine)
-            assert found.outcomes[key_of(visit.name)] == TIMED_OUT
-            counts = (await engine.known(shop, "owl")).counts
-            assert counts.examined == [2, 2, 0, 0]
-            with pytest.raises(ExpiredError):
-                await visit.say(purchased=[1])
-
-    run(scenario())
+async def test_notes_survive_a_crash_and_count_in_the_end(place: Place) -> None:
+    clock = Clock()
+    async with started(place, clock, crash=True) as engine:
+        shop = await served(engine, slots=4, satisfied_by="purchase", feedback_within=60)
+        visit, other = [await Visit.begun(engine, shop) for _ in range(2)]
+        assert await visit.say([1], looked_at=2) == "noted"
+        assert await other.say([1]) == "noted"
+    async with started(place, clock) as engine:  # writes snapshots
+        shop = engine.collections.find("shop")
+        visit.engine = other.engine = engine
+        assert await visit.say([1]) == "repeated"
+        await audit(engine)
+    async with started(place, clock) as engine:
+        shop = engine.collections.find("shop")
+        visit.engine = other.engine = engine
+        assert (await engine.known(shop, "owl")).notes.keys() == {0, 1}
+        assert await other.say(purchased=[1]) == "learned"
+        clock.pass_by(61)
+        await engine.sweep()
+        found = await audit(engine)
+        assert found.outcomes[key_of(visit.name)] == TIMED_OUT
+        counts = (await engine.known(shop, "owl")).counts
+        assert counts.examined == [2, 2, 0, 0]
+        with pytest.raises(ExpiredError):
+            await visit.say(purchased=[1])
 
 
 @pytest.mark.parametrize(
     ("told", "outcome"), [({"clicked": [1]}, TIMED_OUT), ({"looked_at": 1}, TIMED_OUT), (None, UNSEEN)]
 )
-def test_whoever_did_something_has_seen_it(sqlite: Place, told: dict[str, Any] | None, outcome: int) -> None:
+async def test_whoever_did_something_has_seen_it(sqlite: Place, told: dict[str, Any] | None, outcome: int) -> None:
     clock = Clock()
-
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+    async with audited_shop(sqlite, clock, satisfied_by="purchase", no_feedback="unseen", feedback_within=60) as (
+        engine,
+        shop,
+    ):
         visit = await Visit.begun(engine, shop)
         if told is not None:
             assert await visit.say(**told) == "noted"
@@ -204,13 +196,10 @@ def test_whoever_did_something_has_seen_it(sqlite: Place, told: dict[str, Any] |
         await engine.sweep()
         assert (await audit(engine)).outcomes[key_of(visit.name)] == outcome
 
-    among(sqlite, scenario, clock, satisfied_by="purchase", no_feedback="unseen", feedback_within=60)
 
-
-def test_many_say_the_same_at_once(place: Place) -> None:
+async def test_many_say_the_same_at_once(place: Place) -> None:
     """Each line of the log is written once, and nobody hears of it before it is."""
-
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+    async with audited_shop(place, satisfied_by="purchase") as (engine, shop):
         visit = await Visit.begun(engine, shop)
         told = await asyncio.gather(*(visit.say([1]) for _ in range(10)))
         assert sorted(told) == ["noted"] + ["repeated"] * 9
@@ -220,11 +209,9 @@ def test_many_say_the_same_at_once(place: Place) -> None:
         assert sorted(later) == ["noted"] * 3 + ["repeated"] * 12
         assert by_word(engine.outcomes[shop.id]) == {"shown": 1, "satisfied": 1, "clicked": 4}
 
-    among(place, scenario, satisfied_by="purchase")
 
-
-def test_all_of_it_is_taken_back(place: Place) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+async def test_all_of_it_is_taken_back(place: Place) -> None:
+    async with audited_shop(place) as (engine, shop):
         first = await Visit.begun(engine, shop)
         assert await first.say([1, 2], disliked=[3], purchased=[1]) == "learned"
         assert await first.say([0]) == "noted"
@@ -239,22 +226,18 @@ def test_all_of_it_is_taken_back(place: Place) -> None:
             with pytest.raises(VoidedError):
                 await visit.say([3])
 
-    among(place, scenario)
 
-
-def test_a_later_click_while_it_is_taken_back(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+async def test_a_later_click_while_it_is_taken_back(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with audited_shop(sqlite) as (engine, shop):
         visit = await Visit.begun(engine, shop)
         await visit.say([1])
         told = await asyncio.gather(engine.void(shop, Span(query="owl")), visit.say([2]), return_exceptions=True)
         assert told[1] == "noted" or isinstance(told[1], VoidedError)
         await audit(engine)
 
-    among(sqlite, scenario)
 
-
-def test_what_was_not_shown_is_refused_and_nothing_is_noted(sqlite: Place) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
+async def test_what_was_not_shown_is_refused_and_nothing_is_noted(sqlite: Place) -> None:
+    async with audited_shop(sqlite) as (engine, shop):
         visit = await Visit.begun(engine, shop)
         for answer in (
             Answer(["nowhere"]),
@@ -270,55 +253,47 @@ def test_what_was_not_shown_is_refused_and_nothing_is_noted(sqlite: Place) -> No
         with pytest.raises(UnusableError):
             await engine.answer(visit.name, Answer(["nowhere"]))
 
-    among(sqlite, scenario)
+
+async def test_over_http(sqlite: Place) -> None:
+    async with audited_shop(sqlite) as (engine, shop), client_of(engine) as client:
+
+        async def tell(impression: str, **told: Any) -> tuple[int, str]:
+            response = await client.post("/v1/feedback", json={"impression": impression, **told})
+            return response.status_code, response.json().get("status", response.json().get("error"))
+
+        visit = await Visit.begun(engine, shop)
+        one, two, three, four = visit.ids
+        assert await tell(visit.name) == (422, "unusable")
+        assert await tell(visit.name, looked_at=0) == (422, "malformed")
+        assert await tell(visit.name, disliked=three) == (422, "malformed")
+        assert await tell(visit.name, clicked={"id": one}) == (422, "malformed")
+        assert await tell(visit.name, looked_at=3) == (200, "noted")
+        assert await tell(visit.name, clicked=[two, four], disliked=[three]) == (200, "learned")
+        assert await tell(visit.name, clicked=[four, two]) == (200, "repeated")
+        assert await tell(visit.name, purchased=two) == (200, "noted")
+        assert await tell(visit.name, clicked=[]) == (409, "contradiction")
+        left = await Visit.begun(engine, shop)
+        assert await tell(left.name, clicked=[], looked_at=1) == (200, "learned")
+        assert (await engine.known(shop, "owl")).counts.examined == [2, 1, 1, 0]
+        found = await audit(engine)
+        assert found.outcomes == {key_of(visit.name): 1, key_of(left.name): ABANDONED}
+        more = await Visit.begun(engine, shop)
+        batch = {"feedback": [{"impression": more.name, "disliked": [more.ids[0]]}]}
+        told = await client.post("/v1/feedback/batch", json=batch)
+        assert told.json() == {"results": [{"impression": more.name, "status": "noted"}]}
+        metrics = (await client.get("/metrics")).text
+        assert 'zoomrank_impressions_total{collection="shop",outcome="purchased"} 1.0' in metrics
 
 
-def test_over_http(sqlite: Place) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
-        async with client_of(engine) as client:
-
-            async def tell(impression: str, **told: Any) -> tuple[int, str]:
-                response = await client.post("/v1/feedback", json={"impression": impression, **told})
-                return response.status_code, response.json().get("status", response.json().get("error"))
-
-            visit = await Visit.begun(engine, shop)
-            one, two, three, four = visit.ids
-            assert await tell(visit.name) == (422, "unusable")
-            assert await tell(visit.name, looked_at=0) == (422, "malformed")
-            assert await tell(visit.name, disliked=three) == (422, "malformed")
-            assert await tell(visit.name, clicked={"id": one}) == (422, "malformed")
-            assert await tell(visit.name, looked_at=3) == (200, "noted")
-            assert await tell(visit.name, clicked=[two, four], disliked=[three]) == (200, "learned")
-            assert await tell(visit.name, clicked=[four, two]) == (200, "repeated")
-            assert await tell(visit.name, purchased=two) == (200, "noted")
-            assert await tell(visit.name, clicked=[]) == (409, "contradiction")
-            left = await Visit.begun(engine, shop)
-            assert await tell(left.name, clicked=[], looked_at=1) == (200, "learned")
-            assert (await engine.known(shop, "owl")).counts.examined == [2, 1, 1, 0]
-            found = await audit(engine)
-            assert found.outcomes == {key_of(visit.name): 1, key_of(left.name): ABANDONED}
-            more = await Visit.begun(engine, shop)
-            batch = {"feedback": [{"impression": more.name, "disliked": [more.ids[0]]}]}
-            told = await client.post("/v1/feedback/batch", json=batch)
-            assert told.json() == {"results": [{"impression": more.name, "status": "noted"}]}
-            metrics = (await client.get("/metrics")).text
-            assert 'zoomrank_impressions_total{collection="shop",outcome="purchased"} 1.0' in metrics
-
-    among(sqlite, scenario)
-
-
-def test_copies_understand_the_same(sqlite: Place) -> None:
-    async def scenario(engine: Engine, shop: ServedCollection) -> None:
-        async with client_of(engine) as client:
-            copy = (await client.post("/v1/collections/shop/copies", json={"query": "owl"})).json()["copy"]
-            shown = (await client.post(f"/v1/copies/{copy}/rank", json={})).json()
-            ids = [one["id"] for one in shown["documents"]]
-            for told, status in (
-                ({"clicked": ids[1]}, "noted"),
-                ({"purchased": ids[1], "disliked": [ids[3]]}, "learned"),
-            ):
-                report = {"feedback": [{"impression": shown["impression"], **told}]}
-                results = (await client.post(f"/v1/copies/{copy}/feedback", json=report)).json()["results"]
-                assert [one["status"] for one in results] == [status]
-
-    among(sqlite, scenario, satisfied_by="purchase")
+async def test_copies_understand_the_same(sqlite: Place) -> None:
+    async with audited_shop(sqlite, satisfied_by="purchase") as (engine, _), client_of(engine) as client:
+        copy = (await client.post("/v1/collections/shop/copies", json={"query": "owl"})).json()["copy"]
+        shown = (await client.post(f"/v1/copies/{copy}/rank", json={})).json()
+        ids = [one["id"] for one in shown["documents"]]
+        for told, status in (
+            ({"clicked": ids[1]}, "noted"),
+            ({"purchased": ids[1], "disliked": [ids[3]]}, "learned"),
+        ):
+            report = {"feedback": [{"impression": shown["impression"], **told}]}
+            results = (await client.post(f"/v1/copies/{copy}/feedback", json=report)).json()["results"]
+            assert [one["status"] for one in results] == [status]

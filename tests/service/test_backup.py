@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lives import QUERIES, live
-from tests.support.services import Clock, Place, audit, look_at, run, served, started
+from tests.support.services import Clock, Place, audit, look_at, served, started
 from zoomrank.cli import main
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage import backups, sqlite_store, tables
@@ -19,50 +19,46 @@ def _silent(done: int, total: int) -> None:
     assert 0 <= done <= total
 
 
-def test_a_service_goes_on_in_the_same_store_and_in_the_other(place: Place, elsewhere: Place, tmp_path: Path) -> None:
+@pytest.mark.store_contract
+async def test_a_service_goes_on_in_the_same_store_and_in_the_other(
+    place: Place, elsewhere: Place, tmp_path: Path
+) -> None:
     backup = tmp_path / "backup.sqlite"
     goals = [Place(tmp_path / "again"), elsewhere]
-
-    async def scenario() -> None:
-        clock = Clock()
-        waiting = await live(place, clock)
-        assert waiting
-        async with started(place, clock) as engine:
+    clock = Clock()
+    waiting = await live(place, clock)
+    assert waiting
+    async with started(place, clock) as engine:
+        shop = engine.collections.find("shop")
+        before = [await engine.learners.find(shop, query) for query in QUERIES]
+        known = [one.snapshot() for one in before if one is not None]
+        assert main(["backup", str(backup), *place.options()]) == 0  # beside the service
+        after = await engine.rank(shop, QUERIES[0])  # which the backup has not
+    for goal in goals:
+        assert main(["restore", str(backup), *goal.options()]) == 0
+        async with started(goal, clock) as engine:
             shop = engine.collections.find("shop")
-            before = [await engine.learners.find(shop, query) for query in QUERIES]
-            known = [one.snapshot() for one in before if one is not None]
-            assert main(["backup", str(backup), *place.options()]) == 0  # beside the service
-            after = await engine.rank(shop, QUERIES[0])  # which the backup has not
-        for goal in goals:
-            assert main(["restore", str(backup), *goal.options()]) == 0
-            async with started(goal, clock) as engine:
-                shop = engine.collections.find("shop")
-                found = [await engine.learners.find(shop, query) for query in QUERIES]
-                assert [one.snapshot() for one in found if one is not None] == known
-                for name, clicked in waiting:
-                    assert await engine.feedback(name, clicked) == "learned"
-                assert await engine.rank(shop, QUERIES[0]) == after  # the same ranking, under the same name
-                assert (await audit(engine)).loans > 0
-
-    run(scenario())
+            found = [await engine.learners.find(shop, query) for query in QUERIES]
+            assert [one.snapshot() for one in found if one is not None] == known
+            for name, clicked in waiting:
+                assert await engine.feedback(name, clicked) == "learned"
+            assert await engine.rank(shop, QUERIES[0]) == after  # the same ranking, under the same name
+            assert (await audit(engine)).loans > 0
 
 
-def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: Path) -> None:
+async def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: Path) -> None:
     backup = tmp_path / "backup.sqlite"
-
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await engine.rank(shop, "owl")
-            with closing(look_at(engine.store)) as view:
-                await engine.rank(shop, "snowy owl")
-                copied = backups.back_up(view, backup, _silent)
-            assert (copied["learners"], copied["events"], copied["activity"]) == (1, 1, 1)
-
-    run(scenario())
+    async with started(place) as engine:
+        shop = await served(engine)
+        await engine.rank(shop, "owl")
+        with closing(look_at(engine.store)) as view:
+            await engine.rank(shop, "snowy owl")
+            copied = backups.back_up(view, backup, _silent)
+        assert (copied["learners"], copied["events"], copied["activity"]) == (1, 1, 1)
     assert main(["verify", "--backup", str(backup)]) == 0
 
 
+@pytest.mark.store_contract
 def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "CREATE TABLE IF NOT EXISTS more (id {whole} PRIMARY KEY, said TEXT, content {bytes})"
     known = tables.statements
@@ -119,12 +115,9 @@ def test_one_that_is_broken_off_leaves_nothing(sqlite: Place, tmp_path: Path) ->
     assert list(folder.iterdir()) == []
 
 
-def test_a_restore_that_is_broken_off_leaves_an_empty_store(place: Place, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with started(Place(tmp_path / "first")) as engine:
-            await engine.rank(await served(engine), "owl")
-
-    run(scenario())
+async def test_a_restore_that_is_broken_off_leaves_an_empty_store(place: Place, tmp_path: Path) -> None:
+    async with started(Place(tmp_path / "first")) as engine:
+        await engine.rank(await served(engine), "owl")
     backup = tmp_path / "backup.sqlite"
     assert main(["backup", str(backup), "--data", str(tmp_path / "first")]) == 0
 
@@ -176,12 +169,11 @@ def _change(file: Path, statement: str) -> None:
         connection.commit()
 
 
-def test_nothing_is_restored_over_anything(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            await served(engine)
-
-    run(scenario())
+async def test_nothing_is_restored_over_anything(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with started(place) as engine:
+        await served(engine)
     backup = tmp_path / "backup.sqlite"
     assert main(["backup", str(backup), *place.options()]) == 0
     capsys.readouterr()
@@ -200,21 +192,17 @@ def test_nothing_is_backed_up_where_nothing_is(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_writers_do_not_wait_for_a_backup(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_writers_do_not_wait_for_a_backup(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log of SQLite cannot begin anew while somebody reads in it: then it goes on growing, and nobody waits."""
     monkeypatch.setattr(sqlite_store, "_LONG_LOG", 0)
-
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            with closing(look_at(engine.store)):
-                await engine.rank(shop, "owl")
-                engine.store.tidy()  # which would wait for five seconds, and all who write for it
-                await engine.rank(shop, "owl")
-            assert engine.store._tidier.execute("PRAGMA busy_timeout").fetchone()[0] < 100  # type: ignore[attr-defined]
-            await audit(engine)
-
-    run(scenario())
+    async with started(sqlite) as engine:
+        shop = await served(engine)
+        with closing(look_at(engine.store)):
+            await engine.rank(shop, "owl")
+            engine.store.tidy()  # which would wait for five seconds, and all who write for it
+            await engine.rank(shop, "owl")
+        assert engine.store._tidier.execute("PRAGMA busy_timeout").fetchone()[0] < 100  # type: ignore[attr-defined]
+        await audit(engine)
 
 
 def test_a_look_that_lost_its_connection_is_over(on_postgres: Place) -> None:

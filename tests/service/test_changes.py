@@ -6,9 +6,10 @@ import json
 import random
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, look_at, run, served, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, look_at, served, started
 from zoomrank.service import changing, edition_history
 from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import ExpiredError, NotFoundError, StorageError, UnusableError, VoidedError
@@ -31,81 +32,73 @@ async def _visits(engine: Engine, shop: ServedCollection, count: int, wanted: st
     return satisfied
 
 
-def test_a_learner_that_moved_is_written_down_by_the_next_sweep(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await _visits(engine, shop, 3, "d11")
-            await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1)}])
-            await _visits(engine, shop, 3, "d11")
-            assert (await engine.known(shop, "owl")).edition is shop.edition
-            known = engine.store.find(shop.id, "owl")
-            assert known is not None
-            assert known.edition == 0  # who asked need not wait for more than the log
-            await engine.sweep()
-            await engine.journal.written()
-            known = engine.store.find(shop.id, "owl")
-            assert known is not None
-            assert known.edition == 1
-            await audit(engine)
-
-    run(scenario())
+async def test_a_learner_that_moved_is_written_down_by_the_next_sweep(
+    place: Place, engine: Engine, shop: ServedCollection
+) -> None:
+    await _visits(engine, shop, 3, "d11")
+    await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1)}])
+    await _visits(engine, shop, 3, "d11")
+    assert (await engine.known(shop, "owl")).edition is shop.edition
+    known = engine.store.find(shop.id, "owl")
+    assert known is not None
+    assert known.edition == 0  # who asked need not wait for more than the log
+    await engine.sweep()
+    await engine.journal.written()
+    known = engine.store.find(shop.id, "owl")
+    assert known is not None
+    assert known.edition == 1
+    await audit(engine)
 
 
 def _in(branch: int, twig: int) -> list[str]:
     return ["All", f"Branch {branch}", f"Twig {branch}{twig}"]
 
 
-def test_documents_come_and_go_and_learners_keep_what_they_know(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await _visits(engine, shop, 150, "d11")
-            learner = await engine.known(shop, "owl")
-            before = learner.counts.satisfied
-            await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1), "title": "A new one"}])
-            await engine.changing.change(shop, [{"remove": "d322"}])
-            await engine.changing.change(shop, [{"category": "All > Branch 1", "to": "All > Owls"}])
-            await engine.changing.change(shop, [{"category": "All > Owls > Twig 11", "to": "All > Branch 2 > Small"}])
-            assert shop.edition.number == 4
-            assert learner.counts.satisfied == before
-            assert await _visits(engine, shop, 30, "d11") >= 27  # they are shown where they were
-            assert learner.edition is shop.edition
-            assert "new" in shop.tree.documents
-            assert "d322" not in shop.tree.documents
-            assert shop.edition.path(shop.tree.documents.position("d110")) == ["All", "Branch 2", "Small"]
-            await audit(engine)
-        async with started(place) as engine:
-            shop = engine.collections.find("shop")
-            assert shop.edition.number == 4
-            assert shop.edition.document(shop.tree.documents.position("new"))["title"] == "A new one"
-            assert await _visits(engine, shop, 30, "d11") >= 27
-            await audit(engine)
-
-    run(scenario())
+@pytest.mark.store_contract
+async def test_documents_come_and_go_and_learners_keep_what_they_know(place: Place) -> None:
+    async with started(place) as engine:
+        shop = await served(engine)
+        await _visits(engine, shop, 150, "d11")
+        learner = await engine.known(shop, "owl")
+        before = learner.counts.satisfied
+        await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1), "title": "A new one"}])
+        await engine.changing.change(shop, [{"remove": "d322"}])
+        await engine.changing.change(shop, [{"category": "All > Branch 1", "to": "All > Owls"}])
+        await engine.changing.change(shop, [{"category": "All > Owls > Twig 11", "to": "All > Branch 2 > Small"}])
+        assert shop.edition.number == 4
+        assert learner.counts.satisfied == before
+        assert await _visits(engine, shop, 30, "d11") >= 27  # they are shown where they were
+        assert learner.edition is shop.edition
+        assert "new" in shop.tree.documents
+        assert "d322" not in shop.tree.documents
+        assert shop.edition.path(shop.tree.documents.position("d110")) == ["All", "Branch 2", "Small"]
+        await audit(engine)
+    async with started(place) as engine:
+        shop = engine.collections.find("shop")
+        assert shop.edition.number == 4
+        assert shop.edition.document(shop.tree.documents.position("new"))["title"] == "A new one"
+        assert await _visits(engine, shop, 30, "d11") >= 27
+        await audit(engine)
 
 
-def test_answers_to_earlier_rankings_count(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place, crash=True) as engine:
-            shop = await served(engine)
-            waiting = [await engine.rank(shop, "owl") for _ in range(6)]
-            gone = waiting[0][1][1]["id"]
-            await engine.changing.change(shop, [{"remove": gone}, {"add": "first", "path": ["All", "Another"]}])
-            assert await engine.feedback(waiting[0][0], gone) == "learned"
-            assert await engine.feedback(waiting[0][0], gone) == "repeated"
-            kept = next(one["id"] for one in waiting[1][1] if one["id"] != gone)
-            assert await engine.feedback(waiting[1][0], kept) == "learned"
-            await engine.rank(shop, "owl")  # it moves on
-            assert await engine.feedback(waiting[2][0], waiting[2][1][0]["id"]) == "learned"
-            assert (await engine.known(shop, "owl")).counts.satisfied == 3
-            await audit(engine)
-        async with started(place) as engine:
-            assert await engine.feedback(waiting[3][0], waiting[3][1][2]["id"]) == "learned"
-            assert await engine.feedback(waiting[4][0], None) == "learned"
-            await audit(engine)
-
-    run(scenario())
+async def test_answers_to_earlier_rankings_count(place: Place) -> None:
+    async with started(place, crash=True) as engine:
+        shop = await served(engine)
+        waiting = [await engine.rank(shop, "owl") for _ in range(6)]
+        gone = waiting[0][1][1]["id"]
+        await engine.changing.change(shop, [{"remove": gone}, {"add": "first", "path": ["All", "Another"]}])
+        assert await engine.feedback(waiting[0][0], gone) == "learned"
+        assert await engine.feedback(waiting[0][0], gone) == "repeated"
+        kept = next(one["id"] for one in waiting[1][1] if one["id"] != gone)
+        assert await engine.feedback(waiting[1][0], kept) == "learned"
+        await engine.rank(shop, "owl")  # it moves on
+        assert await engine.feedback(waiting[2][0], waiting[2][1][0]["id"]) == "learned"
+        assert (await engine.known(shop, "owl")).counts.satisfied == 3
+        await audit(engine)
+    async with started(place) as engine:
+        assert await engine.feedback(waiting[3][0], waiting[3][1][2]["id"]) == "learned"
+        assert await engine.feedback(waiting[4][0], None) == "learned"
+        await audit(engine)
 
 
 def _some_changes(random_: random.Random, shop: ServedCollection, life: int) -> list[dict[str, Any]]:
@@ -132,7 +125,7 @@ def _some_changes(random_: random.Random, shop: ServedCollection, life: int) -> 
 
 @pytest.mark.parametrize("similar", ["off", "words"])
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_happens_learners_are_what_the_log_makes_of_them(
+async def test_whatever_happens_learners_are_what_the_log_makes_of_them(
     place: Place, similar: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rankings, answers, changes, voids, evictions, sweeps and crashes, in any order."""
@@ -162,210 +155,181 @@ def test_whatever_happens_learners_are_what_the_log_makes_of_them(
         elif fate < 0.98:
             await engine.changing.remake(shop)
 
-    async def scenario() -> None:
-        for life in range(4):
-            budget = (60_000, 2**30, 1)[life % 3]
-            async with started(place, clock, budget=budget, crash=life % 2 == 1) as engine:
-                shop = await served(engine, similar=similar, feedback_within=40)
-                for _ in range(120):
-                    await one_thing(engine, shop, life)
-                await audit(engine)
-        async with started(place, clock) as engine:
+    for life in range(4):
+        budget = (60_000, 2**30, 1)[life % 3]
+        async with started(place, clock, budget=budget, crash=life % 2 == 1) as engine:
+            shop = await served(engine, similar=similar, feedback_within=40)
+            for _ in range(120):
+                await one_thing(engine, shop, life)
             await audit(engine)
-            assert engine.collections.find("shop").edition.number > 8
-
-    run(scenario())
-
-
-def test_many_changes_at_once_and_one_that_cannot_be(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            path = ["All", "Branch 0"]
-            good = [engine.changing.change(shop, [{"add": f"n{number}", "path": path}]) for number in range(10)]
-            bad = engine.changing.change(shop, [{"add": "n10", "path": path}, {"remove": "nobody"}])
-            results = await asyncio.gather(*good[:5], bad, *good[5:], return_exceptions=True)
-            assert [type(one) for one in results].count(UnusableError) == 1
-            assert isinstance(results[5], UnusableError)
-            assert "nobody" in str(results[5])
-            assert {f"n{number}" for number in range(10)} <= set(shop.tree.documents)
-            assert "n10" not in shop.tree.documents
-            assert len(shop.tree) == 46
-        async with started(place) as engine:
-            assert len(engine.collections.find("shop").tree) == 46
-
-    run(scenario())
+    async with started(place, clock) as engine:
+        await audit(engine)
+        assert engine.collections.find("shop").edition.number > 8
 
 
-def test_a_change_that_is_not_kept_has_not_happened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            add = engine.store.add_edition
-
-            def refuse(*_: Any) -> None:
-                raise StorageError("The disk is full.")
-
-            def keep_and_fail(*given: Any) -> None:
-                add(*given)
-                raise StorageError("The connection was lost.")
-
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "add_edition", refuse)
-                with pytest.raises(StorageError):
-                    await engine.changing.change(shop, [{"remove": "d000"}])
-            assert "d000" in shop.tree.documents
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "add_edition", keep_and_fail)
-                await engine.changing.change(shop, [{"remove": "d000"}])
-            assert "d000" not in shop.tree.documents
-            with monkeypatch.context() as patched:  # it comes true only after somebody has looked
-                patched.setattr(engine.store, "add_edition", keep_and_fail)
-                patched.setattr(engine.store, "last_edition", lambda _: 1)
-                with pytest.raises(StorageError):
-                    await engine.changing.change(shop, [{"remove": "d001"}])
-            await engine.changing.change(shop, [{"remove": "d002"}])
-            assert not {"d000", "d001", "d002"} & set(shop.tree.documents)
-            await engine.rank(shop, "owl")
-            await audit(engine)
-
-    run(scenario())
+async def test_many_changes_at_once_and_one_that_cannot_be(place: Place) -> None:
+    async with started(place) as engine:
+        shop = await served(engine)
+        path = ["All", "Branch 0"]
+        good = [engine.changing.change(shop, [{"add": f"n{number}", "path": path}]) for number in range(10)]
+        bad = engine.changing.change(shop, [{"add": "n10", "path": path}, {"remove": "nobody"}])
+        results = await asyncio.gather(*good[:5], bad, *good[5:], return_exceptions=True)
+        assert [type(one) for one in results].count(UnusableError) == 1
+        assert isinstance(results[5], UnusableError)
+        assert "nobody" in str(results[5])
+        assert {f"n{number}" for number in range(10)} <= set(shop.tree.documents)
+        assert "n10" not in shop.tree.documents
+        assert len(shop.tree) == 46
+    async with started(place) as engine:
+        assert len(engine.collections.find("shop").tree) == 46
 
 
-def test_over_http(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine, client_of(engine) as client:
-            await served(engine)
-            new = {"id": "a/b c", "path": "All > Branch 9", "title": "Slashed"}
-            told = as_json(await client.post(f"{SHOP}/documents", json={"documents": [new]}))
-            assert told == {
-                "edition": 1, "documents": 37, "added": 1, "changed": 0, "removed": 0, "categories": 0,
-            }  # fmt: skip
-            again = await client.post(f"{SHOP}/documents", json={"documents": [new]})
-            assert (again.status_code, "there" in again.json()["message"]) == (422, True)
-            assert (await client.post(f"{SHOP}/documents?there=change", json={"documents": [new]})).status_code == 200
-            patched = await client.patch(f"{SHOP}/documents/a%2Fb%20c", json={"title": "Better", "near": "d000"})
-            assert patched.status_code == 200, patched.text
-            listed = as_json(await client.get(f"{SHOP}/documents?limit=100"))["documents"]
-            found = next(one for one in listed if one["id"] == "a/b c")
-            assert (found["title"], found["path"]) == ("Better", _in(0, 0))
-            assert as_json(await client.delete(f"{SHOP}/documents/a%2Fb%20c"))["documents"] == 36
-            assert (await client.delete(f"{SHOP}/documents/a%2Fb%20c")).status_code == 404
-            moved = {"changes": [{"category": "All > Branch 1", "to": "Elsewhere"}, {"remove": "d000"}]}
-            assert as_json(await client.post(f"{SHOP}/changes", json=moved))["categories"] == 1
-            lines = "\n".join(json.dumps({"remove": name}) for name in ("d001", "nobody", "d002"))
-            refused = await client.post(f"{SHOP}/changes", content=lines, headers=LINES)
-            assert (refused.status_code, "nobody" in refused.json()["message"]) == (422, True)
-            skipped = await client.post(f"{SHOP}/changes?unknown=skip", content=lines, headers=LINES)
-            assert as_json(skipped)["documents"] == 33
-            assert (await client.post(f"{SHOP}/remake")).status_code == 200
-            for wrong in ({"add": 1, "remove": 2}, {"category": "A"}, {}, {"title": "x"}):
-                assert (await client.post(f"{SHOP}/changes", json={"changes": [wrong]})).status_code == 422
-            assert (await client.post(f"{SHOP}/changes", content="x", headers=LINES)).status_code == 422
-            assert (await client.post(f"{SHOP}/documents?there=what", json={"documents": [new]})).status_code == 422
-            text = {"Content-Type": "text/plain"}
-            assert (await client.post(f"{SHOP}/documents", content="{}", headers=text)).status_code == 415
-            await audit(engine)
+@pytest.mark.store_contract
+async def test_a_change_that_is_not_kept_has_not_happened(
+    place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = engine.store.add_edition
 
-    run(scenario())
+    def refuse(*_: Any) -> None:
+        raise StorageError("The disk is full.")
 
+    def keep_and_fail(*given: Any) -> None:
+        add(*given)
+        raise StorageError("The connection was lost.")
 
-def test_many_lines_are_taken_part_by_part(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            monkeypatch.setattr("zoomrank.service.http.sent_changes.MOST_AT_ONCE", 10)
-            lines = [json.dumps({"id": f"n{number}", "path": ["All", f"New {number % 3}"]}) for number in range(35)]
-            told = as_json(await client.post(f"{SHOP}/documents", content="\n".join(lines), headers=LINES))
-            assert (told["added"], told["edition"], told["documents"]) == (35, 4, 71)
-            lines = [json.dumps({"remove": f"n{number}"}) for number in range(25)] + ['{"remove": "nobody"}']
-            refused = await client.post(f"{SHOP}/changes", content="\n".join(lines), headers=LINES)
-            assert refused.status_code == 422
-            assert "The first 20 changes are made, those from line 21 on are not" in refused.json()["message"]
-            assert len(shop.tree) == 51
-            await audit(engine)
-
-    run(scenario())
-
-
-def test_a_collection_that_is_removed_leaves_nothing(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine, client_of(engine) as client:
-            shop, other = await served(engine), await served(engine, "other")
-            await _visits(engine, shop, 20, "d0")
-            await _visits(engine, other, 5, "d0")
-            waits, _ = await engine.rank(shop, "owl")
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "add_edition", refuse)
+        with pytest.raises(StorageError):
             await engine.changing.change(shop, [{"remove": "d000"}])
-            assert as_json(await client.delete(SHOP)) == {"name": "shop", "status": "removed"}
-            assert (await client.delete(SHOP)).status_code == 404
-            with pytest.raises(NotFoundError):
-                await engine.feedback(waits, None)
-            assert {row[0] for row in engine.store._read("SELECT collection FROM learners")} == {other.id}
-            for table in ("activity", "contents", "editions"):
-                assert {row[0] for row in engine.store._read(f"SELECT collection FROM {table}")} == {other.id}  # noqa: S608
-            await engine.sweep()
-            await audit(engine)
-            anew = await served(engine)
-            assert anew.id > other.id
-            await _visits(engine, anew, 5, "d0")
-            await audit(engine)
-        async with started(place) as engine:
-            assert engine.collections.find("shop").id == anew.id
-            await audit(engine)
-
-    run(scenario())
+    assert "d000" in shop.tree.documents
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "add_edition", keep_and_fail)
+        await engine.changing.change(shop, [{"remove": "d000"}])
+    assert "d000" not in shop.tree.documents
+    with monkeypatch.context() as patched:  # it comes true only after somebody has looked
+        patched.setattr(engine.store, "add_edition", keep_and_fail)
+        patched.setattr(engine.store, "last_edition", lambda _: 1)
+        with pytest.raises(StorageError):
+            await engine.changing.change(shop, [{"remove": "d001"}])
+    await engine.changing.change(shop, [{"remove": "d002"}])
+    assert not {"d000", "d001", "d002"} & set(shop.tree.documents)
+    await engine.rank(shop, "owl")
+    await audit(engine)
 
 
-def test_a_removal_that_was_broken_off_is_ended_at_the_next_start(
+async def test_over_http(place: Place, engine: Engine, client: httpx.AsyncClient) -> None:
+    await served(engine)
+    new = {"id": "a/b c", "path": "All > Branch 9", "title": "Slashed"}
+    told = as_json(await client.post(f"{SHOP}/documents", json={"documents": [new]}))
+    assert told == {
+        "edition": 1, "documents": 37, "added": 1, "changed": 0, "removed": 0, "categories": 0,
+    }  # fmt: skip
+    again = await client.post(f"{SHOP}/documents", json={"documents": [new]})
+    assert (again.status_code, "there" in again.json()["message"]) == (422, True)
+    assert (await client.post(f"{SHOP}/documents?there=change", json={"documents": [new]})).status_code == 200
+    patched = await client.patch(f"{SHOP}/documents/a%2Fb%20c", json={"title": "Better", "near": "d000"})
+    assert patched.status_code == 200, patched.text
+    listed = as_json(await client.get(f"{SHOP}/documents?limit=100"))["documents"]
+    found = next(one for one in listed if one["id"] == "a/b c")
+    assert (found["title"], found["path"]) == ("Better", _in(0, 0))
+    assert as_json(await client.delete(f"{SHOP}/documents/a%2Fb%20c"))["documents"] == 36
+    assert (await client.delete(f"{SHOP}/documents/a%2Fb%20c")).status_code == 404
+    moved = {"changes": [{"category": "All > Branch 1", "to": "Elsewhere"}, {"remove": "d000"}]}
+    assert as_json(await client.post(f"{SHOP}/changes", json=moved))["categories"] == 1
+    lines = "\n".join(json.dumps({"remove": name}) for name in ("d001", "nobody", "d002"))
+    refused = await client.post(f"{SHOP}/changes", content=lines, headers=LINES)
+    assert (refused.status_code, "nobody" in refused.json()["message"]) == (422, True)
+    skipped = await client.post(f"{SHOP}/changes?unknown=skip", content=lines, headers=LINES)
+    assert as_json(skipped)["documents"] == 33
+    assert (await client.post(f"{SHOP}/remake")).status_code == 200
+    for wrong in ({"add": 1, "remove": 2}, {"category": "A"}, {}, {"title": "x"}):
+        assert (await client.post(f"{SHOP}/changes", json={"changes": [wrong]})).status_code == 422
+    assert (await client.post(f"{SHOP}/changes", content="x", headers=LINES)).status_code == 422
+    assert (await client.post(f"{SHOP}/documents?there=what", json={"documents": [new]})).status_code == 422
+    text = {"Content-Type": "text/plain"}
+    assert (await client.post(f"{SHOP}/documents", content="{}", headers=text)).status_code == 415
+    await audit(engine)
+
+
+async def test_many_lines_are_taken_part_by_part(
+    engine: Engine, shop: ServedCollection, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zoomrank.service.http.sent_changes.MOST_AT_ONCE", 10)
+    lines = [json.dumps({"id": f"n{number}", "path": ["All", f"New {number % 3}"]}) for number in range(35)]
+    told = as_json(await client.post(f"{SHOP}/documents", content="\n".join(lines), headers=LINES))
+    assert (told["added"], told["edition"], told["documents"]) == (35, 4, 71)
+    lines = [json.dumps({"remove": f"n{number}"}) for number in range(25)] + ['{"remove": "nobody"}']
+    refused = await client.post(f"{SHOP}/changes", content="\n".join(lines), headers=LINES)
+    assert refused.status_code == 422
+    assert "The first 20 changes are made, those from line 21 on are not" in refused.json()["message"]
+    assert len(shop.tree) == 51
+    await audit(engine)
+
+
+@pytest.mark.store_contract
+async def test_a_collection_that_is_removed_leaves_nothing(place: Place) -> None:
+    async with started(place) as engine, client_of(engine) as client:
+        shop, other = await served(engine), await served(engine, "other")
+        await _visits(engine, shop, 20, "d0")
+        await _visits(engine, other, 5, "d0")
+        waits, _ = await engine.rank(shop, "owl")
+        await engine.changing.change(shop, [{"remove": "d000"}])
+        assert as_json(await client.delete(SHOP)) == {"name": "shop", "status": "removed"}
+        assert (await client.delete(SHOP)).status_code == 404
+        with pytest.raises(NotFoundError):
+            await engine.feedback(waits, None)
+        assert {row[0] for row in engine.store._read("SELECT collection FROM learners")} == {other.id}
+        for table in ("activity", "contents", "editions"):
+            assert {row[0] for row in engine.store._read(f"SELECT collection FROM {table}")} == {other.id}  # noqa: S608
+        await engine.sweep()
+        await audit(engine)
+        anew = await served(engine)
+        assert anew.id > other.id
+        await _visits(engine, anew, 5, "d0")
+        await audit(engine)
+    async with started(place) as engine:
+        assert engine.collections.find("shop").id == anew.id
+        await audit(engine)
+
+
+async def test_a_removal_that_was_broken_off_is_ended_at_the_next_start(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        async with started(place, crash=True) as engine:
-            shop = await served(engine)
-            await _visits(engine, shop, 5, "d0")
+    async with started(place, crash=True) as engine:
+        shop = await served(engine)
+        await _visits(engine, shop, 5, "d0")
 
-            def fail(*_: Any) -> None:
-                raise StorageError("The connection was lost.")
+        def fail(*_: Any) -> None:
+            raise StorageError("The connection was lost.")
 
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "_remove", fail)
-                with pytest.raises(StorageError):
-                    await engine.changing.remove(shop)
-        async with started(place) as engine:
-            assert engine.collections.by_name == {}
-            with contextlib.closing(look_at(engine.store)) as view:
-                assert verify(view).findings == []
-            assert engine.store._read("SELECT COUNT(*) FROM events")[0][0] == 0
-
-    run(scenario())
+        with monkeypatch.context() as patched:
+            patched.setattr(engine.store, "_remove", fail)
+            with pytest.raises(StorageError):
+                await engine.changing.remove(shop)
+    async with started(place) as engine:
+        assert engine.collections.by_name == {}
+        with contextlib.closing(look_at(engine.store)) as view:
+            assert verify(view).findings == []
+        assert engine.store._read("SELECT COUNT(*) FROM events")[0][0] == 0
 
 
-def test_learners_that_cannot_move_refuse_another_tree(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine, algorithm="RankUCB1")
-            await _visits(engine, shop, 10, "d0")
-            with pytest.raises(UnusableError, match="cannot move"):
-                await engine.changing.change(shop, [{"remove": "d000"}])
-            await engine.changing.change(shop, [{"change": "d000", "title": "Another"}])
-            assert shop.edition.document(shop.tree.documents.position("d000"))["title"] == "Another"
-            await _visits(engine, shop, 10, "d0")
-            await audit(engine)
-
-    run(scenario())
+async def test_learners_that_cannot_move_refuse_another_tree(engine: Engine) -> None:
+    shop = await served(engine, algorithm="RankUCB1")
+    await _visits(engine, shop, 10, "d0")
+    with pytest.raises(UnusableError, match="cannot move"):
+        await engine.changing.change(shop, [{"remove": "d000"}])
+    await engine.changing.change(shop, [{"change": "d000", "title": "Another"}])
+    assert shop.edition.document(shop.tree.documents.position("d000"))["title"] == "Another"
+    await _visits(engine, shop, 10, "d0")
+    await audit(engine)
 
 
-def test_earlier_editions_are_let_go_of(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            for number in range(20):
-                await engine.rank(shop, f"owl {number}")
-            for number in range(5):
-                await engine.changing.change(shop, [{"remove": f"d0{number % 3}{number // 3}"}])
-                await engine.sweep()
-            assert {learner.edition.number for _, learner in engine.learners} == {5}
-            assert list(shop.editions._known) == [5]
-            await audit(engine)
-
-    run(scenario())
+async def test_earlier_editions_are_let_go_of(engine: Engine, shop: ServedCollection) -> None:
+    for number in range(20):
+        await engine.rank(shop, f"owl {number}")
+    for number in range(5):
+        await engine.changing.change(shop, [{"remove": f"d0{number % 3}{number // 3}"}])
+        await engine.sweep()
+    assert {learner.edition.number for _, learner in engine.learners} == {5}
+    assert list(shop.editions._known) == [5]
+    await audit(engine)

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from tests.support.killing import Client, Memory, check, kill, make_collection, nursery
-from tests.support.services import Place, audit, run, served, started
+from tests.support.services import Place, audit, served, started
 from zoomrank.service.edition_history import EditionHistory
-from zoomrank.service.engine import Engine
-from zoomrank.service.served_collection import ServedCollection
 
 
 def test_clients_at_once_lose_nothing(place: Place) -> None:
@@ -42,7 +40,7 @@ def test_clients_at_once_lose_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("turns", range(8))
-def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
+async def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
     place: Place, monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
     """Somebody asks some turns of the loop after a query has turned out to be new: for one number of turns, that is
@@ -66,26 +64,20 @@ def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
             asked.append(asyncio.create_task(visits()))
 
     async def visits() -> None:
-        engine, where = there[0]
         for _ in range(10):
             impression, documents = await engine.rank(where, "owl")
             assert await engine.feedback(impression, documents[0]["id"]) == "learned"
             await asyncio.sleep(0.003)
 
-    async def scenario() -> None:
-        async with started(place) as engine:
-            where = await served(engine)
-            with monkeypatch.context() as patched:
-                patched.setattr(asyncio, "to_thread", in_the_loop)
-                there.append((engine, where))
-                await visits()
-                await asyncio.gather(*asked)
-            found = await audit(engine)
-            assert (found.learners, found.closed) == (1, 20)
-
-    there: list[tuple[Engine, ServedCollection]] = []
     asked: list[asyncio.Task[None]] = []
-    run(scenario())
+    async with started(place) as engine:
+        where = await served(engine)
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio, "to_thread", in_the_loop)
+            await visits()
+            await asyncio.gather(*asked)
+        found = await audit(engine)
+        assert (found.learners, found.closed) == (1, 20)
 
 
 def test_any_thread_may_ask_for_the_way_from_one_edition_to_another() -> None:

@@ -6,9 +6,10 @@ import io
 import json
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.services import Place, as_json, client_of, run, served, started
+from tests.support.services import Place, as_json, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import learning_curve
 from zoomrank.service.http.learning_curve import LearningCurves, counted, windows
@@ -43,81 +44,60 @@ def test_only_answers_count() -> None:
     assert counted(lines) == {"answered": 4, "satisfied": 2}
 
 
-def test_a_curve_is_what_became_of_impressions(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            clicked = await _visitors(engine, shop, 230)
-            curves = LearningCurves(engine)
-            curve = await curves.curve(shop, "owl")
-            for point in curve["points"]:
-                here = clicked[point["start"] : point["end"]]
-                assert (point["answered"], point["satisfied"]) == (len(here), sum(here))
-            assert [point["end"] for point in curve["points"]] == [50, 100, 150, 200, 230]
-            assert curve["first"] == {"answered": 100, "satisfied": sum(clicked[:100])}
-            assert curve["unlearned"] == {"answered": 20, "satisfied": sum(clicked[:20])}
-            clicked += await _visitors(engine, shop, 5)
-            assert sum(point["satisfied"] for point in (await curves.curve(shop, "owl"))["points"]) == sum(clicked)
-            await engine.void(shop, Span(query="owl"))
-            curve = await curves.curve(shop, "owl")
-            assert not any(point["answered"] for point in curve["points"])
-            assert (curve["first"], curve["unlearned"]) == (None, None)
-
-    run(scenario())
+@pytest.mark.store_contract
+async def test_a_curve_is_what_became_of_impressions(place: Place, engine: Engine, shop: ServedCollection) -> None:
+    clicked = await _visitors(engine, shop, 230)
+    curves = LearningCurves(engine)
+    curve = await curves.curve(shop, "owl")
+    for point in curve["points"]:
+        here = clicked[point["start"] : point["end"]]
+        assert (point["answered"], point["satisfied"]) == (len(here), sum(here))
+    assert [point["end"] for point in curve["points"]] == [50, 100, 150, 200, 230]
+    assert curve["first"] == {"answered": 100, "satisfied": sum(clicked[:100])}
+    assert curve["unlearned"] == {"answered": 20, "satisfied": sum(clicked[:20])}
+    clicked += await _visitors(engine, shop, 5)
+    assert sum(point["satisfied"] for point in (await curves.curve(shop, "owl"))["points"]) == sum(clicked)
+    await engine.void(shop, Span(query="owl"))
+    curve = await curves.curve(shop, "owl")
+    assert not any(point["answered"] for point in curve["points"])
+    assert (curve["first"], curve["unlearned"]) == (None, None)
 
 
-def test_of_a_long_window_some_are_read(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_a_long_window_some_are_read(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning_curve, "_MOST_READ", 10)
-
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            clicked = await _visitors(engine, shop, 120)
-            curve = await LearningCurves(engine).curve(shop, "owl")
-            assert [point["answered"] for point in curve["points"]] == [10, 10]
-            assert curve["points"][1]["satisfied"] == sum(clicked[50:60])
-            assert curve["first"]["answered"] == 100
-
-    run(scenario())
+    async with started(sqlite) as engine:
+        shop = await served(engine)
+        clicked = await _visitors(engine, shop, 120)
+        curve = await LearningCurves(engine).curve(shop, "owl")
+        assert [point["answered"] for point in curve["points"]] == [10, 10]
+        assert curve["points"][1]["satisfied"] == sum(clicked[50:60])
+        assert curve["first"]["answered"] == 100
 
 
-def test_what_was_lent_from_the_start_is_no_random_ranking(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine, similar="words")
-            await _visitors(engine, shop, 30, "snowy owl")
-            curve = await LearningCurves(engine).curve(shop, "snowy owl")
-            assert curve["first"]["answered"] == 30
-            assert curve["unlearned"] is None
-
-    run(scenario())
+async def test_what_was_lent_from_the_start_is_no_random_ranking(engine: Engine) -> None:
+    shop = await served(engine, similar="words")
+    await _visitors(engine, shop, 30, "snowy owl")
+    curve = await LearningCurves(engine).curve(shop, "snowy owl")
+    assert curve["first"]["answered"] == 30
+    assert curve["unlearned"] is None
 
 
 @pytest.mark.parametrize(("before", "random"), [(0, False), (10, False), (20, True)])
-def test_what_another_ranker_showed_is_no_random_ranking(place: Place, before: int, random: bool) -> None:
+async def test_what_another_ranker_showed_is_no_random_ranking(
+    place: Place, engine: Engine, shop: ServedCollection, before: int, random: bool
+) -> None:
     """An import within the first impressions, or after them."""
-
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            clicked = await _visitors(engine, shop, before)
-            line = json.dumps({"query": "owl", "shown": ["d000", "d001"], "clicked": "d001"}).encode()
-            await engine.importing.learn(ImportedLog(shop, io.BytesIO(b"\n".join([line] * 15)), ".jsonl", "refuse"))
-            curve = await LearningCurves(engine).curve(shop, "owl")
-            assert curve["first"] == {"answered": before + 15, "satisfied": sum(clicked) + 15}
-            assert curve["unlearned"] == ({"answered": 20, "satisfied": sum(clicked)} if random else None)
-
-    run(scenario())
+    clicked = await _visitors(engine, shop, before)
+    line = json.dumps({"query": "owl", "shown": ["d000", "d001"], "clicked": "d001"}).encode()
+    await engine.importing.learn(ImportedLog(shop, io.BytesIO(b"\n".join([line] * 15)), ".jsonl", "refuse"))
+    curve = await LearningCurves(engine).curve(shop, "owl")
+    assert curve["first"] == {"answered": before + 15, "satisfied": sum(clicked) + 15}
+    assert curve["unlearned"] == ({"answered": 20, "satisfied": sum(clicked)} if random else None)
 
 
-def test_over_http(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            await _visitors(engine, shop, 3)
-            found: Any = as_json(await client.get("/v1/collections/shop/query/curve?query=%20OWL"))
-            assert found["points"][0]["answered"] == 3
-            assert found["query"] == "owl"
-            assert (await client.get("/v1/collections/shop/query/curve?query=never")).status_code == 404
-
-    run(scenario())
+async def test_over_http(engine: Engine, shop: ServedCollection, client: httpx.AsyncClient) -> None:
+    await _visitors(engine, shop, 3)
+    found: Any = as_json(await client.get("/v1/collections/shop/query/curve?query=%20OWL"))
+    assert found["points"][0]["answered"] == 3
+    assert found["query"] == "owl"
+    assert (await client.get("/v1/collections/shop/query/curve?query=never")).status_code == 404

@@ -10,17 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, run, served, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage import postgres_store
 from zoomrank.service.storage.batch import Batch, StoredLearner
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import WAITING
 from zoomrank.service.storage.store import Store
+
+pytestmark = pytest.mark.store_contract
 
 
 def _fill_up(store: Store) -> None:
@@ -33,92 +36,83 @@ def _make_room(store: Store) -> None:
     store.writer.execute("PRAGMA max_page_count = 1000000")
 
 
-def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            told: dict[str, str | None] = {}
-            refused: list[int] = []
+async def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> None:
+    async with started(sqlite) as engine, client_of(engine) as client:
+        shop = await served(engine)
+        told: dict[str, str | None] = {}
+        refused: list[int] = []
 
-            async def visit(number: int) -> None:
-                asked = await client.post("/v1/collections/shop/rank", json={"query": f"query {number % 7}"})
-                if asked.status_code != 200:
-                    refused.append(asked.status_code)
-                    assert asked.status_code == 503
-                    assert asked.json()["error"] == "storage"
-                    assert "full" in asked.json()["message"]
-                    assert asked.headers["retry-after"]
-                    return
-                shown = asked.json()
-                clicked = shown["documents"][number % 3]["id"] if number % 4 else None
-                taken = await client.post("/v1/feedback", json={"impression": shown["impression"], "clicked": clicked})
-                if taken.status_code == 200:
-                    told[shown["impression"]] = clicked
-                else:
-                    refused.append(taken.status_code)
-                    assert taken.status_code == 503
+        async def visit(number: int) -> None:
+            asked = await client.post("/v1/collections/shop/rank", json={"query": f"query {number % 7}"})
+            if asked.status_code != 200:
+                refused.append(asked.status_code)
+                assert asked.status_code == 503
+                assert asked.json()["error"] == "storage"
+                assert "full" in asked.json()["message"]
+                assert asked.headers["retry-after"]
+                return
+            shown = asked.json()
+            clicked = shown["documents"][number % 3]["id"] if number % 4 else None
+            taken = await client.post("/v1/feedback", json={"impression": shown["impression"], "clicked": clicked})
+            if taken.status_code == 200:
+                told[shown["impression"]] = clicked
+            else:
+                refused.append(taken.status_code)
+                assert taken.status_code == 503
 
-            for _ in range(4):
-                await asyncio.gather(*(visit(number) for number in range(40)))
-                _fill_up(engine.store)
-                for _ in range(200):
-                    await asyncio.gather(*(visit(number) for number in range(20)))
-                    if len(refused) >= 40:
-                        break
-                assert len(refused) >= 40, "the disk never was full"
-                refused.clear()
-                assert (await client.get("/v1/collections/shop")).status_code == 200  # reading goes on
-                for _ in range(2):
-                    assert as_json(await client.get("/v1/ready")) == {"status": "storage"}
-                    with pytest.raises(StorageError):
-                        await engine.sweep()
-                await audit(engine)
-                _make_room(engine.store)
-                await engine.sweep()
-                assert (await client.get("/v1/ready")).status_code == 200
-                await asyncio.gather(*(visit(number) for number in range(40)))
-                assert not refused
-            found = await audit(engine)
-            assert found.closed == len(told)
-            assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
-            assert page_data.about(engine, shop)["impressions"] == len(found.outcomes)
-            assert (await client.get("/metrics")).text.count("zoomrank_failed_writes_total") >= 1
-        async with started(sqlite) as engine:
-            assert (await audit(engine)).outcomes == found.outcomes
-
-    run(scenario())
-
-
-def test_the_disk_is_full_when_it_stops(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            for number in range(30):
-                name, _ = await engine.rank(shop, f"query {number}")
-                await engine.feedback(name, None)
+        for _ in range(4):
+            await asyncio.gather(*(visit(number) for number in range(40)))
             _fill_up(engine.store)
-        async with started(sqlite) as engine:
-            assert (await audit(engine)).closed == 30
-
-    run(scenario())
-
-
-def test_a_full_disk_refuses_collections(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            await served(engine)
-            _fill_up(engine.store)
-            with pytest.raises(StorageError):
-                await served(engine, "other")
-            assert list(engine.collections.by_name) == ["shop"]
+            for _ in range(200):
+                await asyncio.gather(*(visit(number) for number in range(20)))
+                if len(refused) >= 40:
+                    break
+            assert len(refused) >= 40, "the disk never was full"
+            refused.clear()
+            assert (await client.get("/v1/collections/shop")).status_code == 200  # reading goes on
+            for _ in range(2):
+                assert as_json(await client.get("/v1/ready")) == {"status": "storage"}
+                with pytest.raises(StorageError):
+                    await engine.sweep()
+            await audit(engine)
             _make_room(engine.store)
-            await engine.rank(await served(engine, "other"), "owl")
-            await audit(engine)
-        async with started(sqlite) as engine:
-            assert list(engine.collections.by_name) == ["shop", "other"]
-            await audit(engine)
+            await engine.sweep()
+            assert (await client.get("/v1/ready")).status_code == 200
+            await asyncio.gather(*(visit(number) for number in range(40)))
+            assert not refused
+        found = await audit(engine)
+        assert found.closed == len(told)
+        assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
+        assert page_data.about(engine, shop)["impressions"] == len(found.outcomes)
+        assert (await client.get("/metrics")).text.count("zoomrank_failed_writes_total") >= 1
+    async with started(sqlite) as engine:
+        assert (await audit(engine)).outcomes == found.outcomes
 
-    run(scenario())
+
+async def test_the_disk_is_full_when_it_stops(sqlite: Place) -> None:
+    async with started(sqlite) as engine:
+        shop = await served(engine)
+        for number in range(30):
+            name, _ = await engine.rank(shop, f"query {number}")
+            await engine.feedback(name, None)
+        _fill_up(engine.store)
+    async with started(sqlite) as engine:
+        assert (await audit(engine)).closed == 30
+
+
+async def test_a_full_disk_refuses_collections(sqlite: Place) -> None:
+    async with started(sqlite) as engine:
+        await served(engine)
+        _fill_up(engine.store)
+        with pytest.raises(StorageError):
+            await served(engine, "other")
+        assert list(engine.collections.by_name) == ["shop"]
+        _make_room(engine.store)
+        await engine.rank(await served(engine, "other"), "owl")
+        await audit(engine)
+    async with started(sqlite) as engine:
+        assert list(engine.collections.by_name) == ["shop", "other"]
+        await audit(engine)
 
 
 class Moody:
@@ -141,99 +135,89 @@ class Moody:
 
 
 @pytest.mark.parametrize("how", ["before", "strange"])
-def test_what_could_not_be_written_never_happened(place: Place, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine:
-            moody = Moody(engine.store, monkeypatch)
-            shop = await served(engine, feedback_within=60)
-            impression, documents = await engine.rank(shop, "owl")
-            waits, _ = await engine.rank(shop, "owl")
-            moody.fail = how
-            for query in ("owl", "new"):
-                with pytest.raises(StorageError):
-                    await engine.rank(shop, query)
-            with pytest.raises(StorageError):
-                await engine.feedback(impression, documents[0]["id"])
-            both = await asyncio.gather(
-                engine.feedback(impression, documents[0]["id"]),
-                engine.feedback(impression, documents[0]["id"]),
-                return_exceptions=True,
-            )
-            assert all(isinstance(one, StorageError) for one in both), both
-            assert page_data.about(engine, shop)["queries"] == 1
-            clock.pass_by(61)
-            with pytest.raises(StorageError):
-                await engine.sweep()
-            moody.fail = ""
-            clock.pass_by(-61)
-            await audit(engine)
-            assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # something else than was refused
-            clock.pass_by(61)
-            await engine.sweep()
-            assert page_data.about(engine, shop)["abandoned"] == 1
-            found = await audit(engine)
-            assert found.outcomes[key_of(impression)] == 1
-            assert found.outcomes[key_of(waits)] != WAITING
-            assert len(found.outcomes) == 2
-
-    run(scenario())
+async def test_what_could_not_be_written_never_happened(
+    place: Place, clock: Clock, engine: Engine, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moody = Moody(engine.store, monkeypatch)
+    shop = await served(engine, feedback_within=60)
+    impression, documents = await engine.rank(shop, "owl")
+    waits, _ = await engine.rank(shop, "owl")
+    moody.fail = how
+    for query in ("owl", "new"):
+        with pytest.raises(StorageError):
+            await engine.rank(shop, query)
+    with pytest.raises(StorageError):
+        await engine.feedback(impression, documents[0]["id"])
+    both = await asyncio.gather(
+        engine.feedback(impression, documents[0]["id"]),
+        engine.feedback(impression, documents[0]["id"]),
+        return_exceptions=True,
+    )
+    assert all(isinstance(one, StorageError) for one in both), both
+    assert page_data.about(engine, shop)["queries"] == 1
+    clock.pass_by(61)
+    with pytest.raises(StorageError):
+        await engine.sweep()
+    moody.fail = ""
+    clock.pass_by(-61)
+    await audit(engine)
+    assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # something else than was refused
+    clock.pass_by(61)
+    await engine.sweep()
+    assert page_data.about(engine, shop)["abandoned"] == 1
+    found = await audit(engine)
+    assert found.outcomes[key_of(impression)] == 1
+    assert found.outcomes[key_of(waits)] != WAITING
+    assert len(found.outcomes) == 2
 
 
-def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
-    sqlite: Place, monkeypatch: pytest.MonkeyPatch
+async def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second of two equal reports comes while the first is being written, and that write fails."""
+    moody = Moody(engine.store, monkeypatch)
+    shop = await served(engine)
+    impression, documents = await engine.rank(shop, "owl")
+    lines = engine.store.impression
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            moody = Moody(engine.store, monkeypatch)
-            shop = await served(engine)
-            impression, documents = await engine.rank(shop, "owl")
-            lines = engine.store.impression
+    def slowly(learner: int, number: int) -> list[Event]:
+        found = lines(learner, number)
+        while not engine.journal.failures:
+            time.sleep(0.001)
+        moody.fail = ""  # the store has recovered before the second report is looked at
+        return found
 
-            def slowly(learner: int, number: int) -> list[Event]:
-                found = lines(learner, number)
-                while not engine.journal.failures:
-                    time.sleep(0.001)
-                moody.fail = ""  # the store has recovered before the second report is looked at
-                return found
-
-            monkeypatch.setattr(engine.store, "impression", slowly)
-            moody.fail = "before"
-            told = await asyncio.gather(
-                *(engine.feedback(impression, documents[0]["id"]) for _ in range(2)), return_exceptions=True
-            )
-            found = await audit(engine)
-            assert "repeated" not in told or found.outcomes[key_of(impression)] == 0
-
-    run(scenario())
+    monkeypatch.setattr(engine.store, "impression", slowly)
+    moody.fail = "before"
+    told = await asyncio.gather(
+        *(engine.feedback(impression, documents[0]["id"]) for _ in range(2)), return_exceptions=True
+    )
+    found = await audit(engine)
+    assert "repeated" not in told or found.outcomes[key_of(impression)] == 0
 
 
-def test_requests_in_flight_when_writing_fails_now_and_then(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            moody = Moody(engine.store, monkeypatch)
-            shop = await served(engine)
-            told: dict[str, Any] = {}
+async def test_requests_in_flight_when_writing_fails_now_and_then(
+    place: Place, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moody = Moody(engine.store, monkeypatch)
+    shop = await served(engine)
+    told: dict[str, Any] = {}
 
-            async def visit(number: int) -> None:
-                for turn in range(10):
-                    moody.fail = "before" if (number + turn) % 5 == 0 else ""
-                    try:
-                        impression, documents = await engine.rank(shop, f"query {number % 5}")
-                        await engine.feedback(impression, documents[0]["id"])
-                    except StorageError:
-                        continue
-                    told[impression] = 0
+    async def visit(number: int) -> None:
+        for turn in range(10):
+            moody.fail = "before" if (number + turn) % 5 == 0 else ""
+            try:
+                impression, documents = await engine.rank(shop, f"query {number % 5}")
+                await engine.feedback(impression, documents[0]["id"])
+            except StorageError:
+                continue
+            told[impression] = 0
 
-            await asyncio.gather(*(visit(number) for number in range(40)))
-            moody.fail = ""
-            found = await audit(engine)
-            assert told
-            assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
-
-    run(scenario())
+    await asyncio.gather(*(visit(number) for number in range(40)))
+    moody.fail = ""
+    found = await audit(engine)
+    assert told
+    assert {key for key, outcome in found.outcomes.items() if outcome != WAITING} == set(map(key_of, told))
 
 
 def _cut_off(place: Place) -> None:
@@ -248,24 +232,21 @@ def _cut_off(place: Place) -> None:
         )
 
 
-def test_postgres_went_away_and_came_back(on_postgres: Place) -> None:
-    async def scenario() -> None:
-        async with started(on_postgres) as engine:
-            shop = await served(engine)
-            closed = 0
-            for _ in range(3):
-                impression, _ = await engine.rank(shop, "owl")
-                _cut_off(on_postgres)
-                try:
-                    await engine.feedback(impression, None)
-                except StorageError:
-                    await asyncio.sleep(0)
-                assert await _patiently(engine, impression) in ("learned", "repeated")
-                closed += 1
-            assert (await audit(engine)).closed == closed
-            await served(engine, "other")
-
-    run(scenario())
+async def test_postgres_went_away_and_came_back(on_postgres: Place) -> None:
+    async with started(on_postgres) as engine:
+        shop = await served(engine)
+        closed = 0
+        for _ in range(3):
+            impression, _ = await engine.rank(shop, "owl")
+            _cut_off(on_postgres)
+            try:
+                await engine.feedback(impression, None)
+            except StorageError:
+                await asyncio.sleep(0)
+            assert await _patiently(engine, impression) in ("learned", "repeated")
+            closed += 1
+        assert (await audit(engine)).closed == closed
+        await served(engine, "other")
 
 
 async def _patiently(engine: Engine, impression: str) -> str:
@@ -277,28 +258,24 @@ async def _patiently(engine: Engine, impression: str) -> str:
     raise AssertionError("it never came back")
 
 
-def test_postgres_was_taken_over_meanwhile(on_postgres: Place) -> None:
+async def test_postgres_was_taken_over_meanwhile(on_postgres: Place) -> None:
     """Two services never write into one database, not even after a connection was lost."""
-
-    async def scenario() -> None:
-        async with started(on_postgres, crash=True) as first:
-            shop = await served(first)
-            impression, _ = await first.rank(shop, "owl")
-            _cut_off(on_postgres)
-            async with started(on_postgres) as second:
-                await second.rank(second.collections.find("shop"), "owl")
-                for _ in range(3):
-                    with pytest.raises(StorageError):
-                        await first.feedback(impression, None)
-                assert await second.feedback(impression, None) == "learned"
+    async with started(on_postgres, crash=True) as first:
+        shop = await served(first)
+        impression, _ = await first.rank(shop, "owl")
+        _cut_off(on_postgres)
+        async with started(on_postgres) as second:
+            await second.rank(second.collections.find("shop"), "owl")
             for _ in range(3):
                 with pytest.raises(StorageError):
-                    await first.rank(shop, "owl")
-        async with started(on_postgres) as third:
-            found = await audit(third)
-            assert (len(found.outcomes), found.closed) == (2, 1)
-
-    run(scenario())
+                    await first.feedback(impression, None)
+            assert await second.feedback(impression, None) == "learned"
+        for _ in range(3):
+            with pytest.raises(StorageError):
+                await first.rank(shop, "owl")
+    async with started(on_postgres) as third:
+        found = await audit(third)
+        assert (len(found.outcomes), found.closed) == (2, 1)
 
 
 def test_only_one_service_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,57 +312,45 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         Place(tmp_path).open()
 
 
-def test_a_batch_is_written_whole_or_not_at_all(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await engine.rank(shop, "owl")
-            [(owl, *_)] = engine.store.learners(shop.id)
-            taken = next(iter(engine.store.events(owl)))
-            clash = Batch(learners=[StoredLearner(77, shop.id, "new", 0.0)], events=[taken])
-            clash.activity[shop.id, 0, WAITING] += 5
-            with pytest.raises(StorageError):
-                engine.store.write(clash)
-            assert engine.store.query_of(77) is None
-            await audit(engine)
-            await engine.rank(shop, "owl")
-            await audit(engine)
-
-    run(scenario())
+async def test_a_batch_is_written_whole_or_not_at_all(place: Place, engine: Engine, shop: ServedCollection) -> None:
+    await engine.rank(shop, "owl")
+    [(owl, *_)] = engine.store.learners(shop.id)
+    taken = next(iter(engine.store.events(owl)))
+    clash = Batch(learners=[StoredLearner(77, shop.id, "new", 0.0)], events=[taken])
+    clash.activity[shop.id, 0, WAITING] += 5
+    with pytest.raises(StorageError):
+        engine.store.write(clash)
+    assert engine.store.query_of(77) is None
+    await audit(engine)
+    await engine.rank(shop, "owl")
+    await audit(engine)
 
 
-def test_a_learner_that_missed_something_is_refused_and_read_again(place: Place) -> None:
+async def test_a_learner_that_missed_something_is_refused_and_read_again(
+    place: Place, engine: Engine, shop: ServedCollection
+) -> None:
     """It should never be there; if it is, it shows and closes what the log has already."""
-
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            missed, documents = await engine.rank(shop, "owl")
-            learner = await engine.known(shop, "owl")
-            fresh = QueryLearner(learner.number, shop.editions, shop.settings)
-            engine.learners._here[shop.id, "owl"] = fresh
-            with pytest.raises(StorageError):
-                await engine.rank(shop, "owl")
-            assert await engine.feedback(missed, documents[0]["id"]) == "learned"
-            fresh.replay([event for _, event in engine.store.events(learner.number)][:1])
-            engine.learners._here[shop.id, "owl"] = fresh
-            with pytest.raises(StorageError):
-                await engine.feedback(missed, documents[1]["id"])
-            assert await engine.feedback(missed, documents[0]["id"]) == "repeated"
-            await audit(engine)
-
-    run(scenario())
+    missed, documents = await engine.rank(shop, "owl")
+    learner = await engine.known(shop, "owl")
+    fresh = QueryLearner(learner.number, shop.editions, shop.settings)
+    engine.learners._here[shop.id, "owl"] = fresh
+    with pytest.raises(StorageError):
+        await engine.rank(shop, "owl")
+    assert await engine.feedback(missed, documents[0]["id"]) == "learned"
+    fresh.replay([event for _, event in engine.store.events(learner.number)][:1])
+    engine.learners._here[shop.id, "owl"] = fresh
+    with pytest.raises(StorageError):
+        await engine.feedback(missed, documents[1]["id"])
+    assert await engine.feedback(missed, documents[0]["id"]) == "repeated"
+    await audit(engine)
 
 
-def test_settings_come_back_as_they_were(place: Place) -> None:
-    async def scenario() -> None:
-        wanted = Settings(algorithm="RankThompson", parameters={"prior": 2, "correlated": False}, slots=2, seed=2**62)
-        async with started(place) as engine:
-            await served(engine, **wanted.model_dump())
-        async with started(place) as engine:
-            assert engine.collections.find("shop").settings == wanted
-
-    run(scenario())
+async def test_settings_come_back_as_they_were(place: Place) -> None:
+    wanted = Settings(algorithm="RankThompson", parameters={"prior": 2, "correlated": False}, slots=2, seed=2**62)
+    async with started(place) as engine:
+        await served(engine, **wanted.model_dump())
+    async with started(place) as engine:
+        assert engine.collections.find("shop").settings == wanted
     assert sqlite3.sqlite_version_info >= (3, 24)  # upserts
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 
-from tests.support.services import Place, as_json, client_of, run, served, started
+from tests.support.services import as_json, served
 from zoomrank.documents import Collection, load_collection
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
@@ -67,66 +68,50 @@ async def _made(engine: Engine, collection: Collection, **settings: Any) -> Any:
     return await engine.collections.add("pages", lambda: collection, Settings(**{"slots": 2, **settings}))
 
 
-def test_pages_of_a_search(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await _made(engine, _collection())
-            path = "/v1/collections/pages/documents"
-            found = as_json(await client.get(f"{path}?search=%20OWL%20&limit=2"))
-            assert ([one["id"] for one in found["documents"]], found["total"]) == (["a/1", "b 2"], 3)
-            found = as_json(await client.get(f"{path}?search=owl&limit=2&offset=2"))
-            assert [one["title"] for one in found["documents"]] == ["owl"]
-            everything = as_json(await client.get(f"{path}?search=%20"))
-            assert (len(everything["documents"]), everything["total"]) == (7, 7)
-
-    run(scenario())
+async def test_pages_of_a_search(engine: Engine, client: httpx.AsyncClient) -> None:
+    await _made(engine, _collection())
+    path = "/v1/collections/pages/documents"
+    found = as_json(await client.get(f"{path}?search=%20OWL%20&limit=2"))
+    assert ([one["id"] for one in found["documents"]], found["total"]) == (["a/1", "b 2"], 3)
+    found = as_json(await client.get(f"{path}?search=owl&limit=2&offset=2"))
+    assert [one["title"] for one in found["documents"]] == ["owl"]
+    everything = as_json(await client.get(f"{path}?search=%20"))
+    assert (len(everything["documents"]), everything["total"]) == (7, 7)
 
 
 @pytest.mark.parametrize("ids", [IDS, [10, 20, 30, 40, 50, 60, -7]])
-def test_a_document_by_its_id_whatever_it_is(sqlite: Place, ids: list[Any]) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await _made(engine, _collection(ids))
-            for id_, title in zip(ids, TITLES, strict=True):
-                found = as_json(await client.get(f"/v1/collections/pages/documents/{quote(str(id_), safe='')}"))
-                assert (found["id"], found["title"], found["queries"]) == (id_, title, [])
-            for unknown in ("nobody", "1.0", "9" * 25, ""):
-                refused = await client.get(f"/v1/collections/pages/documents/{unknown}")
-                assert (refused.status_code, as_json(refused)["error"]) == (404, "unknown")
-
-    run(scenario())
+async def test_a_document_by_its_id_whatever_it_is(engine: Engine, client: httpx.AsyncClient, ids: list[Any]) -> None:
+    await _made(engine, _collection(ids))
+    for id_, title in zip(ids, TITLES, strict=True):
+        found = as_json(await client.get(f"/v1/collections/pages/documents/{quote(str(id_), safe='')}"))
+        assert (found["id"], found["title"], found["queries"]) == (id_, title, [])
+    for unknown in ("nobody", "1.0", "9" * 25, ""):
+        refused = await client.get(f"/v1/collections/pages/documents/{unknown}")
+        assert (refused.status_code, as_json(refused)["error"]) == (404, "unknown")
 
 
 @pytest.mark.parametrize(
     "settings", [{}, {"similar": "words"}, {"algorithm": "RankContextZoom"}, {"algorithm": "RankUCB1"}]
 )
-def test_in_which_queries_it_stands(sqlite: Place, settings: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine, **settings)
-            for query, count in (("owl", 60), ("snowy owl", 40), ("pike", 3)):
-                for _ in range(count):
-                    impression, documents = await engine.rank(shop, query)
-                    await engine.feedback(impression, documents[0]["id"])
-            for query in ("owl", "snowy owl", "pike"):
-                ranking = (await page_data.query(engine, shop, query))["ranking"]
-                for slot, one in enumerate(ranking):
-                    found = await page_data.document(engine, shop, one["id"])
-                    assert (found["queries_looked_at"], found["queries_total"]) == (3, 3)
-                    [row] = [row for row in found["queries"] if row["query"] == query]
-                    assert row["slot"] == slot
-                    assert row["clicks"] <= row["visits"] <= row["impressions"]
-                    slots = [row["slot"] for row in found["queries"]]
-                    assert slots == sorted(slots, key=lambda slot: slot is None)
-            top = (await page_data.query(engine, shop, "owl"))["ranking"][0]
-            if top["documents_in_subtree"] == 1:
-                [row] = [
-                    one
-                    for one in (await page_data.document(engine, shop, top["id"]))["queries"]
-                    if one["query"] == "owl"
-                ]
-                assert row["clicks"] >= top["clicks"] > 0
-            with pytest.raises(NotFoundError, match="There is no document “nobody”"):
-                await page_data.document(engine, shop, "nobody")
-
-    run(scenario())
+async def test_in_which_queries_it_stands(engine: Engine, settings: dict[str, Any]) -> None:
+    shop = await served(engine, **settings)
+    for query, count in (("owl", 60), ("snowy owl", 40), ("pike", 3)):
+        for _ in range(count):
+            impression, documents = await engine.rank(shop, query)
+            await engine.feedback(impression, documents[0]["id"])
+    for query in ("owl", "snowy owl", "pike"):
+        ranking = (await page_data.query(engine, shop, query))["ranking"]
+        for slot, one in enumerate(ranking):
+            found = await page_data.document(engine, shop, one["id"])
+            assert (found["queries_looked_at"], found["queries_total"]) == (3, 3)
+            [row] = [row for row in found["queries"] if row["query"] == query]
+            assert row["slot"] == slot
+            assert row["clicks"] <= row["visits"] <= row["impressions"]
+            slots = [row["slot"] for row in found["queries"]]
+            assert slots == sorted(slots, key=lambda slot: slot is None)
+    top = (await page_data.query(engine, shop, "owl"))["ranking"][0]
+    if top["documents_in_subtree"] == 1:
+        [row] = [one for one in (await page_data.document(engine, shop, top["id"]))["queries"] if one["query"] == "owl"]
+        assert row["clicks"] >= top["clicks"] > 0
+    with pytest.raises(NotFoundError, match="There is no document “nobody”"):
+        await page_data.document(engine, shop, "nobody")

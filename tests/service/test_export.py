@@ -5,12 +5,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema
 import numpy as np
 import pyarrow.parquet
 import pytest
 
-from tests.support.services import Clock, Place, client_of, run, served, started
+from tests.support.services import Clock, Place, client_of, served, started
 from tests.support.serving import serving
 from zoomrank import ZoomRank
 from zoomrank.cli import main
@@ -56,43 +57,41 @@ def rows_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_row_says_all_that_is_known(place: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine, client_of(engine) as client:
-            shop = await served(engine, feedback_within=65)
-            shown = await lived(engine, clock, shop)
-            response = await client.get(EXPORT)
-            assert response.headers["content-type"] == "application/x-ndjson"
-            rows = rows_of(response.text)
-            check = jsonschema.Draft202012Validator(SCHEMA)
-            for row in rows:
-                check.validate(row)
-            assert [(row["impression"], row["shown"]) for row in rows] == shown
-            assert [row["outcome"] for row in rows] == [
-                *("satisfied", "abandoned", "timed_out", "satisfied"),
-                *("waiting", "waiting", "waiting", "waiting"),
-            ]
-            assert [row["void"] for row in rows] == [False, False, False, True] + [False] * 4
-            assert [row["asker"] for row in rows] == [None, b"somebody".hex()] * 4
-            assert [row["query"] for row in rows] == ["query 0", "query 1"] * 4
-            first, second, third = rows[:3]
-            ids = first["shown"]
-            assert (first["slot"], first["clicked"], first["clicks"]) == (1, ids[1], [ids[1], ids[2]])
-            assert (first["purchased"], first["disliked"], first["looked_at"]) == ([ids[1]], [ids[0]], 3)
-            assert first["answered"] == second["answered"] == first["time"] + 8
-            assert (second["clicked"], second["clicks"], second["looked_at"]) == (None, [], 2)
-            assert (third["seen"], rows[4]["seen"], third["looked_at"]) == (True, False, None)
-            assert third["answered"] == clock()
-            assert (rows[7]["disliked"], rows[7]["answered"]) == ([rows[7]["shown"][1]], None)
-            assert all(len(row["propensity"]) == 3 for row in rows)
-            tree = shop.edition.tree
-            new = ZoomRank(tree, slots=3).propensities(tree.documents.positions(ids)[None])[0].tolist()
-            assert first["propensity"] == new  # of a learner that had seen nothing
-            asked = await client.post("/v1/collections/shop/rank", json={"query": "query 9", "propensities": True})
-            assert asked.json()["propensities"][0] == pytest.approx(1 / len(tree))
-
-    run(scenario())
+@pytest.mark.store_contract
+async def test_a_row_says_all_that_is_known(
+    place: Place, clock: Clock, engine: Engine, client: httpx.AsyncClient
+) -> None:
+    shop = await served(engine, feedback_within=65)
+    shown = await lived(engine, clock, shop)
+    response = await client.get(EXPORT)
+    assert response.headers["content-type"] == "application/x-ndjson"
+    rows = rows_of(response.text)
+    check = jsonschema.Draft202012Validator(SCHEMA)
+    for row in rows:
+        check.validate(row)
+    assert [(row["impression"], row["shown"]) for row in rows] == shown
+    assert [row["outcome"] for row in rows] == [
+        *("satisfied", "abandoned", "timed_out", "satisfied"),
+        *("waiting", "waiting", "waiting", "waiting"),
+    ]
+    assert [row["void"] for row in rows] == [False, False, False, True] + [False] * 4
+    assert [row["asker"] for row in rows] == [None, b"somebody".hex()] * 4
+    assert [row["query"] for row in rows] == ["query 0", "query 1"] * 4
+    first, second, third = rows[:3]
+    ids = first["shown"]
+    assert (first["slot"], first["clicked"], first["clicks"]) == (1, ids[1], [ids[1], ids[2]])
+    assert (first["purchased"], first["disliked"], first["looked_at"]) == ([ids[1]], [ids[0]], 3)
+    assert first["answered"] == second["answered"] == first["time"] + 8
+    assert (second["clicked"], second["clicks"], second["looked_at"]) == (None, [], 2)
+    assert (third["seen"], rows[4]["seen"], third["looked_at"]) == (True, False, None)
+    assert third["answered"] == clock()
+    assert (rows[7]["disliked"], rows[7]["answered"]) == ([rows[7]["shown"][1]], None)
+    assert all(len(row["propensity"]) == 3 for row in rows)
+    tree = shop.edition.tree
+    new = ZoomRank(tree, slots=3).propensities(tree.documents.positions(ids)[None])[0].tolist()
+    assert first["propensity"] == new  # of a learner that had seen nothing
+    asked = await client.post("/v1/collections/shop/rank", json={"query": "query 9", "propensities": True})
+    assert asked.json()["propensities"][0] == pytest.approx(1 / len(tree))
 
 
 def test_what_nobody_knows_is_no_line_of_an_export() -> None:
@@ -102,49 +101,42 @@ def test_what_nobody_knows_is_no_line_of_an_export() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 4096])
-def test_times_and_pages(sqlite: Place, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+async def test_times_and_pages(sqlite: Place, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     """However few are read at once, each is there once; an answer from after the time belongs to its impression."""
     monkeypatch.setattr(store_reader, "_AT_ONCE", at_once)
-
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(sqlite, clock) as engine, client_of(engine) as client:
-            began = clock()
-            shop = await served(engine, feedback_within=65)
-            other = await served(engine, "other")
-            shown = await lived(engine, clock, shop)
-            await engine.rank(other, "query 0")
-            whole = rows_of((await client.get(EXPORT)).text)
-            assert [row["impression"] for row in whole] == [name for name, _ in shown]
-            some = rows_of((await client.get(EXPORT, params={"since": began + 1, "until": began + 3})).text)
-            assert some == whole[1:3]
-            assert some[0]["answered"] > began + 3
-            learned = rows_of((await client.get(EXPORT, params={"learned": True})).text)
-            assert learned == whole[:3]
-            assert rows_of((await client.get(EXPORT, params={"since": began + 1000})).text) == []
-
-    run(scenario())
+    clock = Clock()
+    async with started(sqlite, clock) as engine, client_of(engine) as client:
+        began = clock()
+        shop = await served(engine, feedback_within=65)
+        other = await served(engine, "other")
+        shown = await lived(engine, clock, shop)
+        await engine.rank(other, "query 0")
+        whole = rows_of((await client.get(EXPORT)).text)
+        assert [row["impression"] for row in whole] == [name for name, _ in shown]
+        some = rows_of((await client.get(EXPORT, params={"since": began + 1, "until": began + 3})).text)
+        assert some == whole[1:3]
+        assert some[0]["answered"] > began + 3
+        learned = rows_of((await client.get(EXPORT, params={"learned": True})).text)
+        assert learned == whole[:3]
+        assert rows_of((await client.get(EXPORT, params={"since": began + 1000})).text) == []
 
 
-def test_parquet_has_the_same_rows(sqlite: Place, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(sqlite, clock) as engine, client_of(engine) as client:
-            shop = await served(engine, feedback_within=65)
-            await lived(engine, clock, shop)
-            rows = rows_of((await client.get(EXPORT)).text)
-            response = await client.get(EXPORT, params={"format": "parquet"})
-            file = tmp_path / "export.parquet"
-            file.write_bytes(response.content)
-            assert pyarrow.parquet.read_table(file).to_pylist() == rows
-            nothing = await client.get(EXPORT, params={"format": "parquet", "since": 1e10})
-            file.write_bytes(nothing.content)
-            assert pyarrow.parquet.read_table(file).num_rows == 0
-            wrong = await client.get(EXPORT, params={"format": "csv"})
-            assert (wrong.status_code, wrong.json()["error"]) == (422, "malformed")
-            assert (await client.get("/v1/collections/nowhere/export")).status_code == 404
-
-    run(scenario())
+async def test_parquet_has_the_same_rows(
+    clock: Clock, engine: Engine, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    shop = await served(engine, feedback_within=65)
+    await lived(engine, clock, shop)
+    rows = rows_of((await client.get(EXPORT)).text)
+    response = await client.get(EXPORT, params={"format": "parquet"})
+    file = tmp_path / "export.parquet"
+    file.write_bytes(response.content)
+    assert pyarrow.parquet.read_table(file).to_pylist() == rows
+    nothing = await client.get(EXPORT, params={"format": "parquet", "since": 1e10})
+    file.write_bytes(nothing.content)
+    assert pyarrow.parquet.read_table(file).num_rows == 0
+    wrong = await client.get(EXPORT, params={"format": "csv"})
+    assert (wrong.status_code, wrong.json()["error"]) == (422, "malformed")
+    assert (await client.get("/v1/collections/nowhere/export")).status_code == 404
 
 
 def test_row_groups(tmp_path: Path) -> None:
@@ -157,37 +149,30 @@ def test_row_groups(tmp_path: Path) -> None:
     assert found.read().to_pylist()[14]["clicks"] == [7]
 
 
-def test_only_those_may_who_own_everything(sqlite: Place) -> None:
-    async def scenario() -> None:
-        keys = Keys({f"{role}-{'x' * 16}": role for role in ("rank", "read", "admin")})
-        async with started(sqlite) as engine, client_of(engine, keys) as client:
-            await served(engine)
-            for role, status in (("rank", 403), ("read", 403), ("admin", 200)):
-                header = {"Authorization": f"Bearer {role}-{'x' * 16}"}
-                assert (await client.get(EXPORT, headers=header)).status_code == status
-
-    run(scenario())
+async def test_only_those_may_who_own_everything(sqlite: Place) -> None:
+    keys = Keys({f"{role}-{'x' * 16}": role for role in ("rank", "read", "admin")})
+    async with started(sqlite) as engine, client_of(engine, keys) as client:
+        await served(engine)
+        for role, status in (("rank", 403), ("read", 403), ("admin", 200)):
+            header = {"Authorization": f"Bearer {role}-{'x' * 16}"}
+            assert (await client.get(EXPORT, headers=header)).status_code == status
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_the_command_writes_what_the_service_sends(place: Place, tmp_path: Path, capsys: Any, form: str) -> None:
+async def test_the_command_writes_what_the_service_sends(place: Place, tmp_path: Path, capsys: Any, form: str) -> None:
     """Also while a service works in the store; and `read_clicks` reads it."""
     file, all_of_it = tmp_path / f"clicks.{form}", tmp_path / "all.jsonl"
-
-    async def scenario() -> list[dict[str, Any]]:
-        clock = Clock()
-        async with started(place, clock) as engine, client_of(engine) as client:
-            shop = await served(engine, feedback_within=65)
-            await lived(engine, clock, shop)
-            await engine.rank(await served(engine, "other"), "elsewhere")
-            options = ["export", *place.options()]
-            assert main([*options, str(all_of_it)]) == 0
-            assert main([*options, str(file), "--collection", "shop", "--learned"]) == 0
-            assert main([*options, str(file)]) == 2  # it is there already
-            assert main([*options, str(tmp_path / "no"), "--collection", "nowhere"]) == 2
-            return rows_of((await client.get(EXPORT)).text)
-
-    rows = run(scenario())
+    clock = Clock()
+    async with started(place, clock) as engine, client_of(engine) as client:
+        shop = await served(engine, feedback_within=65)
+        await lived(engine, clock, shop)
+        await engine.rank(await served(engine, "other"), "elsewhere")
+        options = ["export", *place.options()]
+        assert main([*options, str(all_of_it)]) == 0
+        assert main([*options, str(file), "--collection", "shop", "--learned"]) == 0
+        assert main([*options, str(file)]) == 2  # it is there already
+        assert main([*options, str(tmp_path / "no"), "--collection", "nowhere"]) == 2
+        rows = rows_of((await client.get(EXPORT)).text)
     said = capsys.readouterr()
     assert "has impressions: 9" in said.out
     assert "has impressions: 3" in said.out

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, small_collection, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, served, small_collection, started
 from tests.support.serving import serving
 from zoomrank.cli import main
 from zoomrank.client import Client
@@ -71,56 +71,49 @@ def same(one: Ranked, other: Ranked) -> bool:
 
 
 @pytest.mark.parametrize("algorithm", ["ZoomRank", "RankThompson"])
-def test_the_service_learns_what_the_library_learns(place: Place, algorithm: str) -> None:
+async def test_the_service_learns_what_the_library_learns(place: Place, algorithm: str) -> None:
     log = impressions(400)
-
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine:
-            shop = await served(engine, algorithm=algorithm, new_queries=1)
-            told = await learn(engine, shop, lines(log))
-            assert (told["status"], told["impressions"], told["queries"]) == ("learned", 400, 2)
-            assert told["held_out"]["visits"] == 40
-            assert told["held_out"]["found_after"] > told["held_out"]["found_before"]
-            assert told["held_out"]["surprise_after"] < told["held_out"]["surprise_usual"]
-            assert "400 impressions" in told["words"]
-            for query in ("owl", "pike"):
-                assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
-            name, documents = await engine.rank(shop, "owl")
-            assert documents[0]["id"].startswith("d00")
-            assert await engine.feedback(name, documents[0]["id"]) == "learned"
-            assert engine.store.activity([shop.id], int(clock()) // 10 - 10) != []
-            today = engine.store.activity([shop.id], int(clock()) // 10 - 10)
-            assert sum(count for _, _, count in today) == 2  # that of the log is nobody's activity of today
-            await audit(engine)
-
-    run(scenario())
+    clock = Clock()
+    async with started(place, clock) as engine:
+        shop = await served(engine, algorithm=algorithm, new_queries=1)
+        told = await learn(engine, shop, lines(log))
+        assert (told["status"], told["impressions"], told["queries"]) == ("learned", 400, 2)
+        assert told["held_out"]["visits"] == 40
+        assert told["held_out"]["found_after"] > told["held_out"]["found_before"]
+        assert told["held_out"]["surprise_after"] < told["held_out"]["surprise_usual"]
+        assert "400 impressions" in told["words"]
+        for query in ("owl", "pike"):
+            assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
+        name, documents = await engine.rank(shop, "owl")
+        assert documents[0]["id"].startswith("d00")
+        assert await engine.feedback(name, documents[0]["id"]) == "learned"
+        assert engine.store.activity([shop.id], int(clock()) // 10 - 10) != []
+        today = engine.store.activity([shop.id], int(clock()) // 10 - 10)
+        assert sum(count for _, _, count in today) == 2  # that of the log is nobody's activity of today
+        await audit(engine)
 
 
-def test_a_log_is_learned_once(place: Place) -> None:
+@pytest.mark.store_contract
+async def test_a_log_is_learned_once(place: Place) -> None:
     log = impressions(100)
-
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            first, second = await asyncio.gather(*(learn(engine, shop, lines(log)) for _ in range(2)))
-            assert first == second
-            again = await learn(engine, shop, lines(log))
-            assert again == {**first, "status": "repeated"}
-            assert (await learn(engine, shop, lines(log), once="once more"))["status"] == "learned"
-            with pytest.raises(KeyReusedError):
-                await learn(engine, shop, lines(log[1:]), once="once more")
-            assert (await engine.known(shop, "owl")).answers + (await engine.known(shop, "pike")).answers == 200
-        async with started(place) as engine:
-            shop = await served(engine)
-            assert (await learn(engine, shop, lines(log)))["status"] == "repeated"
-            await audit(engine)
-
-    run(scenario())
+    async with started(place) as engine:
+        shop = await served(engine)
+        first, second = await asyncio.gather(*(learn(engine, shop, lines(log)) for _ in range(2)))
+        assert first == second
+        again = await learn(engine, shop, lines(log))
+        assert again == {**first, "status": "repeated"}
+        assert (await learn(engine, shop, lines(log), once="once more"))["status"] == "learned"
+        with pytest.raises(KeyReusedError):
+            await learn(engine, shop, lines(log[1:]), once="once more")
+        assert (await engine.known(shop, "owl")).answers + (await engine.known(shop, "pike")).answers == 200
+    async with started(place) as engine:
+        shop = await served(engine)
+        assert (await learn(engine, shop, lines(log)))["status"] == "repeated"
+        await audit(engine)
 
 
 @pytest.mark.parametrize("after", [1, 70, 230, 380])
-def test_what_was_interrupted_goes_on(place: Place, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_interrupted_goes_on(place: Place, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     log = impressions(400)
     taken = Importing._take
     count = 0
@@ -133,106 +126,86 @@ def test_what_was_interrupted_goes_on(place: Place, after: int, monkeypatch: pyt
             raise StorageError("The plug was pulled.")
         await taken(self, *what)
 
-    async def scenario() -> None:
-        monkeypatch.setattr(Importing, "_take", take)
-        async with started(place, crash=True) as engine:
-            with pytest.raises(StorageError):
-                await learn(engine, await served(engine), lines(log))
-        monkeypatch.setattr(Importing, "_take", taken)
-        async with started(place) as engine:
-            shop = await served(engine)
-            assert (await learn(engine, shop, lines(log)))["impressions"] == 400
-            for query in ("owl", "pike"):
-                assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
-            await audit(engine)
-
-    run(scenario())
+    monkeypatch.setattr(Importing, "_take", take)
+    async with started(place, crash=True) as engine:
+        with pytest.raises(StorageError):
+            await learn(engine, await served(engine), lines(log))
+    monkeypatch.setattr(Importing, "_take", taken)
+    async with started(place) as engine:
+        shop = await served(engine)
+        assert (await learn(engine, shop, lines(log)))["impressions"] == 400
+        for query in ("owl", "pike"):
+            assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
+        await audit(engine)
 
 
-def test_what_could_not_be_written_is_learned_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_could_not_be_written_is_learned_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     log = impressions(200)
+    async with started(place) as engine:
+        shop = await served(engine)
+        write, writes = engine.store.write, 0
 
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            write, writes = engine.store.write, 0
+        def fails_once(batch: Batch) -> None:
+            nonlocal writes
+            writes += 1
+            if writes == 2:
+                raise StorageError("The disk is full.")
+            write(batch)
 
-            def fails_once(batch: Batch) -> None:
-                nonlocal writes
-                writes += 1
-                if writes == 2:
-                    raise StorageError("The disk is full.")
-                write(batch)
-
-            monkeypatch.setattr(engine.store, "write", fails_once)
-            with pytest.raises(StorageError):
-                await learn(engine, shop, lines(log))
+        monkeypatch.setattr(engine.store, "write", fails_once)
+        with pytest.raises(StorageError):
             await learn(engine, shop, lines(log))
-            for query in ("owl", "pike"):
-                assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
-            await audit(engine)
+        await learn(engine, shop, lines(log))
+        for query in ("owl", "pike"):
+            assert same((await engine.known(shop, query)).ranker, taught(shop, log, query))
+        await audit(engine)
 
-    run(scenario())
 
-
-def test_documents_that_the_collection_lacks(place: Place) -> None:
+async def test_documents_that_the_collection_lacks(place: Place) -> None:
     log = [("owl", ["gone", "d000", "d001"], "d001"), ("owl", ["gone"], "gone"), ("owl", ["d000", "gone"], "gone")]
-
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            with pytest.raises(UnusableError, match="Impression 1 shows 'gone', which the collection lacks"):
-                await learn(engine, shop, lines(log))
-            assert engine.learners.queries.get(shop.id, 0) == 0
-            told = await learn(engine, shop, lines(log), "skip")
-            assert (told["impressions"], told["left_out"]) == (3, 3)
-            learner = await engine.known(shop, "owl")
-            assert learner.counts.impressions == 2  # of one nothing is known
-            assert same(learner.ranker, taught(shop, log, "owl", "skip"))
-        async with started(place) as engine:
-            shop = await served(engine)
-            assert same((await engine.known(shop, "owl")).ranker, taught(shop, log, "owl", "skip"))
-            await audit(engine)
-
-    run(scenario())
+    async with started(place) as engine:
+        shop = await served(engine)
+        with pytest.raises(UnusableError, match="Impression 1 shows 'gone', which the collection lacks"):
+            await learn(engine, shop, lines(log))
+        assert engine.learners.queries.get(shop.id, 0) == 0
+        told = await learn(engine, shop, lines(log), "skip")
+        assert (told["impressions"], told["left_out"]) == (3, 3)
+        learner = await engine.known(shop, "owl")
+        assert learner.counts.impressions == 2  # of one nothing is known
+        assert same(learner.ranker, taught(shop, log, "owl", "skip"))
+    async with started(place) as engine:
+        shop = await served(engine)
+        assert same((await engine.known(shop, "owl")).ranker, taught(shop, log, "owl", "skip"))
+        await audit(engine)
 
 
-def test_it_can_be_taken_back(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            for _ in range(5):
-                name, documents = await engine.rank(shop, "owl", asker=Asker())
-                await engine.feedback(name, documents[0]["id"])
-            before = (await engine.known(shop, "owl")).ranker.copied()
-            await learn(engine, shop, lines(impressions(50)))
-            assert (await engine.void(shop, Span(asker=OWNER)))[0] == 50
-            assert same((await engine.known(shop, "owl")).ranker, before)
-            await audit(engine)
-
-    run(scenario())
+async def test_it_can_be_taken_back(place: Place, engine: Engine, shop: ServedCollection) -> None:
+    for _ in range(5):
+        name, documents = await engine.rank(shop, "owl", asker=Asker())
+        await engine.feedback(name, documents[0]["id"])
+    before = (await engine.known(shop, "owl")).ranker.copied()
+    await learn(engine, shop, lines(impressions(50)))
+    assert (await engine.void(shop, Span(asker=OWNER)))[0] == 50
+    assert same((await engine.known(shop, "owl")).ranker, before)
+    await audit(engine)
 
 
-def test_over_http(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            await served(engine)
-            async with client_of(engine) as client:
-                path = "/v1/collections/shop/clicks"
-                sent = await client.post(path, content=lines(impressions(60)), headers=JSONL)
-                assert sent.status_code == 200, sent.text
-                assert sent.json()["impressions"] == 60
-                assert (await client.get(path)).json() == {"learned": 0, "of": 0}
-                for content, headers, said in (
-                    (b"{}", {"Content-Type": "text/plain"}, "media"),
-                    (b"{", JSONL, "unusable"),
-                    (b"", JSONL, "unusable"),
-                    (b'{"query": "", "shown": ["d000"], "clicked": null}', JSONL, "unusable"),
-                    (b"PAR1", {"Content-Type": "application/vnd.apache.parquet"}, "unusable"),
-                ):
-                    assert as_json(await client.post(path, content=content, headers=headers))["error"] == said
-
-    run(scenario())
+async def test_over_http(place: Place, engine: Engine) -> None:
+    await served(engine)
+    async with client_of(engine) as client:
+        path = "/v1/collections/shop/clicks"
+        sent = await client.post(path, content=lines(impressions(60)), headers=JSONL)
+        assert sent.status_code == 200, sent.text
+        assert sent.json()["impressions"] == 60
+        assert (await client.get(path)).json() == {"learned": 0, "of": 0}
+        for content, headers, said in (
+            (b"{}", {"Content-Type": "text/plain"}, "media"),
+            (b"{", JSONL, "unusable"),
+            (b"", JSONL, "unusable"),
+            (b'{"query": "", "shown": ["d000"], "clicked": null}', JSONL, "unusable"),
+            (b"PAR1", {"Content-Type": "application/vnd.apache.parquet"}, "unusable"),
+        ):
+            assert as_json(await client.post(path, content=content, headers=headers))["error"] == said
 
 
 def test_the_command_here_and_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.services import Clock, Place, client_of, run, served, started
+from tests.support.services import Clock, Place, client_of, served, started
 from zoomrank.errors import CannotTellError
 from zoomrank.judging import ImpressionLog, judge, read_log
 from zoomrank.service.answers import Answer
@@ -16,22 +16,18 @@ from zoomrank.service.answers import Answer
 VISITS = 1_500
 
 
-def exported_log(place: Place, file: Path, explore: float) -> ImpressionLog:
+async def exported_log(place: Place, file: Path, explore: float) -> ImpressionLog:
     """The log of a query whose visitors like the documents that come first in the collection best."""
-
-    async def scenario() -> None:
-        rng = np.random.default_rng(1)
-        async with started(place, Clock()) as engine, client_of(engine) as client:
-            shop = await served(engine, explore=explore, slots=1)
-            places = {document: place for place, document in enumerate(shop.edition.tree.documents)}
-            for _ in range(VISITS):
-                name, documents = await engine.rank(shop, "query")
-                ids = [one["id"] for one in documents]
-                liked = next((one for one in ids if rng.random() < earns(places[one])), None)
-                await engine.answer(name, Answer.of_click(liked))
-            file.write_bytes((await client.get("/v1/collections/shop/export")).content)
-
-    run(scenario())
+    rng = np.random.default_rng(1)
+    async with started(place, Clock()) as engine, client_of(engine) as client:
+        shop = await served(engine, explore=explore, slots=1)
+        places = {document: place for place, document in enumerate(shop.edition.tree.documents)}
+        for _ in range(VISITS):
+            name, documents = await engine.rank(shop, "query")
+            ids = [one["id"] for one in documents]
+            liked = next((one for one in ids if rng.random() < earns(places[one])), None)
+            await engine.answer(name, Answer.of_click(liked))
+        file.write_bytes((await client.get("/v1/collections/shop/export")).content)
     return read_log(file)
 
 
@@ -39,8 +35,8 @@ def earns(place: int) -> float:
     return 0.6 / (1 + place)
 
 
-def test_an_export_is_judged(sqlite: Place, tmp_path: Path) -> None:
-    log = exported_log(sqlite, tmp_path / "log.jsonl", explore=0.5)
+async def test_an_export_is_judged(sqlite: Place, tmp_path: Path) -> None:
+    log = await exported_log(sqlite, tmp_path / "log.jsonl", explore=0.5)
     assert len(log) == VISITS
     assert not np.isnan(log.propensity).any()
     assert (log.propensity < 1).any()
@@ -51,8 +47,8 @@ def test_an_export_is_judged(sqlite: Place, tmp_path: Path) -> None:
     assert 100 <= found.sample <= VISITS
 
 
-def test_what_a_service_does_not_know_is_refused(sqlite: Place, tmp_path: Path) -> None:
-    log = exported_log(sqlite, tmp_path / "log.jsonl", explore=0.5)
+async def test_what_a_service_does_not_know_is_refused(sqlite: Place, tmp_path: Path) -> None:
+    log = await exported_log(sqlite, tmp_path / "log.jsonl", explore=0.5)
     with pytest.raises(CannotTellError, match="never shows the target's rankings"):
         judge(log, ["nothing of the kind"])
     unknown = ImpressionLog(**{**vars(log), "propensity": np.full(log.propensity.shape, np.nan)})

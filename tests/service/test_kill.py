@@ -1,6 +1,7 @@
 """`kill -9` at random moments under load: nothing acknowledged is lost, nothing counts twice, the log has it all.
 
-A few kills here; `ZOOMRANK_KILLS=50 pytest -s tests/service/test_kill.py` kills as often as you like.
+One kill in `make test`, a few on both stores in `make test-all`; `ZOOMRANK_KILLS=50 pytest -s
+tests/service/test_kill.py` kills as often as you like.
 """
 
 import os
@@ -14,6 +15,14 @@ KILLS = int(os.environ.get("ZOOMRANK_KILLS", "5"))
 SEED = int(os.environ.get("ZOOMRANK_KILL_SEED", "7"))
 
 
+def test_killed_once(sqlite: Place) -> None:
+    numbers = torment(sqlite, 1, 20, longest=1.0, similar="words", no_feedback="unseen")  # after 0.9 s
+    assert numbers["kills"] == 1
+    assert numbers["feedback acknowledged"] > 0
+    assert numbers["outcomes in the log"] >= numbers["feedback acknowledged"]
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("similar", ["off", "words"])
 def test_killed_again_and_again(place: Place, similar: str) -> None:
     no_feedback = "unseen" if similar == "words" else "abandoned"

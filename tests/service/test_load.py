@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.replicas import Member, company
-from tests.support.services import Clock, Place, client_of, run, started
+from tests.support.services import Clock, Place, started
 from zoomrank.service.load import Load
 from zoomrank.service.storage.partitions import PARTITIONS
 
@@ -18,47 +18,40 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zoomrank.service.membership.RENEW_EVERY", 0.2)
 
 
-def test_requests_of_late_are_those_of_the_last_whole_seconds(sqlite: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock(100.5)
-        async with started(sqlite) as engine:
-            load = Load(engine, steady=clock)
-            for second in range(20):
-                for _ in range(second):
-                    load.count("rank", 200, 0.002)
-                clock.time += 1
-            says = load.says()
-            assert says["requests_per_second"] == sum(range(15, 20)) / 5
-            assert load.says() == says  # whoever asks, and how often
-            assert says["requests"] == [["rank", 200, 190]]
-            assert sum(says["times"]["rank"]["buckets"]) == 190
-            clock.time += 3
-            assert load.says()["requests_per_second"] == sum(range(18, 20)) / 5
-            clock.time += 100
-            assert load.says()["requests_per_second"] == 0
-
-    run(scenario())
+async def test_requests_of_late_are_those_of_the_last_whole_seconds(sqlite: Place) -> None:
+    clock = Clock(100.5)
+    async with started(sqlite) as engine:
+        load = Load(engine, steady=clock)
+        for second in range(20):
+            for _ in range(second):
+                load.count("rank", 200, 0.002)
+            clock.time += 1
+        says = load.says()
+        assert says["requests_per_second"] == sum(range(15, 20)) / 5
+        assert load.says() == says  # whoever asks, and how often
+        assert says["requests"] == [["rank", 200, 190]]
+        assert sum(says["times"]["rank"]["buckets"]) == 190
+        clock.time += 3
+        assert load.says()["requests_per_second"] == sum(range(18, 20)) / 5
+        clock.time += 100
+        assert load.says()["requests_per_second"] == 0
 
 
-def test_a_service_that_is_alone_is_one_replica_with_everything(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            said = (await client.get("/v1/replicas")).json()
-            (alone,) = said["replicas"]
-            assert (said["partitions"], said["free"]) == (PARTITIONS, 0)
-            assert (alone["partitions"], alone["chair"], alone["name"]) == (PARTITIONS, True, socket.gethostname())
-            assert 0 <= alone["silent"] < 1
-            assert alone["load"]["host"] == socket.gethostname()
-            await client.get("/v1/health")
-            text = (await client.get("/metrics")).text
-            assert f'zoomrank_partitions{{replica="{socket.gethostname()}"}} 256.0\n' in text
-            assert "zoomrank_partitions_nobody_has 0.0\n" in text
-            assert "zoomrank_replicas 1.0\n" in text
-            assert "zoomrank_learners 0.0\n" in text
-            assert 'zoomrank_requests_total{kind="health",status="200"} 1.0\n' in text
-            assert 'zoomrank_request_seconds_count{kind="health"} 1.0\n' in text
-
-    run(scenario())
+async def test_a_service_that_is_alone_is_one_replica_with_everything(client: httpx.AsyncClient) -> None:
+    said = (await client.get("/v1/replicas")).json()
+    (alone,) = said["replicas"]
+    assert (said["partitions"], said["free"]) == (PARTITIONS, 0)
+    assert (alone["partitions"], alone["chair"], alone["name"]) == (PARTITIONS, True, socket.gethostname())
+    assert 0 <= alone["silent"] < 1
+    assert alone["load"]["host"] == socket.gethostname()
+    await client.get("/v1/health")
+    text = (await client.get("/metrics")).text
+    assert f'zoomrank_partitions{{replica="{socket.gethostname()}"}} 256.0\n' in text
+    assert "zoomrank_partitions_nobody_has 0.0\n" in text
+    assert "zoomrank_replicas 1.0\n" in text
+    assert "zoomrank_learners 0.0\n" in text
+    assert 'zoomrank_requests_total{kind="health",status="200"} 1.0\n' in text
+    assert 'zoomrank_request_seconds_count{kind="health"} 1.0\n' in text
 
 
 async def _told(client: httpx.AsyncClient, metric: str, **labels: str) -> dict[str, float]:
@@ -72,27 +65,24 @@ async def _told(client: httpx.AsyncClient, metric: str, **labels: str) -> dict[s
     return found
 
 
-def test_each_replica_tells_of_all(on_postgres: Place) -> None:
-    async def scenario() -> None:
-        async with company(on_postgres, "a", "b") as together:
-            a, b = together.members.values()
-            for _ in range(7):
-                await a.client.get("/v1/health")
-            await asyncio.sleep(1)  # some renewals
-            for member in (a, b):
-                said = (await member.client.get("/v1/replicas")).json()
-                rows = {row["name"]: row for row in said["replicas"]}
-                assert {name: row["partitions"] for name, row in rows.items()} == {"a": 128, "b": 128}
-                assert said["free"] == 0
-                assert [row["chair"] for row in rows.values()] == [True, False]
-                assert all(row["load"]["process"] > 0 and row["silent"] < 2 for row in rows.values())
-                assert await _told(member.client, "zoomrank_partitions") == {"a": 128, "b": 128}
-                health = {"kind": "health"}
-                assert await _told(member.client, "zoomrank_requests_total", **health, status="200") == {"a": 7}
-                assert await _told(member.client, "zoomrank_request_seconds_count", **health) == {"a": 7}
-                assert (await _told(member.client, "zoomrank_failed_writes_total")).keys() == {"a", "b"}
-
-    run(scenario())
+async def test_each_replica_tells_of_all(on_postgres: Place) -> None:
+    async with company(on_postgres, "a", "b") as together:
+        a, b = together.members.values()
+        for _ in range(7):
+            await a.client.get("/v1/health")
+        await asyncio.sleep(1)  # some renewals
+        for member in (a, b):
+            said = (await member.client.get("/v1/replicas")).json()
+            rows = {row["name"]: row for row in said["replicas"]}
+            assert {name: row["partitions"] for name, row in rows.items()} == {"a": 128, "b": 128}
+            assert said["free"] == 0
+            assert [row["chair"] for row in rows.values()] == [True, False]
+            assert all(row["load"]["process"] > 0 and row["silent"] < 2 for row in rows.values())
+            assert await _told(member.client, "zoomrank_partitions") == {"a": 128, "b": 128}
+            health = {"kind": "health"}
+            assert await _told(member.client, "zoomrank_requests_total", **health, status="200") == {"a": 7}
+            assert await _told(member.client, "zoomrank_request_seconds_count", **health) == {"a": 7}
+            assert (await _told(member.client, "zoomrank_failed_writes_total")).keys() == {"a", "b"}
 
 
 async def _cut_off(member: Member) -> None:
@@ -101,23 +91,20 @@ async def _cut_off(member: Member) -> None:
     await asyncio.to_thread(member.membership._thread.join)
 
 
-def test_one_of_which_nothing_is_heard_and_what_nobody_has(on_postgres: Place) -> None:
-    async def scenario() -> None:
-        async with company(on_postgres, "a", "b") as together:
-            a, b = together.members.values()
-            await _cut_off(a)
-            await asyncio.sleep(1.5)
-            for member in (a, b):  # what the first knows is old, and it says so
-                rows = (await member.client.get("/v1/replicas")).json()["replicas"]
-                assert rows[0]["silent"] > 1
-            await _cut_off(b)  # so that it does not take them at once
-            with b.membership._store.leases._acting.asking() as connection:
-                connection.execute("UPDATE partitions SET owner = NULL WHERE number >= 200")
-                connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (a.engine.store.number,))
-            b.membership.roster = b.membership._store.leases.renew({})
-            said = (await b.client.get("/v1/replicas")).json()
-            assert said["free"] > 0
-            assert [row["name"] for row in said["replicas"]] == ["b"]
-            assert f"zoomrank_partitions_nobody_has {said['free']}.0\n" in (await b.client.get("/metrics")).text
-
-    run(scenario())
+async def test_one_of_which_nothing_is_heard_and_what_nobody_has(on_postgres: Place) -> None:
+    async with company(on_postgres, "a", "b") as together:
+        a, b = together.members.values()
+        await _cut_off(a)
+        await asyncio.sleep(1.5)
+        for member in (a, b):  # what the first knows is old, and it says so
+            rows = (await member.client.get("/v1/replicas")).json()["replicas"]
+            assert rows[0]["silent"] > 1
+        await _cut_off(b)  # so that it does not take them at once
+        with b.membership._store.leases._acting.asking() as connection:
+            connection.execute("UPDATE partitions SET owner = NULL WHERE number >= 200")
+            connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (a.engine.store.number,))
+        b.membership.roster = b.membership._store.leases.renew({})
+        said = (await b.client.get("/v1/replicas")).json()
+        assert said["free"] > 0
+        assert [row["name"] for row in said["replicas"]] == ["b"]
+        assert f"zoomrank_partitions_nobody_has {said['free']}.0\n" in (await b.client.get("/metrics")).text

@@ -8,15 +8,18 @@ import signal
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.service.test_command import _ask, serving
 from tests.support.killing import make_collection
-from tests.support.services import Place, client_of, run, served, started
+from tests.support.services import Place, client_of, served, started
 from zoomrank.cli import main
 from zoomrank.service import logs
+from zoomrank.service.engine import Engine
 from zoomrank.service.logs import REQUEST, JsonLines, TextLines, request_id
 from zoomrank.service.refusals import StorageError
+from zoomrank.service.served_collection import ServedCollection
 
 
 def _lines(formatter: logging.Formatter, log: Any) -> list[str]:
@@ -64,22 +67,18 @@ def test_text_is_one_line_and_nobody_can_make_one_up() -> None:
     [(b"a", True), (b"x" * 64, True), (b"A-b_c.9", True), (b"", False), (b"x" * 65, False), (b"a b", False)]
     + [(bad, False) for bad in (b"a\n", b"<a>", "ä".encode(), b'"')],
 )
-def test_ids_of_requests(sqlite: Place, given: bytes, taken: bool) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            for path in ("/v1/health", "/v1/collections", "/nothing", "/"):
-                found = (await client.get(path, headers={b"X-Request-Id": given})).headers["x-request-id"]
-                assert (found.encode() == given) == taken
-                assert request_id(found.encode()) == found  # what is made up could have been given
-
-    run(scenario())
+async def test_ids_of_requests(client: httpx.AsyncClient, given: bytes, taken: bool) -> None:
+    for path in ("/v1/health", "/v1/collections", "/nothing", "/"):
+        found = (await client.get(path, headers={b"X-Request-Id": given})).headers["x-request-id"]
+        assert (found.encode() == given) == taken
+        assert request_id(found.encode()) == found  # what is made up could have been given
 
 
 def test_ids_that_are_made_differ() -> None:
     assert len({request_id(None) for _ in range(1000)}) == 1000
 
 
-def test_a_5xx_is_logged_with_its_request(
+async def test_a_5xx_is_logged_with_its_request(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Noted(logging.Filter):
@@ -96,90 +95,80 @@ def test_a_5xx_is_logged_with_its_request(
     def break_(*_: Any) -> None:
         raise ZeroDivisionError("nobody expects this")
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await served(engine)
-            for broken, status in ((refuse, 503), (break_, 500)):
-                with monkeypatch.context() as patched:
-                    patched.setattr(engine.store, "find", broken)
-                    patched.setattr(engine.store, "queries", broken)
-                    for method, path, body in (
-                        ("POST", "/v1/collections/shop/rank", {"query": "owl"}),
-                        ("GET", "/v1/collections/shop/queries", None),
-                    ):
-                        caplog.clear()
-                        name = f"{status}-{method}"
-                        told = await client.request(method, path, json=body, headers={"X-Request-Id": name})
-                        assert (told.status_code, set(told.json())) == (status, {"error", "message"})
-                        assert told.headers["x-request-id"] == name
-                        (record,) = [one for one in caplog.records if "zoomrank.service.http" in one.name]
-                        assert record.getMessage() == f"{method} {path}: {status}"
-                        assert record.request == name  # type: ignore[attr-defined]
-                        assert (record.exc_info is not None) == (status == 500)
-            caplog.clear()
-            assert (await client.get("/v1/collections/none")).status_code == 404
-            assert not caplog.records
-            monkeypatch.setattr(logs, "SELDOM", 1000.0)
-            monkeypatch.setattr(engine.store, "find", refuse)
-            for _ in range(20):
-                await client.post("/v1/collections/shop/rank", json={"query": "owl"})
-            assert not caplog.records  # refusals in words: there was one of late
-            monkeypatch.setattr(logs, "SELDOM", 0.0)
+    async with started(sqlite) as engine, client_of(engine) as client:
+        await served(engine)
+        for broken, status in ((refuse, 503), (break_, 500)):
+            with monkeypatch.context() as patched:
+                patched.setattr(engine.store, "find", broken)
+                patched.setattr(engine.store, "queries", broken)
+                for method, path, body in (
+                    ("POST", "/v1/collections/shop/rank", {"query": "owl"}),
+                    ("GET", "/v1/collections/shop/queries", None),
+                ):
+                    caplog.clear()
+                    name = f"{status}-{method}"
+                    told = await client.request(method, path, json=body, headers={"X-Request-Id": name})
+                    assert (told.status_code, set(told.json())) == (status, {"error", "message"})
+                    assert told.headers["x-request-id"] == name
+                    (record,) = [one for one in caplog.records if "zoomrank.service.http" in one.name]
+                    assert record.getMessage() == f"{method} {path}: {status}"
+                    assert record.request == name  # type: ignore[attr-defined]
+                    assert (record.exc_info is not None) == (status == 500)
+        caplog.clear()
+        assert (await client.get("/v1/collections/none")).status_code == 404
+        assert not caplog.records
+        monkeypatch.setattr(logs, "SELDOM", 1000.0)
+        monkeypatch.setattr(engine.store, "find", refuse)
+        for _ in range(20):
             await client.post("/v1/collections/shop/rank", json={"query": "owl"})
-            assert "and 20 more" in caplog.text
+        assert not caplog.records  # refusals in words: there was one of late
+        monkeypatch.setattr(logs, "SELDOM", 0.0)
+        await client.post("/v1/collections/shop/rank", json={"query": "owl"})
+        assert "and 20 more" in caplog.text
 
-    run(scenario())
 
-
-def test_what_others_do_for_a_request_names_it(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_others_do_for_a_request_names_it(
+    engine: Engine, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thread that makes a collection, a thread that reads."""
+    seen: list[str] = []
+    add, find = engine.store.add_collection, engine.store.find
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            seen: list[str] = []
-            add, find = engine.store.add_collection, engine.store.find
+    def noting(*given: Any) -> None:
+        seen.append(REQUEST.get())
+        add(*given)
 
-            def noting(*given: Any) -> None:
-                seen.append(REQUEST.get())
-                add(*given)
+    def finding(*given: Any) -> Any:
+        seen.append(REQUEST.get())
+        return find(*given)
 
-            def finding(*given: Any) -> Any:
-                seen.append(REQUEST.get())
-                return find(*given)
-
-            monkeypatch.setattr(engine.store, "add_collection", noting)
-            monkeypatch.setattr(engine.store, "find", finding)
-            body = {"name": "new", "documents": [{"id": 1, "path": ["a"]}], "settings": {"slots": 1}}
-            await client.post("/v1/collections", json=body, headers={"X-Request-Id": "making"})
-            await client.post("/v1/collections/new/rank", json={"query": "a"}, headers={"X-Request-Id": "ranking"})
-            assert seen == ["making", "ranking"]
-
-    run(scenario())
+    monkeypatch.setattr(engine.store, "add_collection", noting)
+    monkeypatch.setattr(engine.store, "find", finding)
+    body = {"name": "new", "documents": [{"id": 1, "path": ["a"]}], "settings": {"slots": 1}}
+    await client.post("/v1/collections", json=body, headers={"X-Request-Id": "making"})
+    await client.post("/v1/collections/new/rank", json={"query": "a"}, headers={"X-Request-Id": "ranking"})
+    assert seen == ["making", "ranking"]
 
 
-def test_head_is_get_without_a_body(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await engine.rank(await served(engine), "owl")
-            paths = [
-                "",
-                "/documents",
-                "/queries",
-                "/query?query=owl",
-                "/tree?query=owl",
-                "/activity",
-                "/query?query=no",
-            ]
-            others = ["/v1/health", "/v1/ready", "/metrics", "/v1/openapi.json", "/", "/page/app.js", "/nothing"]
-            for path in [f"/v1/collections/shop{path}" for path in paths] + others:
-                got, head = await client.get(path), await client.head(path)
-                assert (head.status_code, head.content) == (got.status_code, b""), path
-                assert head.headers["content-type"] == got.headers["content-type"]
-                if path != "/metrics":  # which counts requests
-                    assert head.headers["content-length"] == got.headers["content-length"]
-            assert (await client.head("/v1/feedback")).status_code == 405
-
-    run(scenario())
+async def test_head_is_get_without_a_body(engine: Engine, client: httpx.AsyncClient) -> None:
+    await engine.rank(await served(engine), "owl")
+    paths = [
+        "",
+        "/documents",
+        "/queries",
+        "/query?query=owl",
+        "/tree?query=owl",
+        "/activity",
+        "/query?query=no",
+    ]
+    others = ["/v1/health", "/v1/ready", "/metrics", "/v1/openapi.json", "/", "/page/app.js", "/nothing"]
+    for path in [f"/v1/collections/shop{path}" for path in paths] + others:
+        got, head = await client.get(path), await client.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b""), path
+        assert head.headers["content-type"] == got.headers["content-type"]
+        if path != "/metrics":  # which counts requests
+            assert head.headers["content-length"] == got.headers["content-length"]
+    assert (await client.head("/v1/feedback")).status_code == 405
 
 
 def test_lines_of_the_command_and_keys_that_change(sqlite: Place) -> None:
@@ -232,34 +221,28 @@ def test_memory_that_cannot_be(command: str, wrong: str, tmp_path: Any, capsys: 
     assert not (tmp_path / "data").exists()
 
 
-def test_a_body_that_is_too_large_is_told_its_own_limit(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine, largest_body=2**23) as client:
-            headers = {"Content-Type": "application/json"}
-            for path in ("/v1/feedback", "/v1/feedback/batch", "/v1/collections/shop/rank"):
-                told = (await client.post(path, content=b" " * (2**22 + 1), headers=headers)).json()["message"]
-                assert "4 MB" in told
-                assert "--" not in told
-            told = (await client.post("/v1/collections", content=b" " * (2**23 + 1), headers=headers)).json()["message"]
-            assert "--largest-body" in told
-
-    run(scenario())
+async def test_a_body_that_is_too_large_is_told_its_own_limit(sqlite: Place) -> None:
+    async with started(sqlite) as engine, client_of(engine, largest_body=2**23) as client:
+        headers = {"Content-Type": "application/json"}
+        for path in ("/v1/feedback", "/v1/feedback/batch", "/v1/collections/shop/rank"):
+            told = (await client.post(path, content=b" " * (2**22 + 1), headers=headers)).json()["message"]
+            assert "4 MB" in told
+            assert "--" not in told
+        told = (await client.post("/v1/collections", content=b" " * (2**23 + 1), headers=headers)).json()["message"]
+        assert "--largest-body" in told
 
 
-def test_a_request_that_a_stop_gave_up_is_told(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            forever = asyncio.Event()
+async def test_a_request_that_a_stop_gave_up_is_told(
+    engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
+) -> None:
+    forever = asyncio.Event()
 
-            async def waits(*_: Any, **__: Any) -> Any:
-                await forever.wait()
+    async def waits(*_: Any, **__: Any) -> Any:
+        await forever.wait()
 
-            engine.rank = waits  # type: ignore[method-assign]
-            asking = asyncio.create_task(client.post(f"/v1/collections/{shop.name}/rank", json={"query": "owl"}))
-            await asyncio.sleep(0.05)
-            asking.cancel()
-            told = await asking
-            assert (told.status_code, told.json()["message"]) == (503, "The service is stopping.")
-
-    run(scenario())
+    engine.rank = waits  # type: ignore[method-assign]
+    asking = asyncio.create_task(client.post(f"/v1/collections/{shop.name}/rank", json={"query": "owl"}))
+    await asyncio.sleep(0.05)
+    asking.cancel()
+    told = await asking
+    assert (told.status_code, told.json()["message"]) == (503, "The service is stopping.")

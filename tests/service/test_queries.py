@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.services import Clock, Place, as_json, client_of, run, served, started
+from tests.support.services import Clock, Place, as_json, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryCounts
@@ -25,57 +26,52 @@ async def _listed(engine: Engine, shop: ServedCollection, **asked: Any) -> list[
     return [one["query"] for one in found["queries"]]
 
 
-def test_orders(place: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine:
-            shop = await served(engine)
-            for query, clicks in (
-                ("bad", "." * 20 + "x"),
-                ("unlucky once", "."),
-                ("good", "x" * 9 + "."),
-                ("falling", "x" * 100 + "." * 30),
-                ("rising", "." * 60 + "x" * 60),
-            ):
-                await _ask(engine, shop, query, clicks)
-                clock.pass_by(1)
-            await engine.rank(shop, "unanswered")
-            await engine.sweep()
-            expected = {
-                "asked": ["falling", "rising", "bad", "good", "unanswered", "unlucky once"],
-                "worst": ["bad", "unlucky once", "rising", "falling", "good", "unanswered"],
-                "newest": ["unanswered", "rising", "falling", "good", "unlucky once", "bad"],
-            }
-            for sort, queries in expected.items():
-                assert await _listed(engine, shop, sort=sort) == queries
-                pages = [await _listed(engine, shop, sort=sort, offset=at, limit=2) for at in (0, 2, 4)]
-                assert [query for page in pages for query in page] == queries
-            assert (await _listed(engine, shop, sort="trend"))[:2] == ["falling", "rising"]
-        async with started(place, clock) as engine:
-            shop = await served(engine)
-            for sort, queries in expected.items():
-                assert await _listed(engine, shop, sort=sort) == queries
-
-    run(scenario())
+@pytest.mark.store_contract
+async def test_orders(place: Place) -> None:
+    clock = Clock()
+    async with started(place, clock) as engine:
+        shop = await served(engine)
+        for query, clicks in (
+            ("bad", "." * 20 + "x"),
+            ("unlucky once", "."),
+            ("good", "x" * 9 + "."),
+            ("falling", "x" * 100 + "." * 30),
+            ("rising", "." * 60 + "x" * 60),
+        ):
+            await _ask(engine, shop, query, clicks)
+            clock.pass_by(1)
+        await engine.rank(shop, "unanswered")
+        await engine.sweep()
+        expected = {
+            "asked": ["falling", "rising", "bad", "good", "unanswered", "unlucky once"],
+            "worst": ["bad", "unlucky once", "rising", "falling", "good", "unanswered"],
+            "newest": ["unanswered", "rising", "falling", "good", "unlucky once", "bad"],
+        }
+        for sort, queries in expected.items():
+            assert await _listed(engine, shop, sort=sort) == queries
+            pages = [await _listed(engine, shop, sort=sort, offset=at, limit=2) for at in (0, 2, 4)]
+            assert [query for page in pages for query in page] == queries
+        assert (await _listed(engine, shop, sort="trend"))[:2] == ["falling", "rising"]
+    async with started(place, clock) as engine:
+        shop = await served(engine)
+        for sort, queries in expected.items():
+            assert await _listed(engine, shop, sort=sort) == queries
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize("fold", [True, False])
-def test_letters_are_looked_for_as_they_are(place: Place, fold: bool) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine, fold=fold)
-            for query in ("Snowy Owl", "owls", "100% wool", "a_b", "axb", "über!"):
-                await engine.rank(shop, shop.query(query))
-            same = str.lower if fold else str
-            assert set(await _listed(engine, shop, search="OWL")) == {same("Snowy Owl"), "owls"}
-            assert await _listed(engine, shop, search="0%") == ["100% wool"]
-            assert await _listed(engine, shop, search="a_b") == ["a_b"]
-            assert await _listed(engine, shop, search="r!") == ["über!"]
-            assert await _listed(engine, shop, search="nothing") == []
-            found = await page_data.queries(engine, shop, 0, 1, search="owl")
-            assert (len(found["queries"]), found["total"]) == (1, 2)
-
-    run(scenario())
+async def test_letters_are_looked_for_as_they_are(place: Place, engine: Engine, fold: bool) -> None:
+    shop = await served(engine, fold=fold)
+    for query in ("Snowy Owl", "owls", "100% wool", "a_b", "axb", "über!"):
+        await engine.rank(shop, shop.query(query))
+    same = str.lower if fold else str
+    assert set(await _listed(engine, shop, search="OWL")) == {same("Snowy Owl"), "owls"}
+    assert await _listed(engine, shop, search="0%") == ["100% wool"]
+    assert await _listed(engine, shop, search="a_b") == ["a_b"]
+    assert await _listed(engine, shop, search="r!") == ["über!"]
+    assert await _listed(engine, shop, search="nothing") == []
+    found = await page_data.queries(engine, shop, 0, 1, search="owl")
+    assert (len(found["queries"]), found["total"]) == (1, 2)
 
 
 def test_the_share_of_late_follows_what_happens() -> None:
@@ -92,16 +88,11 @@ def test_the_share_of_late_follows_what_happens() -> None:
     assert first.late == pytest.approx(0.5)
 
 
-def test_over_http(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            await _ask(engine, shop, "owl", "x" * 100)
-            await _ask(engine, shop, "pike", "..")
-            await engine.sweep()
-            found = as_json(await client.get("/v1/collections/shop/queries?sort=worst&search=%20O"))
-            assert [(one["query"], one["recent"]) for one in found["queries"]] == [("owl", 1.0)]
-            assert found["total"] == 1
-            assert (await client.get("/v1/collections/shop/queries?sort=best")).status_code == 422
-
-    run(scenario())
+async def test_over_http(engine: Engine, shop: ServedCollection, client: httpx.AsyncClient) -> None:
+    await _ask(engine, shop, "owl", "x" * 100)
+    await _ask(engine, shop, "pike", "..")
+    await engine.sweep()
+    found = as_json(await client.get("/v1/collections/shop/queries?sort=worst&search=%20O"))
+    assert [(one["query"], one["recent"]) for one in found["queries"]] == [("owl", 1.0)]
+    assert found["total"] == 1
+    assert (await client.get("/v1/collections/shop/queries?sort=best")).status_code == 422

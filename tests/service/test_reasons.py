@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Place, run, served, started
+from tests.support.services import served
 from zoomrank.rankers import SlotExplanation
+from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.reasons import Told, percent, why
 
@@ -34,22 +35,18 @@ def _share(text: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda one: "-".join(map(str, one.values())) or "usual")
-def test_nothing_that_is_told_contradicts_itself(sqlite: Place, settings: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            for world in range(3):
-                dice = random.Random(world)
-                shop = await served(engine, f"shop{world}", **settings)
-                likes = {one["id"]: dice.random() ** 3 for one in page_data.documents(shop, 0, 100)["documents"]}
-                for visit in range(120):
-                    query = dice.choice(["owl", "owl", "snowy owl"])
-                    impression, documents = await engine.rank(shop, query)
-                    clicked = [one["id"] for one in documents if dice.random() < likes[one["id"]]]
-                    await engine.feedback(impression, clicked[0] if clicked else None)
-                    if visit % 4 == 0 or visit < 8:
-                        _check((await page_data.query(engine, shop, query))["ranking"])
-
-    run(scenario())
+async def test_nothing_that_is_told_contradicts_itself(engine: Engine, settings: dict[str, Any]) -> None:
+    for world in range(3):
+        dice = random.Random(world)
+        shop = await served(engine, f"shop{world}", **settings)
+        likes = {one["id"]: dice.random() ** 3 for one in page_data.documents(shop, 0, 100)["documents"]}
+        for visit in range(120):
+            query = dice.choice(["owl", "owl", "snowy owl"])
+            impression, documents = await engine.rank(shop, query)
+            clicked = [one["id"] for one in documents if dice.random() < likes[one["id"]]]
+            await engine.feedback(impression, clicked[0] if clicked else None)
+            if visit % 4 == 0 or visit < 8:
+                _check((await page_data.query(engine, shop, query))["ranking"])
 
 
 def _check(ranking: list[dict[str, Any]]) -> None:

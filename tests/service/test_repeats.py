@@ -3,12 +3,14 @@
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, started
+from tests.support.services import Clock, Place, as_json, audit, served, started
 from zoomrank.service import repeats
 from zoomrank.service.engine import Asker, Engine
 from zoomrank.service.refusals import KeyReusedError, StorageError
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.partitions import count_in
 
@@ -19,116 +21,93 @@ def _shown(engine: Engine) -> int:
     return engine.outcomes[1][255]
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize("crash", [False, True])
-def test_the_same_key_gets_the_same_ranking(place: Place, crash: bool) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock, crash=crash) as engine:
-            shop = await served(engine)
-            first = await engine.rank(shop, "owl", asker=ONE)
-            await engine.rank(shop, "owl")
-            assert await engine.rank(shop, "owl", asker=ONE) == first
-            assert await engine.rank(shop, "owl", asker=Asker(once="another")) != first
-            assert _shown(engine) == 3
-        clock.pass_by(100_000)  # time without service is nobody's fault
-        async with started(place, clock) as engine:
-            shop = engine.collections.find("shop")
-            assert await engine.rank(shop, "owl", asker=ONE) == first
-            assert await engine.feedback(first[0], first[1][0]["id"]) == "learned"
-            assert await engine.rank(shop, "owl", asker=ONE) == first
-            assert _shown(engine) == 3
-            await audit(engine)
-
-    run(scenario())
+async def test_the_same_key_gets_the_same_ranking(place: Place, crash: bool) -> None:
+    clock = Clock()
+    async with started(place, clock, crash=crash) as engine:
+        shop = await served(engine)
+        first = await engine.rank(shop, "owl", asker=ONE)
+        await engine.rank(shop, "owl")
+        assert await engine.rank(shop, "owl", asker=ONE) == first
+        assert await engine.rank(shop, "owl", asker=Asker(once="another")) != first
+        assert _shown(engine) == 3
+    clock.pass_by(100_000)  # time without service is nobody's fault
+    async with started(place, clock) as engine:
+        shop = engine.collections.find("shop")
+        assert await engine.rank(shop, "owl", asker=ONE) == first
+        assert await engine.feedback(first[0], first[1][0]["id"]) == "learned"
+        assert await engine.rank(shop, "owl", asker=ONE) == first
+        assert _shown(engine) == 3
+        await audit(engine)
 
 
-def test_another_request_under_the_same_key_is_refused(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop, other = await served(engine), await served(engine, "other")
-            await engine.rank(shop, "owl", asker=ONE)
-            for changed in ({"query": "pike"}, {"query": "owl", "slots": 2}, {"query": "owl", "excluded": ["d000"]}):
-                with pytest.raises(KeyReusedError, match="use a new key"):
-                    await engine.rank(shop, **changed, asker=ONE)
-            assert _shown(engine) == 1
-            await engine.rank(other, "owl", asker=ONE)  # whose keys are its own
-
-    run(scenario())
+async def test_another_request_under_the_same_key_is_refused(engine: Engine) -> None:
+    shop, other = await served(engine), await served(engine, "other")
+    await engine.rank(shop, "owl", asker=ONE)
+    for changed in ({"query": "pike"}, {"query": "owl", "slots": 2}, {"query": "owl", "excluded": ["d000"]}):
+        with pytest.raises(KeyReusedError, match="use a new key"):
+            await engine.rank(shop, **changed, asker=ONE)
+    assert _shown(engine) == 1
+    await engine.rank(other, "owl", asker=ONE)  # whose keys are its own
 
 
-def test_those_who_ask_at_once_are_answered_once(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            found = await asyncio.gather(*(engine.rank(shop, "owl", asker=ONE) for _ in range(20)))
-            assert len({name for name, _ in found}) == 1
-            assert _shown(engine) == 1
-
-    run(scenario())
+async def test_those_who_ask_at_once_are_answered_once(place: Place, engine: Engine, shop: ServedCollection) -> None:
+    found = await asyncio.gather(*(engine.rank(shop, "owl", asker=ONE) for _ in range(20)))
+    assert len({name for name, _ in found}) == 1
+    assert _shown(engine) == 1
 
 
-def test_a_key_is_forgotten_in_the_end(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(sqlite, clock) as engine:
-            shop = await served(engine)
-            first = await engine.rank(shop, "owl", asker=ONE)
-            clock.pass_by(repeats.KEPT_FOR - 1)
-            assert await engine.rank(shop, "owl", asker=ONE) == first
-            clock.pass_by(2)
-            assert await engine.rank(shop, "owl", asker=ONE) != first
-            monkeypatch.setattr(repeats, "MOST_KEPT", 10)
-            for number in range(100):
-                await engine.rank(shop, "owl", asker=Asker(once=f"key {number}"))
-            assert len(engine.repeats) <= 11
-
-    run(scenario())
+async def test_a_key_is_forgotten_in_the_end(
+    clock: Clock, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await engine.rank(shop, "owl", asker=ONE)
+    clock.pass_by(repeats.KEPT_FOR - 1)
+    assert await engine.rank(shop, "owl", asker=ONE) == first
+    clock.pass_by(2)
+    assert await engine.rank(shop, "owl", asker=ONE) != first
+    monkeypatch.setattr(repeats, "MOST_KEPT", 10)
+    for number in range(100):
+        await engine.rank(shop, "owl", asker=Asker(once=f"key {number}"))
+    assert len(engine.repeats) <= 11
 
 
 @pytest.mark.parametrize("comes_true", [False, True])
-def test_what_was_refused_is_looked_up(place: Place, monkeypatch: pytest.MonkeyPatch, comes_true: bool) -> None:
+async def test_what_was_refused_is_looked_up(
+    place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch, comes_true: bool
+) -> None:
     """A connection that breaks during a commit leaves everybody unsure."""
+    await engine.rank(shop, "owl")
+    write = engine.store.write
+    [(owl, *_)] = engine.store.learners(shop.id)
 
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await engine.rank(shop, "owl")
-            write = engine.store.write
-            [(owl, *_)] = engine.store.learners(shop.id)
+    def fail(batch: Batch) -> None:
+        if comes_true:
+            write(batch)
+        raise StorageError("gone")
 
-            def fail(batch: Batch) -> None:
-                if comes_true:
-                    write(batch)
-                raise StorageError("gone")
-
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", fail)
-                with pytest.raises(StorageError):
-                    await engine.rank(shop, "owl", asker=ONE)
-                engine.journal._count = count_in(engine.store.last("events"))  # as after another connection was made
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "write", fail)
+        with pytest.raises(StorageError):
             await engine.rank(shop, "owl", asker=ONE)
-            assert len(list(engine.store.events(owl))) == 2
+        engine.journal._count = count_in(engine.store.last("events"))  # as after another connection was made
+    await engine.rank(shop, "owl", asker=ONE)
+    assert len(list(engine.store.events(owl))) == 2
 
-    run(scenario())
 
+async def test_over_http(engine: Engine, client: httpx.AsyncClient) -> None:
+    await served(engine)
 
-def test_over_http(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await served(engine)
+    async def rank(key: str, **body: Any) -> Any:
+        return await client.post(
+            "/v1/collections/shop/rank", json={"query": "owl", **body}, headers={"Idempotency-Key": key}
+        )
 
-            async def rank(key: str, **body: Any) -> Any:
-                return await client.post(
-                    "/v1/collections/shop/rank", json={"query": "owl", **body}, headers={"Idempotency-Key": key}
-                )
-
-            first = as_json(await rank("one"))
-            assert as_json(await rank("one")) == first
-            assert as_json(await rank("two")) != first
-            refused = await rank("one", slots=1)
-            assert (refused.status_code, as_json(refused)["error"]) == (422, "key_reused")
-            for key in ("", "x" * 256, "a b"):
-                assert (await rank(key)).status_code == 422
-            assert _shown(engine) == 2
-
-    run(scenario())
+    first = as_json(await rank("one"))
+    assert as_json(await rank("one")) == first
+    assert as_json(await rank("two")) != first
+    refused = await rank("one", slots=1)
+    assert (refused.status_code, as_json(refused)["error"]) == (422, "key_reused")
+    for key in ("", "x" * 256, "a b"):
+        assert (await rank(key)).status_code == 422
+    assert _shown(engine) == 2

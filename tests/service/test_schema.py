@@ -84,8 +84,9 @@ def test_every_path_is_tried(document: Any) -> None:
     assert known == set(PATHS + WITHOUT_PARAMETERS + TRIED_ELSEWHERE)
 
 
+@pytest.mark.parametrize("examples", [3, pytest.param(15, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("method", "path", "mode"), TRIALS)
-def test_no_request_is_too_strange(document: Any, method: str, path: str, mode: GenerationMode) -> None:
+def test_no_request_is_too_strange(document: Any, method: str, path: str, mode: GenerationMode, examples: int) -> None:
     operation = document[path][method]
     there = {"name": "shop"} if "{name}" in path and (method, path) not in OF_ITS_OWN else {}
     if "{document}" in path:
@@ -100,7 +101,7 @@ def test_no_request_is_too_strange(document: Any, method: str, path: str, mode: 
 
         @given(case=strategy)
         @settings(
-            max_examples=15,
+            max_examples=examples,
             derandomize=True,
             database=None,
             deadline=None,

@@ -6,6 +6,7 @@ import random
 import unicodedata
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,7 @@ from tests.support.services import (
     Place,
     as_json,
     audit,
-    client_of,
     only_edition,
-    run,
     served,
     small_collection,
     started,
@@ -71,61 +70,47 @@ def test_a_folded_query_is_its_own_spelling(text: str) -> None:
     assert Settings(fold=False).folded(text) == text
 
 
-def test_spellings_are_one_query(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            for spelling in ("Snowy  Owl", "snowy owl", " SNOWY\u3000ＯＷＬ ", "snowy\nowl"):
-                assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == "snowy owl"
-            for spelling in ("Snowy Owl ", "snowy owl"):
-                found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
-                assert (found["query"], found["impressions"]) == ("snowy owl", 4)
-                tree = await client.get("/v1/collections/shop/tree", params={"query": spelling})
-                assert tree.status_code == 200
-            assert (await page_data.queries(engine, shop, 0, 10))["total"] == 1
-
-    run(scenario())
+async def test_spellings_are_one_query(
+    place: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
+) -> None:
+    for spelling in ("Snowy  Owl", "snowy owl", " SNOWY\u3000ＯＷＬ ", "snowy\nowl"):
+        assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == "snowy owl"
+    for spelling in ("Snowy Owl ", "snowy owl"):
+        found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
+        assert (found["query"], found["impressions"]) == ("snowy owl", 4)
+        tree = await client.get("/v1/collections/shop/tree", params={"query": spelling})
+        assert tree.status_code == 200
+    assert (await page_data.queries(engine, shop, 0, 10))["total"] == 1
 
 
-def test_without_folding_every_spelling_is_a_query(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine, fold=False)
-            for spelling in ("Owl", "owl", " owl", "owl "):
-                assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == spelling
-                found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
-                assert (found["query"], found["impressions"]) == (spelling, 1)
-            assert (await page_data.queries(engine, shop, 0, 10))["total"] == 4
-
-    run(scenario())
+async def test_without_folding_every_spelling_is_a_query(engine: Engine, client: httpx.AsyncClient) -> None:
+    shop = await served(engine, fold=False)
+    for spelling in ("Owl", "owl", " owl", "owl "):
+        assert as_json(await client.post(RANK, json={"query": spelling}))["query"] == spelling
+        found = as_json(await client.get("/v1/collections/shop/query", params={"query": spelling}))
+        assert (found["query"], found["impressions"]) == (spelling, 1)
+    assert (await page_data.queries(engine, shop, 0, 10))["total"] == 4
 
 
 @pytest.mark.parametrize("query", [" ", "\t\u3000", "\ufdfa" * LONGEST_QUERY])
-def test_a_query_that_is_none_when_folded_is_refused(sqlite: Place, query: str) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            refused = await client.post(RANK, json={"query": query})
-            assert (refused.status_code, as_json(refused)["error"]) == (422, "unusable")
-            assert f"1 to {LONGEST_QUERY} letters" in as_json(refused)["message"]
-            assert (await client.get("/v1/collections/shop/query", params={"query": query})).status_code == 404
-            assert page_data.about(engine, shop)["queries"] == 0
-
-    run(scenario())
+async def test_a_query_that_is_none_when_folded_is_refused(
+    engine: Engine, shop: ServedCollection, client: httpx.AsyncClient, query: str
+) -> None:
+    refused = await client.post(RANK, json={"query": query})
+    assert (refused.status_code, as_json(refused)["error"]) == (422, "unusable")
+    assert f"1 to {LONGEST_QUERY} letters" in as_json(refused)["message"]
+    assert (await client.get("/v1/collections/shop/query", params={"query": query})).status_code == 404
+    assert page_data.about(engine, shop)["queries"] == 0
 
 
 # What is refused.
 
 
-def test_only_zoomrank_lends(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            with pytest.raises(UnusableError, match="RankThompson, set `similar` to off"):
-                await served(engine, algorithm="RankThompson", similar="words")
-            shop = await served(engine, similar="words", parameters={"optimism": 0.5})
-            assert (type(shop.bandit).__name__, shop.bandit.settings["optimism"]) == ("LoanZooming", 0.5)
-
-    run(scenario())
+async def test_only_zoomrank_lends(engine: Engine) -> None:
+    with pytest.raises(UnusableError, match="RankThompson, set `similar` to off"):
+        await served(engine, algorithm="RankThompson", similar="words")
+    shop = await served(engine, similar="words", parameters={"optimism": 0.5})
+    assert (type(shop.bandit).__name__, shop.bandit.settings["optimism"]) == ("LoanZooming", 0.5)
 
 
 STEPS = [f"{step}" for step in range(33)]
@@ -151,37 +136,31 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("similar", "about", "code", "words"), REFUSED)
-def test_what_does_not_fit_is_refused_in_words(sqlite: Place, similar: str, about: Any, code: str, words: str) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine, similar=similar)
-            if similar == "vectors":
-                await engine.rank(shop, "the first", about=[1.0, 2.0, 3.0])
-            before = page_data.about(engine, shop)
-            refused = await client.post(RANK, json={"query": "owl", "about": about})
-            assert (refused.status_code, as_json(refused)["error"]) == (422, code)
-            assert words in as_json(refused)["message"]
-            assert page_data.about(engine, shop) == before
-
-    run(scenario())
+@pytest.mark.parametrize("similar", ["off", "words", "paths", "vectors"])
+async def test_what_does_not_fit_is_refused_in_words(engine: Engine, client: httpx.AsyncClient, similar: str) -> None:
+    shop = await served(engine, similar=similar)
+    if similar == "vectors":
+        await engine.rank(shop, "the first", about=[1.0, 2.0, 3.0])
+    before = page_data.about(engine, shop)
+    for _, about, code, words in (row for row in REFUSED if row[0] == similar):
+        refused = await client.post(RANK, json={"query": "owl", "about": about})
+        assert (refused.status_code, as_json(refused)["error"]) == (422, code), about
+        assert words in as_json(refused)["message"]
+        assert page_data.about(engine, shop) == before, about
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_are_finite(sqlite: Place, number: str) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await served(engine, similar="vectors")
-            sent = f'{{"query": "owl", "about": [1, {number}]}}'
-            refused = await client.post(RANK, content=sent, headers={"Content-Type": "application/json"})
-            assert (refused.status_code, as_json(refused)["error"]) == (422, "malformed")
-
-    run(scenario())
+async def test_numbers_are_finite(engine: Engine, client: httpx.AsyncClient, number: str) -> None:
+    await served(engine, similar="vectors")
+    sent = f'{{"query": "owl", "about": [1, {number}]}}'
+    refused = await client.post(RANK, content=sent, headers={"Content-Type": "application/json"})
+    assert (refused.status_code, as_json(refused)["error"]) == (422, "malformed")
 
 
 # Where queries belong.
 
 
+@pytest.mark.store_contract
 @pytest.mark.parametrize(
     ("similar", "abouts"),
     [
@@ -190,66 +169,55 @@ def test_numbers_are_finite(sqlite: Place, number: str) -> None:
         ("vectors", {"a": [1.0, 0.0], "b": [2, 0.1], "c": [0.0, 1.0], "d": None}),
     ],
 )
-def test_a_start_brings_queries_and_reports_back(place: Place, similar: str, abouts: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        async with started(place, crash=True) as engine:
-            other = await served(engine, "other", similar="words")  # so that learners have other numbers than queries
-            await _visitors(engine, other, "snowy owl", 3)
+async def test_a_start_brings_queries_and_reports_back(place: Place, similar: str, abouts: dict[str, Any]) -> None:
+    async with started(place, crash=True) as engine:
+        other = await served(engine, "other", similar="words")  # so that learners have other numbers than queries
+        await _visitors(engine, other, "snowy owl", 3)
+        shop = await served(engine, similar=similar)
+        for query, about in abouts.items():
+            await engine.rank(shop, query, about=about)
+            await _visitors(engine, shop, query, 5)
+        await engine.rank(shop, "a", about=None)
+        assert shop.neighbours is not None
+        before = shop.neighbours.queries
+        near, same, far, *_ = (number for number, *_ in engine.store.learners(shop.id))
+        assert before.steps_up(near, same) < before.steps_up(near, far)
+        told, granted = _told(shop.neighbours), shop.neighbours.grant(near)
+        assert len(told) == len(abouts)
+    async with started(place) as engine:
+        again = engine.collections.find("shop").neighbours
+        assert again is not None
+        assert (again.queries.queries, again.queries.group) == (before.queries, before.group)
+        assert _told(again) == told
+        assert granted is not None
+        assert granted_bytes(again.grant(near) or granted._replace(lenders=())) == granted_bytes(granted)
+        assert not again.is_due(near, 5)  # it has told what it knows
+        assert again.is_due(near, 50)
+        assert (await audit(engine)).loans > 0
+
+
+async def test_a_new_query_is_shown_what_its_neighbour_found(sqlite: Place) -> None:
+    for similar, found in (("off", False), ("words", True)):
+        async with started(Place(sqlite.folder / similar)) as engine:
             shop = await served(engine, similar=similar)
-            for query, about in abouts.items():
-                await engine.rank(shop, query, about=about)
-                await _visitors(engine, shop, query, 5)
-            await engine.rank(shop, "a", about=None)
-            assert shop.neighbours is not None
-            before = shop.neighbours.queries
-            near, same, far, *_ = (number for number, *_ in engine.store.learners(shop.id))
-            assert before.steps_up(near, same) < before.steps_up(near, far)
-            told, granted = _told(shop.neighbours), shop.neighbours.grant(near)
-            assert len(told) == len(abouts)
-        async with started(place) as engine:
-            again = engine.collections.find("shop").neighbours
-            assert again is not None
-            assert (again.queries.queries, again.queries.group) == (before.queries, before.group)
-            assert _told(again) == told
-            assert granted is not None
-            assert granted_bytes(again.grant(near) or granted._replace(lenders=())) == granted_bytes(granted)
-            assert not again.is_due(near, 5)  # it has told what it knows
-            assert again.is_due(near, 50)
-            assert (await audit(engine)).loans > 0
-
-    run(scenario())
-
-
-def test_a_new_query_is_shown_what_its_neighbour_found(sqlite: Place) -> None:
-    async def scenario() -> None:
-        for similar, found in (("off", False), ("words", True)):
-            async with started(Place(sqlite.folder / similar)) as engine:
-                shop = await served(engine, similar=similar)
-                await _visitors(engine, shop, "snowy owl", 200, "d212")
-                _, documents = await engine.rank(shop, "a snowy owl")
-                assert (documents[0]["id"] == "d212") is found
-                await audit(engine)
-
-    run(scenario())
+            await _visitors(engine, shop, "snowy owl", 200, "d212")
+            _, documents = await engine.rank(shop, "a snowy owl")
+            assert (documents[0]["id"] == "d212") is found
+            await audit(engine)
 
 
 # The log.
 
 
-def test_a_loan_stands_behind_a_ranking(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            learner = await _learner(engine, shop, "owl")
-            ranking = learner.chooser().rank_arrays(1, None, 3)
-            for change in ({}, {"pick": ranking.pick[:, ::-1]}, {"chance": ranking.chance / 2}):
-                changed = ranking._replace(**change)
-                assert parted(pack(changed)) == (pack(changed), Marks(), None)
-                assert parted(pack(changed, b"a loan")) == (pack(changed), Marks(), b"a loan")
-                for array, other in zip(unpack(pack(changed, b"a loan")), changed, strict=True):
-                    assert array.tolist() == other.tolist()
-
-    run(scenario())
+async def test_a_loan_stands_behind_a_ranking(engine: Engine, shop: ServedCollection) -> None:
+    learner = await _learner(engine, shop, "owl")
+    ranking = learner.chooser().rank_arrays(1, None, 3)
+    for change in ({}, {"pick": ranking.pick[:, ::-1]}, {"chance": ranking.chance / 2}):
+        changed = ranking._replace(**change)
+        assert parted(pack(changed)) == (pack(changed), Marks(), None)
+        assert parted(pack(changed, b"a loan")) == (pack(changed), Marks(), b"a loan")
+        for array, other in zip(unpack(pack(changed, b"a loan")), changed, strict=True):
+            assert array.tolist() == other.tolist()
 
 
 async def _learner(engine: Engine, shop: ServedCollection, query: str) -> QueryLearner:
@@ -257,37 +225,33 @@ async def _learner(engine: Engine, shop: ServedCollection, query: str) -> QueryL
     return await engine.known(shop, query)
 
 
-def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine, similar="words")
-            await _visitors(engine, shop, "snowy owl", 40, "d1")
-            learner = await _learner(engine, shop, "snowy owls")
-            for _ in range(30):  # some of it is looked at in between, which must leave nothing behind
-                await _visitors(engine, shop, "snowy owls", 1, "d2")
-                await page_data.query(engine, shop, "snowy owls")
-                learner.snapshot()
-            assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
-            assert learner.meets > learner.answers
-            before = learner.snapshot()
-            await _visitors(engine, shop, "snowy owl", 100, "d3")
-            await _visitors(engine, shop, "snowy eagle owl", 50, "d0")
-            again = QueryLearner(learner.number, shop.editions, shop.settings)
-            log = [event for _, event in engine.store.events(learner.number)]
-            again.replay(log)
-            assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
-            assert again.snapshot() == before
-            assert all(parted(shown).loan is None for _, shown in learner.waiting.values())
-            assert sum(event.shown is not None and parted(event.shown).loan is not None for event in log) > 2
-            for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
-                half = QueryLearner(learner.number, shop.editions, shop.settings)
-                half.replay(log[:place_])
-                half = QueryLearner.restored(learner.number, shop.editions, shop.settings, 0, half.snapshot())
-                half.replay(log[place_:])
-                assert half.snapshot() == before
-            await audit(engine)
-
-    run(scenario())
+async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_later(place: Place, engine: Engine) -> None:
+    shop = await served(engine, similar="words")
+    await _visitors(engine, shop, "snowy owl", 40, "d1")
+    learner = await _learner(engine, shop, "snowy owls")
+    for _ in range(30):  # some of it is looked at in between, which must leave nothing behind
+        await _visitors(engine, shop, "snowy owls", 1, "d2")
+        await page_data.query(engine, shop, "snowy owls")
+        learner.snapshot()
+    assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
+    assert learner.meets > learner.answers
+    before = learner.snapshot()
+    await _visitors(engine, shop, "snowy owl", 100, "d3")
+    await _visitors(engine, shop, "snowy eagle owl", 50, "d0")
+    again = QueryLearner(learner.number, shop.editions, shop.settings)
+    log = [event for _, event in engine.store.events(learner.number)]
+    again.replay(log)
+    assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
+    assert again.snapshot() == before
+    assert all(parted(shown).loan is None for _, shown in learner.waiting.values())
+    assert sum(event.shown is not None and parted(event.shown).loan is not None for event in log) > 2
+    for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
+        half = QueryLearner(learner.number, shop.editions, shop.settings)
+        half.replay(log[:place_])
+        half = QueryLearner.restored(learner.number, shop.editions, shop.settings, 0, half.snapshot())
+        half.replay(log[place_:])
+        assert half.snapshot() == before
+    await audit(engine)
 
 
 def test_when_a_learner_was_written_down_does_not_matter() -> None:
@@ -314,47 +278,42 @@ def test_when_a_learner_was_written_down_does_not_matter() -> None:
         learner.snapshot()
 
 
-def test_what_is_said_of_the_next_ranking_counts_the_loan_that_comes_with_it(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine, similar="words")
-            learner = await _learner(engine, shop, "snowy owls")
-            alone = await page_data.query(engine, shop, "snowy owls")
-            assert alone["support"] == {"visitors": 0.0, "faith": 0.0, "lenders": []}
-            await _visitors(engine, shop, "snowy owl", 200, "d212")
-            before = learner.snapshot()
-            told = await page_data.query(engine, shop, "snowy owls")
-            assert told["support"]["lenders"] == [{"query": "snowy owl", "impressions": 200}]
-            assert told["support"]["visitors"] > 1
-            assert 0.3 < told["support"]["faith"] < 1
-            assert learner.snapshot() == before
-            _, documents = await engine.rank(shop, "snowy owls")
-            assert [one["id"] for one in documents] == [one["id"] for one in told["ranking"]]
-            assert (await page_data.query(engine, shop, "snowy owls"))["support"] == told["support"]
-            assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
-
-    run(scenario())
+async def test_what_is_said_of_the_next_ranking_counts_the_loan_that_comes_with_it(
+    place: Place, engine: Engine
+) -> None:
+    shop = await served(engine, similar="words")
+    learner = await _learner(engine, shop, "snowy owls")
+    alone = await page_data.query(engine, shop, "snowy owls")
+    assert alone["support"] == {"visitors": 0.0, "faith": 0.0, "lenders": []}
+    await _visitors(engine, shop, "snowy owl", 200, "d212")
+    before = learner.snapshot()
+    told = await page_data.query(engine, shop, "snowy owls")
+    assert told["support"]["lenders"] == [{"query": "snowy owl", "impressions": 200}]
+    assert told["support"]["visitors"] > 1
+    assert 0.3 < told["support"]["faith"] < 1
+    assert learner.snapshot() == before
+    _, documents = await engine.rank(shop, "snowy owls")
+    assert [one["id"] for one in documents] == [one["id"] for one in told["ranking"]]
+    assert (await page_data.query(engine, shop, "snowy owls"))["support"] == told["support"]
+    assert learner.lenders == ((await _learner(engine, shop, "snowy owl")).number,)
 
 
-def test_learners_that_come_and_go_are_lent_the_same(place: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock, budget=1) as small, started(Place(place.folder / "large"), clock) as large:
-            here, there = await served(small, similar="words"), await served(large, similar="words")
-            for visit in range(120):
-                query = f"snowy owl {visit % 7}"
-                one, documents = await small.rank(here, query)
-                other, same = await large.rank(there, query)
-                assert documents == same
-                clicked = documents[visit % 3]["id"] if visit % 5 else None
-                await small.feedback(one, clicked)
-                await large.feedback(other, clicked)
-                await small.sweep()
-            assert len(small.learners) == 1
-            assert _told(here.neighbours) == _told(there.neighbours)
-            assert (await audit(small)).loans == (await audit(large)).loans > 0
-
-    run(scenario())
+async def test_learners_that_come_and_go_are_lent_the_same(place: Place) -> None:
+    clock = Clock()
+    async with started(place, clock, budget=1) as small, started(Place(place.folder / "large"), clock) as large:
+        here, there = await served(small, similar="words"), await served(large, similar="words")
+        for visit in range(120):
+            query = f"snowy owl {visit % 7}"
+            one, documents = await small.rank(here, query)
+            other, same = await large.rank(there, query)
+            assert documents == same
+            clicked = documents[visit % 3]["id"] if visit % 5 else None
+            await small.feedback(one, clicked)
+            await large.feedback(other, clicked)
+            await small.sweep()
+        assert len(small.learners) == 1
+        assert _told(here.neighbours) == _told(there.neighbours)
+        assert (await audit(small)).loans == (await audit(large)).loans > 0
 
 
 # What cannot be written down.
@@ -364,50 +323,43 @@ def _broken(self: Store, batch: Any) -> None:
     raise StorageError("The disk is full.")
 
 
-def test_what_was_refused_lends_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine, similar="words", feedback_within=1)
-            await _visitors(engine, shop, "pike", 2)
-            assert shop.neighbours is not None
-            told = _told(shop.neighbours)
-            with monkeypatch.context() as broken:
-                broken.setattr(Store, "write", _broken)
-                with pytest.raises(StorageError):
-                    await engine.rank(shop, "snowy owl")
-            assert shop.neighbours.lending.reports.keys() == {0}
-            assert _told(shop.neighbours) == told
-            await _visitors(engine, shop, "snowy owl", 3)
-            await _visitors(engine, shop, "snowy owls", 3)
-            assert (await engine.known(shop, "snowy owls")).lenders[0] == (await engine.known(shop, "snowy owl")).number
-            assert (await audit(engine)).loans > 0
-        async with started(place) as engine:
-            await audit(engine)
-
-    run(scenario())
+async def test_what_was_refused_lends_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with started(place) as engine:
+        shop = await served(engine, similar="words", feedback_within=1)
+        await _visitors(engine, shop, "pike", 2)
+        assert shop.neighbours is not None
+        told = _told(shop.neighbours)
+        with monkeypatch.context() as broken:
+            broken.setattr(Store, "write", _broken)
+            with pytest.raises(StorageError):
+                await engine.rank(shop, "snowy owl")
+        assert shop.neighbours.lending.reports.keys() == {0}
+        assert _told(shop.neighbours) == told
+        await _visitors(engine, shop, "snowy owl", 3)
+        await _visitors(engine, shop, "snowy owls", 3)
+        assert (await engine.known(shop, "snowy owls")).lenders[0] == (await engine.known(shop, "snowy owl")).number
+        assert (await audit(engine)).loans > 0
+    async with started(place) as engine:
+        await audit(engine)
 
 
-def test_a_first_vector_that_was_refused_says_nothing_about_others(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+async def test_a_first_vector_that_was_refused_says_nothing_about_others(
+    place: Place, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine, similar="vectors")
-            await _visitors(engine, shop, "anything", 5)
-            told = _told(shop.neighbours)
-            with monkeypatch.context() as broken:
-                broken.setattr(Store, "write", _broken)
-                with pytest.raises(StorageError):
-                    await engine.rank(shop, "owl", about=[1.0, 2.0])
-            assert _told(shop.neighbours) == told
-            await engine.rank(shop, "owl", about=[1.0, 2.0, 3.0])
-            with pytest.raises(UnusableError, match="has 3 numbers"):
-                await engine.rank(shop, "pike", about=[1.0, 2.0])
-            anything = await engine.known(shop, "anything")
-            assert (await engine.known(shop, "owl")).lenders == (anything.number,)
-            await audit(engine)
-
-    run(scenario())
+    shop = await served(engine, similar="vectors")
+    await _visitors(engine, shop, "anything", 5)
+    told = _told(shop.neighbours)
+    with monkeypatch.context() as broken:
+        broken.setattr(Store, "write", _broken)
+        with pytest.raises(StorageError):
+            await engine.rank(shop, "owl", about=[1.0, 2.0])
+    assert _told(shop.neighbours) == told
+    await engine.rank(shop, "owl", about=[1.0, 2.0, 3.0])
+    with pytest.raises(UnusableError, match="has 3 numbers"):
+        await engine.rank(shop, "pike", about=[1.0, 2.0])
+    anything = await engine.known(shop, "anything")
+    assert (await engine.known(shop, "owl")).lenders == (anything.number,)
+    await audit(engine)
 
 
 def test_nobody_is_lent_anything_by_one_that_told_and_was_refused() -> None:

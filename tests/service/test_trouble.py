@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Clock, Place, audit, key_of, run, served, small_collection, started
+from tests.support.services import Clock, Place, audit, key_of, served, small_collection, started
 from zoomrank.documents import Collection
 from zoomrank.service import sweeping
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError
+from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage import journal as journal_module
 from zoomrank.service.storage import postgres_store, sqlite_store
@@ -39,36 +40,33 @@ def _refuse(_: Batch) -> None:
 # Sweeping.
 
 
-def test_one_damaged_learner_does_not_end_all_sweeping(
+async def test_one_damaged_learner_does_not_end_all_sweeping(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)
     monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.02)
-
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine:
-            await engine.rank(await served(engine, feedback_within=60), "bad")
-            engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
-            engine.journal.unwritten.snapshots[-1] = engine.journal.unwritten.snapshots[-1]._replace(content=b"\0")
-            await engine.journal.written()
-            (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
-        engine = Engine(place.open(), place.folder, 2**30, clock)
-        await engine.start()
-        shop = engine.collections.find("shop")
-        await engine.rank(shop, "good")
-        clock.pass_by(61)
-        while (await engine.known(shop, "good")).counts.abandoned == 0:
-            await asyncio.sleep(0.02)
-        await engine.stop()
-
-    with caplog.at_level(logging.ERROR):
-        run(scenario())
+    clock = Clock()
+    async with started(place, clock) as engine:
+        await engine.rank(await served(engine, feedback_within=60), "bad")
+        engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
+        engine.journal.unwritten.snapshots[-1] = engine.journal.unwritten.snapshots[-1]._replace(content=b"\0")
+        await engine.journal.written()
+        (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
+    engine = Engine(place.open(), place.folder, 2**30, clock)
+    await engine.start()
+    shop = engine.collections.find("shop")
+    await engine.rank(shop, "good")
+    clock.pass_by(61)
+    while (await engine.known(shop, "good")).counts.abandoned == 0:
+        await asyncio.sleep(0.02)
+    await engine.stop()
     assert "'bad'" in caplog.text
 
 
-def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
+async def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)
     monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.01)
     swept = 0
 
@@ -77,203 +75,165 @@ def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
         swept += 1
         raise MemoryError
 
-    async def scenario() -> None:
-        engine = Engine(sqlite.open(), sqlite.folder)
-        await engine.start()
-        monkeypatch.setattr(engine.learners, "list_all", fails)
-        while swept < 3:
-            await asyncio.sleep(0.01)
-        await engine.stop()
-        assert not engine.journal._thread.is_alive()
-
-    with caplog.at_level(logging.ERROR):
-        run(scenario())
+    engine = Engine(sqlite.open(), sqlite.folder)
+    await engine.start()
+    monkeypatch.setattr(engine.learners, "list_all", fails)
+    while swept < 3:
+        await asyncio.sleep(0.01)
+    await engine.stop()
+    assert not engine.journal._thread.is_alive()
     assert "A sweep failed." in caplog.text
     sqlite.open()  # nobody has it any more
 
 
-def test_making_room_ends_while_all_are_busy(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_making_room_ends_while_all_are_busy(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     _write_in_a_thread(monkeypatch)
+    async with started(sqlite, budget=1) as engine:
+        shop = await served(engine)
+        asking = True
 
-    async def scenario() -> None:
-        async with started(sqlite, budget=1) as engine:
-            shop = await served(engine)
-            asking = True
+        async def ask(query: str) -> None:
+            while asking:
+                await engine.rank(shop, query)
 
-            async def ask(query: str) -> None:
-                while asking:
-                    await engine.rank(shop, query)
-
-            visitors = [asyncio.create_task(ask(f"query {number % 3}")) for number in range(12)]
-            await asyncio.sleep(0.1)
-            before = engine.journal.batches
-            await engine.sweep()
-            assert engine.journal.batches < before + 20
-            asking = False
-            await asyncio.gather(*visitors)
-            await audit(engine)
-
-    run(scenario())
+        visitors = [asyncio.create_task(ask(f"query {number % 3}")) for number in range(12)]
+        await asyncio.sleep(0.1)
+        before = engine.journal.batches
+        await engine.sweep()
+        assert engine.journal.batches < before + 20
+        asking = False
+        await asyncio.gather(*visitors)
+        await audit(engine)
 
 
-def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
+async def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-
-    async def scenario() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, about: said.append(about["message"]))
-        clock = Clock()
-        async with started(sqlite, clock) as engine:
-            shop = await served(engine, feedback_within=60)
-            for _ in range(20):
-                await engine.rank(shop, "owl")
-            clock.pass_by(61)
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", _refuse)
-                with pytest.raises(StorageError):
-                    await engine.sweep()
-            gc.collect()
-
-    run(scenario())
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: said.append(about["message"]))
+    clock = Clock()
+    async with started(sqlite, clock) as engine:
+        shop = await served(engine, feedback_within=60)
+        for _ in range(20):
+            await engine.rank(shop, "owl")
+        clock.pass_by(61)
+        with monkeypatch.context() as patched:
+            patched.setattr(engine.store, "write", _refuse)
+            with pytest.raises(StorageError):
+                await engine.sweep()
+        gc.collect()
     gc.collect()
     assert not said
 
 
-def test_new_queries_that_are_refused_leave_nothing_behind(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", _refuse)
-                asked = (engine.rank(shop, f"query {number}") for number in range(500))
-                assert all(
-                    isinstance(one, StorageError) for one in await asyncio.gather(*asked, return_exceptions=True)
-                )
-            assert not engine.learners._away
-            assert len(engine.learners) == 0
-
-    run(scenario())
+async def test_new_queries_that_are_refused_leave_nothing_behind(
+    engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "write", _refuse)
+        asked = (engine.rank(shop, f"query {number}") for number in range(500))
+        assert all(isinstance(one, StorageError) for one in await asyncio.gather(*asked, return_exceptions=True))
+    assert not engine.learners._away
+    assert len(engine.learners) == 0
 
 
-def test_an_impression_from_the_future_does_not_keep_others_open(sqlite: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(sqlite, clock) as engine:
-            shop = await served(engine, feedback_within=60)
-            clock.pass_by(86_400)
-            await engine.rank(shop, "owl")
-            clock.pass_by(-86_400)  # somebody has put it right
-            for _ in range(5):
-                await engine.rank(shop, "owl")
-            clock.pass_by(600)
-            await engine.sweep()
-            assert (await engine.known(shop, "owl")).counts.abandoned == 5
-
-    run(scenario())
+async def test_an_impression_from_the_future_does_not_keep_others_open(clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, feedback_within=60)
+    clock.pass_by(86_400)
+    await engine.rank(shop, "owl")
+    clock.pass_by(-86_400)  # somebody has put it right
+    for _ in range(5):
+        await engine.rank(shop, "owl")
+    clock.pass_by(600)
+    await engine.sweep()
+    assert (await engine.known(shop, "owl")).counts.abandoned == 5
 
 
-def test_lists_are_right_while_a_learner_leaves(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            for query in ("owl", "owl", "owl", "other"):
-                await engine.rank(shop, query)
-            since, loop = engine.store.since_snapshots, asyncio.get_running_loop()
+async def test_lists_are_right_while_a_learner_leaves(
+    engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for query in ("owl", "owl", "owl", "other"):
+        await engine.rank(shop, query)
+    since, loop = engine.store.since_snapshots, asyncio.get_running_loop()
 
-            def leave_meanwhile(learners: Any) -> Any:
-                engine.learners.budget = 1
-                asyncio.run_coroutine_threadsafe(engine.learners.make_room(), loop).result(10)
-                return since(learners)
+    def leave_meanwhile(learners: Any) -> Any:
+        engine.learners.budget = 1
+        asyncio.run_coroutine_threadsafe(engine.learners.make_room(), loop).result(10)
+        return since(learners)
 
-            monkeypatch.setattr(engine.store, "since_snapshots", leave_meanwhile)
-            rows = (await page_data.queries(engine, shop, 0, 10))["queries"]
-            assert len(engine.learners) == 1
-            assert {row["query"]: row["impressions"] for row in rows} == {"owl": 3, "other": 1}
-
-    run(scenario())
+    monkeypatch.setattr(engine.store, "since_snapshots", leave_meanwhile)
+    rows = (await page_data.queries(engine, shop, 0, 10))["queries"]
+    assert len(engine.learners) == 1
+    assert {row["query"]: row["impressions"] for row in rows} == {"owl": 3, "other": 1}
 
 
 # Learning.
 
 
-def test_feedback_that_could_not_be_learned_was_not_heard(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_feedback_that_could_not_be_learned_was_not_heard(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_memory(*_: Any) -> None:
         raise MemoryError
 
-    async def scenario() -> None:
-        async with started(place, crash=True) as engine:
-            shop = await served(engine)
-            name, documents = await engine.rank(shop, "owl")
-            learner = await engine.known(shop, "owl")
-            with monkeypatch.context() as patched:
-                patched.setattr(learner.ranker, "learn_arrays", no_memory)
-                with pytest.raises(MemoryError):
-                    await engine.feedback(name, documents[0]["id"])
-            assert await engine.feedback(name, documents[0]["id"]) == "learned"
-        async with started(place) as engine:
-            assert (await audit(engine)).outcomes[key_of(name)] == 0
-
-    run(scenario())
+    async with started(place, crash=True) as engine:
+        shop = await served(engine)
+        name, documents = await engine.rank(shop, "owl")
+        learner = await engine.known(shop, "owl")
+        with monkeypatch.context() as patched:
+            patched.setattr(learner.ranker, "learn_arrays", no_memory)
+            with pytest.raises(MemoryError):
+                await engine.feedback(name, documents[0]["id"])
+        assert await engine.feedback(name, documents[0]["id"]) == "learned"
+    async with started(place) as engine:
+        assert (await audit(engine)).outcomes[key_of(name)] == 0
 
 
-def test_who_wants_to_rank_is_not_kept_waiting_by_those_who_look(sqlite: Place) -> None:
+async def test_who_wants_to_rank_is_not_kept_waiting_by_those_who_look(engine: Engine, shop: ServedCollection) -> None:
     """Pages look at a query that nobody has asked yet, again and again; then somebody asks it."""
+    looking = True
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            looking = True
-
-            async def look() -> None:
-                while looking:
-                    try:
-                        await engine.known(shop, "owl")
-                        await asyncio.sleep(0)
-                    except NotFoundError:
-                        continue
-
-            looks = [asyncio.create_task(look()) for _ in range(2)]
-            await asyncio.sleep(0)
+    async def look() -> None:
+        while looking:
             try:
-                await asyncio.wait_for(engine.rank(shop, "owl"), 10)
-            finally:
-                looking = False
-                await asyncio.gather(*looks)
+                await engine.known(shop, "owl")
+                await asyncio.sleep(0)
+            except NotFoundError:
+                continue
 
-    run(scenario())
+    looks = [asyncio.create_task(look()) for _ in range(2)]
+    await asyncio.sleep(0)
+    try:
+        await asyncio.wait_for(engine.rank(shop, "owl"), 10)
+    finally:
+        looking = False
+        await asyncio.gather(*looks)
 
 
 # Stopping.
 
 
 @pytest.mark.parametrize("slow", [False, True])
-def test_a_request_in_flight_when_it_stops_hears_of_it(
+async def test_a_request_in_flight_when_it_stops_hears_of_it(
     place: Place, monkeypatch: pytest.MonkeyPatch, slow: bool
 ) -> None:
     if slow:
         _write_in_a_thread(monkeypatch)
+    engine = Engine(place.open(), place.folder)
+    await engine.start()
+    shop = await served(engine)
+    find, go = engine.store.find, threading.Event()
 
-    async def scenario() -> None:
-        engine = Engine(place.open(), place.folder)
-        await engine.start()
-        shop = await served(engine)
-        find, go = engine.store.find, threading.Event()
+    def slowly(collection: int, query: str) -> Any:
+        found = find(collection, query)
+        go.wait(10)
+        return found
 
-        def slowly(collection: int, query: str) -> Any:
-            found = find(collection, query)
-            go.wait(10)
-            return found
-
-        monkeypatch.setattr(engine.store, "find", slowly)
-        asking = asyncio.create_task(engine.rank(shop, "owl"))
-        await asyncio.sleep(0.05)
-        await engine.stop()
-        go.set()
-        with pytest.raises(ServiceError):
-            await asyncio.wait_for(asking, 10)
-
-    run(scenario())
+    monkeypatch.setattr(engine.store, "find", slowly)
+    asking = asyncio.create_task(engine.rank(shop, "owl"))
+    await asyncio.sleep(0.05)
+    await engine.stop()
+    go.set()
+    with pytest.raises(ServiceError):
+        await asyncio.wait_for(asking, 10)
 
 
 def test_a_closed_store_stays_closed(place: Place) -> None:
@@ -288,94 +248,76 @@ def test_a_closed_store_stays_closed(place: Place) -> None:
 # Collections.
 
 
-def test_collections_in_the_making_do_not_keep_rankings_waiting(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            go = threading.Event()
+async def test_collections_in_the_making_do_not_keep_rankings_waiting(engine: Engine, shop: ServedCollection) -> None:
+    go = threading.Event()
 
-            def make() -> Collection:
-                go.wait(30)
-                return small_collection()
+    def make() -> Collection:
+        go.wait(30)
+        return small_collection()
 
-            many = (os.cpu_count() or 1) + 8
-            making = [
-                asyncio.create_task(engine.collections.add(f"c{n}", make, Settings(slots=3))) for n in range(many)
-            ]
-            await asyncio.sleep(0.05)
-            try:
-                await asyncio.wait_for(engine.rank(shop, "owl"), 10)
-            finally:
-                go.set()
-                await asyncio.gather(*making)
-            assert len(engine.collections.by_name) == many + 1
-
-    run(scenario())
+    many = (os.cpu_count() or 1) + 8
+    making = [asyncio.create_task(engine.collections.add(f"c{n}", make, Settings(slots=3))) for n in range(many)]
+    await asyncio.sleep(0.05)
+    try:
+        await asyncio.wait_for(engine.rank(shop, "owl"), 10)
+    finally:
+        go.set()
+        await asyncio.gather(*making)
+    assert len(engine.collections.by_name) == many + 1
 
 
-def test_a_collection_that_is_written_does_not_stop_the_loop(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            shop = await served(engine)
-            await engine.rank(shop, "owl")
-            with engine.store._writing:  # as it is held while a large one is written
-                asking = asyncio.create_task(engine.rank(shop, "owl"))
-                await asyncio.sleep(0.05)  # comes back: nobody waits for that lock here
-                assert not asking.done()
-            await asking
-
-    run(scenario())
+async def test_a_collection_that_is_written_does_not_stop_the_loop(engine: Engine, shop: ServedCollection) -> None:
+    await engine.rank(shop, "owl")
+    with engine.store._writing:  # as it is held while a large one is written
+        asking = asyncio.create_task(engine.rank(shop, "owl"))
+        await asyncio.sleep(0.05)  # comes back: nobody waits for that lock here
+        assert not asking.done()
+    await asking
 
 
-def test_a_collection_whose_keeping_was_reported_as_failed_can_be_had(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+async def test_a_collection_whose_keeping_was_reported_as_failed_can_be_had(
+    place: Place, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            add = engine.store.add_collection
+    add = engine.store.add_collection
 
-            def keep_and_fail(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
-                add(stored, digest, content)
-                raise StorageError("The connection was lost.")
+    def keep_and_fail(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
+        add(stored, digest, content)
+        raise StorageError("The connection was lost.")
 
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "add_collection", keep_and_fail)
-                shop = await served(engine)
-                del engine.collections.by_name["shop"]  # as if that had come true only after somebody had looked
-                with pytest.raises(ExistsError):
-                    await served(engine, slots=2)
-                assert engine.collections.find("shop").id == shop.id
-                await engine.rank(engine.collections.find("shop"), "owl")
-            await audit(engine)
-
-    run(scenario())
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "add_collection", keep_and_fail)
+        shop = await served(engine)
+        del engine.collections.by_name["shop"]  # as if that had come true only after somebody had looked
+        with pytest.raises(ExistsError):
+            await served(engine, slots=2)
+        assert engine.collections.find("shop").id == shop.id
+        await engine.rank(engine.collections.find("shop"), "owl")
+    await audit(engine)
 
 
-def test_a_collection_is_there_though_nobody_waited_for_it(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            add, inside, go = engine.store.add_collection, threading.Event(), threading.Event()
+async def test_a_collection_is_there_though_nobody_waited_for_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, inside, go = engine.store.add_collection, threading.Event(), threading.Event()
 
-            def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
-                inside.set()
-                go.wait(10)
-                add(stored, digest, content)
+    def slowly(stored: StoredCollection, digest: str, content: Iterable[bytes]) -> None:
+        inside.set()
+        go.wait(10)
+        add(stored, digest, content)
 
-            monkeypatch.setattr(engine.store, "add_collection", slowly)
-            making = asyncio.create_task(served(engine))
-            while not inside.is_set():
-                await asyncio.sleep(0.005)
-            making.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await making
-            with pytest.raises(ExistsError):
-                await served(engine)
-            go.set()
-            while "shop" not in engine.collections.by_name:
-                await asyncio.sleep(0.005)
-            await engine.rank(engine.collections.find("shop"), "owl")
-
-    run(scenario())
+    monkeypatch.setattr(engine.store, "add_collection", slowly)
+    making = asyncio.create_task(served(engine))
+    while not inside.is_set():
+        await asyncio.sleep(0.005)
+    making.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    with pytest.raises(ExistsError):
+        await served(engine)
+    go.set()
+    while "shop" not in engine.collections.by_name:
+        await asyncio.sleep(0.005)
+    await engine.rank(engine.collections.find("shop"), "owl")
 
 
 # The stores themselves.
@@ -407,38 +349,34 @@ def test_the_log_of_sqlite_begins_anew_under_load(sqlite: Place, monkeypatch: py
     assert store.last("events") == place
 
 
-def test_a_commit_of_postgres_that_comes_true_after_the_connection_was_lost(on_postgres: Place) -> None:
+async def test_a_commit_of_postgres_that_comes_true_after_the_connection_was_lost(on_postgres: Place) -> None:
     """The server is at COMMIT when the network goes: the service hears that it failed, somebody looks at the learner,
     and then it is committed.
     """
-
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(on_postgres, clock) as engine:
-            shop = await served(engine, feedback_within=60)
-            name, documents = await engine.rank(shop, "owl")
-            undo = await asyncio.to_thread(_slow_commits, on_postgres)
-            telling = asyncio.create_task(engine.feedback(name, documents[0]["id"]))
-            await asyncio.sleep(0.4)  # it is there
-            lost = socket.socket(fileno=os.dup(engine.store.writer.pgconn.socket))
-            lost.shutdown(socket.SHUT_RDWR)
-            lost.close()
-            with pytest.raises(StorageError):
-                await telling
-            with pytest.raises(StorageError):  # nobody can know yet
-                await engine.known(shop, "owl")
-            await asyncio.sleep(1.2)
-            await asyncio.to_thread(undo)
-            assert await engine.feedback(name, documents[0]["id"]) == "repeated"
-            await engine.rank(shop, "owl")
-            await engine.sweep()
-            await audit(engine)
-            clock.pass_by(100)
-            await engine.sweep()
-            assert (await engine.known(shop, "owl")).counts.abandoned == 1
-            await audit(engine)
-
-    run(scenario())
+    clock = Clock()
+    async with started(on_postgres, clock) as engine:
+        shop = await served(engine, feedback_within=60)
+        name, documents = await engine.rank(shop, "owl")
+        undo = await asyncio.to_thread(_slow_commits, on_postgres)
+        telling = asyncio.create_task(engine.feedback(name, documents[0]["id"]))
+        await asyncio.sleep(0.4)  # it is there
+        lost = socket.socket(fileno=os.dup(engine.store.writer.pgconn.socket))
+        lost.shutdown(socket.SHUT_RDWR)
+        lost.close()
+        with pytest.raises(StorageError):
+            await telling
+        with pytest.raises(StorageError):  # nobody can know yet
+            await engine.known(shop, "owl")
+        await asyncio.sleep(1.2)
+        await asyncio.to_thread(undo)
+        assert await engine.feedback(name, documents[0]["id"]) == "repeated"
+        await engine.rank(shop, "owl")
+        await engine.sweep()
+        await audit(engine)
+        clock.pass_by(100)
+        await engine.sweep()
+        assert (await engine.known(shop, "owl")).counts.abandoned == 1
+        await audit(engine)
 
 
 def _slow_commits(place: Place) -> Callable[[], None]:
@@ -459,20 +397,18 @@ def _slow_commits(place: Place) -> Callable[[], None]:
     return lambda: execute("DROP TRIGGER slow ON events", "DROP FUNCTION slow")
 
 
-def test_nobody_waits_for_ever_for_a_lock_of_postgres(on_postgres: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_waits_for_ever_for_a_lock_of_postgres(
+    on_postgres: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import psycopg
 
     monkeypatch.setitem(postgres_store._LIMITS, "options", "-c lock_timeout=200ms")
-
-    async def scenario() -> None:
-        async with started(on_postgres) as engine:
-            shop = await served(engine)
-            await engine.rank(shop, "owl")
-            with psycopg.connect(on_postgres.address or "") as other:
-                other.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
-                with pytest.raises(StorageError):
-                    await asyncio.wait_for(engine.rank(shop, "owl"), 20)
-            await engine.rank(shop, "owl")
-            await audit(engine)
-
-    run(scenario())
+    async with started(on_postgres) as engine:
+        shop = await served(engine)
+        await engine.rank(shop, "owl")
+        with psycopg.connect(on_postgres.address or "") as other:
+            other.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(StorageError):
+                await asyncio.wait_for(engine.rank(shop, "owl"), 20)
+        await engine.rank(shop, "owl")
+        await audit(engine)

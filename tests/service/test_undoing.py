@@ -5,10 +5,11 @@ import contextlib
 import random
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, run, served, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, served, started
 from zoomrank.service import learner_cache
 from zoomrank.service.engine import Asker, Engine
 from zoomrank.service.http import page_data
@@ -60,355 +61,300 @@ def _without(engine: Engine, served: ServedCollection, number: int, void: set[in
 
 @pytest.mark.parametrize("similar", ["off", "words"])
 @pytest.mark.parametrize("crash", [False, True])
-def test_what_a_bot_taught_is_untaught(
+async def test_what_a_bot_taught_is_untaught(
     place: Place, similar: str, crash: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 10)
-
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock, crash=crash) as engine:
-            shop = await served(engine, similar=similar)
-            await _visits(engine, shop, 9, query="owl at night")
-            await _visits(engine, shop, 1)
-            clock.pass_by(10)
-            bots = await _visits(engine, shop, 2, asker=BOT)
-            mixed = await asyncio.gather(_visits(engine, shop, 3, asker=BOT), _visits(engine, shop, 4))
-            number = key_of(bots[0])[0]
-            void = {key_of(name)[1] for name in [*bots, *mixed[0]]}
-            before = (await engine.known(shop, "owl")).snapshot()
-            span = Span(asker=BOT.digest)
-            assert await engine.void(shop, span, dry_run=True) == (120, 1)
-            assert (await engine.known(shop, "owl")).snapshot() == before
-            assert await engine.void(shop, span) == (120, 1)
-            learner = await engine.known(shop, "owl")
-            assert _same_learned(learner, _without(engine, shop, number, void))
-            assert (learner.counts.impressions, learner.counts.voided) == (120, 120)
-            with pytest.raises(VoidedError):
-                await engine.feedback(bots[-1], None)
-            with pytest.raises(VoidedError):
-                await engine.seen(bots[-1])
-            assert await engine.void(shop, span) == (0, 0)
-            await _visits(engine, shop, 5)
-            after = (await engine.known(shop, "owl")).snapshot()
-            await audit(engine)
-        async with started(place, clock) as engine:
-            shop = engine.collections.find("shop")
-            assert (await engine.known(shop, "owl")).snapshot() == after
-            await audit(engine)
-            await _visits(engine, shop, 6)
-            await engine.void(shop, Span(since=clock() - 5))  # some of which are void already
-            await audit(engine)
-
-    run(scenario())
+    clock = Clock()
+    async with started(place, clock, crash=crash) as engine:
+        shop = await served(engine, similar=similar)
+        await _visits(engine, shop, 9, query="owl at night")
+        await _visits(engine, shop, 1)
+        clock.pass_by(10)
+        bots = await _visits(engine, shop, 2, asker=BOT)
+        mixed = await asyncio.gather(_visits(engine, shop, 3, asker=BOT), _visits(engine, shop, 4))
+        number = key_of(bots[0])[0]
+        void = {key_of(name)[1] for name in [*bots, *mixed[0]]}
+        before = (await engine.known(shop, "owl")).snapshot()
+        span = Span(asker=BOT.digest)
+        assert await engine.void(shop, span, dry_run=True) == (120, 1)
+        assert (await engine.known(shop, "owl")).snapshot() == before
+        assert await engine.void(shop, span) == (120, 1)
+        learner = await engine.known(shop, "owl")
+        assert _same_learned(learner, _without(engine, shop, number, void))
+        assert (learner.counts.impressions, learner.counts.voided) == (120, 120)
+        with pytest.raises(VoidedError):
+            await engine.feedback(bots[-1], None)
+        with pytest.raises(VoidedError):
+            await engine.seen(bots[-1])
+        assert await engine.void(shop, span) == (0, 0)
+        await _visits(engine, shop, 5)
+        after = (await engine.known(shop, "owl")).snapshot()
+        await audit(engine)
+    async with started(place, clock) as engine:
+        shop = engine.collections.find("shop")
+        assert (await engine.known(shop, "owl")).snapshot() == after
+        await audit(engine)
+        await _visits(engine, shop, 6)
+        await engine.void(shop, Span(since=clock() - 5))  # some of which are void already
+        await audit(engine)
 
 
-def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine:
-            shop, other = await served(engine), await served(engine, "other")
-            for query in ("owl", "pike"):
-                for asker in (Asker(), BOT):
-                    for _ in range(3):
-                        clock.pass_by(10)
-                        await engine.rank(shop, query, asker=asker)
-                        await engine.rank(other, query, asker=asker)
-            start = clock() - 110
-            for span, found in (
-                (Span(query="owl"), (6, 1)),
-                (Span(query="oak"), (0, 0)),
-                (Span(since=start + 20), (10, 2)),
-                (Span(until=start + 20), (2, 1)),
-                (Span(since=start + 20, until=start + 80), (6, 2)),
-                (Span(asker=BOT.digest), (6, 2)),
-                (Span("owl", start, start + 40, BOT.digest), (1, 1)),
-            ):
-                assert await engine.void(shop, span, dry_run=True) == found
+async def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place, clock: Clock, engine: Engine) -> None:
+    shop, other = await served(engine), await served(engine, "other")
+    for query in ("owl", "pike"):
+        for asker in (Asker(), BOT):
+            for _ in range(3):
+                clock.pass_by(10)
+                await engine.rank(shop, query, asker=asker)
+                await engine.rank(other, query, asker=asker)
+    start = clock() - 110
+    for span, found in (
+        (Span(query="owl"), (6, 1)),
+        (Span(query="oak"), (0, 0)),
+        (Span(since=start + 20), (10, 2)),
+        (Span(until=start + 20), (2, 1)),
+        (Span(since=start + 20, until=start + 80), (6, 2)),
+        (Span(asker=BOT.digest), (6, 2)),
+        (Span("owl", start, start + 40, BOT.digest), (1, 1)),
+    ):
+        assert await engine.void(shop, span, dry_run=True) == found
+    await engine.void(shop, Span(query="owl"))
+    assert page_data.about(engine, shop)["impressions"] == 6
+    assert page_data.about(engine, other)["impressions"] == 12
+    await audit(engine)
+
+
+async def test_a_query_that_is_void_begins_anew(place: Place, engine: Engine) -> None:
+    shop = await served(engine, similar="words")
+    await _visits(engine, shop, 1)
+    await _visits(engine, shop, 2, query="owl at night")
+    await engine.void(shop, Span(query="owl"))
+    learner = await engine.known(shop, "owl")
+    assert learner.answers == 0
+    assert _same_learned(learner, QueryLearner(learner.number, shop.editions, shop.settings))
+    await audit(engine)
+    await _visits(engine, shop, 3)
+    await audit(engine)
+
+
+async def test_a_void_that_cannot_be_written_down_changes_nothing(
+    place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _visits(engine, shop, 1)
+    before = (await engine.known(shop, "owl")).snapshot()
+    write = engine.store.write
+
+    def refuse_voids(batch: Batch) -> None:
+        if any(event.outcome == VOIDED for _, event in batch.events):
+            raise StorageError("no")
+        write(batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.store, "write", refuse_voids)
+        with pytest.raises(StorageError):
             await engine.void(shop, Span(query="owl"))
-            assert page_data.about(engine, shop)["impressions"] == 6
-            assert page_data.about(engine, other)["impressions"] == 12
-            await audit(engine)
-
-    run(scenario())
+    assert (await engine.known(shop, "owl")).snapshot() == before
+    await audit(engine)
 
 
-def test_a_query_that_is_void_begins_anew(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine, similar="words")
-            await _visits(engine, shop, 1)
-            await _visits(engine, shop, 2, query="owl at night")
-            await engine.void(shop, Span(query="owl"))
-            learner = await engine.known(shop, "owl")
-            assert learner.answers == 0
-            assert _same_learned(learner, QueryLearner(learner.number, shop.editions, shop.settings))
-            await audit(engine)
-            await _visits(engine, shop, 3)
-            await audit(engine)
+async def test_visitors_go_on_while_something_is_taken_back(place: Place) -> None:
+    async with started(place, budget=100_000) as engine:
+        shop = await served(engine)
+        await _visits(engine, shop, 1, 200, BOT)
 
-    run(scenario())
+        async def take_back() -> None:
+            for _ in range(5):
+                await engine.void(shop, Span(asker=BOT.digest))
+                await engine.sweep()
 
-
-def test_a_void_that_cannot_be_written_down_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await _visits(engine, shop, 1)
-            before = (await engine.known(shop, "owl")).snapshot()
-            write = engine.store.write
-
-            def refuse_voids(batch: Batch) -> None:
-                if any(event.outcome == VOIDED for _, event in batch.events):
-                    raise StorageError("no")
-                write(batch)
-
-            with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "write", refuse_voids)
-                with pytest.raises(StorageError):
-                    await engine.void(shop, Span(query="owl"))
-            assert (await engine.known(shop, "owl")).snapshot() == before
-            await audit(engine)
-
-    run(scenario())
-
-
-def test_visitors_go_on_while_something_is_taken_back(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place, budget=100_000) as engine:
-            shop = await served(engine)
-            await _visits(engine, shop, 1, 200, BOT)
-
-            async def take_back() -> None:
-                for _ in range(5):
-                    await engine.void(shop, Span(asker=BOT.digest))
-                    await engine.sweep()
-
-            await asyncio.gather(
-                *(_visits(engine, shop, seed, 60, BOT if seed % 2 else Asker()) for seed in range(4)), take_back()
-            )
-            await engine.void(shop, Span(asker=BOT.digest))
-            assert (await engine.known(shop, "owl")).counts.impressions == 120
-            await audit(engine)
-
-    run(scenario())
+        await asyncio.gather(
+            *(_visits(engine, shop, seed, 60, BOT if seed % 2 else Asker()) for seed in range(4)), take_back()
+        )
+        await engine.void(shop, Span(asker=BOT.digest))
+        assert (await engine.known(shop, "owl")).counts.impressions == 120
+        await audit(engine)
 
 
 # Queries that are removed.
 
 
 @pytest.mark.parametrize("similar", ["off", "words"])
-def test_a_query_that_is_removed_is_gone(place: Place, similar: str) -> None:
-    async def scenario() -> None:
-        async with started(place, crash=True) as engine:
-            shop = await served(engine, similar=similar)
-            await _visits(engine, shop, 1, query="pike")
-            names = await _visits(engine, shop, 2)
-            await engine.void(shop, Span(asker=BOT.digest))
+async def test_a_query_that_is_removed_is_gone(place: Place, similar: str) -> None:
+    async with started(place, crash=True) as engine:
+        shop = await served(engine, similar=similar)
+        await _visits(engine, shop, 1, query="pike")
+        names = await _visits(engine, shop, 2)
+        await engine.void(shop, Span(asker=BOT.digest))
+        await engine.remove_query(shop, "owl")
+        with pytest.raises(NotFoundError):
+            await engine.known(shop, "owl")
+        with pytest.raises(NotFoundError):
             await engine.remove_query(shop, "owl")
-            with pytest.raises(NotFoundError):
-                await engine.known(shop, "owl")
-            with pytest.raises(NotFoundError):
-                await engine.remove_query(shop, "owl")
-            await audit(engine)
-        async with started(place) as engine:
-            shop = engine.collections.find("shop")
-            await _visits(engine, shop, 3)
-            assert (await engine.known(shop, "owl")).counts.impressions == 60
-            with pytest.raises(NotFoundError):  # not an impression of the new learner
-                await engine.feedback(names[-1], None)
-            assert page_data.about(engine, shop)["impressions"] == 180  # what was shown was shown
-            await audit(engine)
-
-    run(scenario())
+        await audit(engine)
+    async with started(place) as engine:
+        shop = engine.collections.find("shop")
+        await _visits(engine, shop, 3)
+        assert (await engine.known(shop, "owl")).counts.impressions == 60
+        with pytest.raises(NotFoundError):  # not an impression of the new learner
+            await engine.feedback(names[-1], None)
+        assert page_data.about(engine, shop)["impressions"] == 180  # what was shown was shown
+        await audit(engine)
 
 
-def test_places_in_the_log_are_never_given_twice(place: Place) -> None:
+async def test_places_in_the_log_are_never_given_twice(place: Place) -> None:
     """Snapshots say up to which place they know the log: what came later at an earlier place would be lost."""
-
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await _visits(engine, shop, 1, query="pike")
-            await _visits(engine, shop, 2)
-        async with started(place, crash=True) as engine:
-            await engine.remove_query(engine.collections.find("shop"), "owl")
-        async with started(place, crash=True) as engine:
-            await _visits(engine, engine.collections.find("shop"), 3, query="pike")
-            expected = (await engine.known(engine.collections.find("shop"), "pike")).snapshot()
-        async with started(place) as engine:
-            assert (await engine.known(engine.collections.find("shop"), "pike")).snapshot() == expected
-            await audit(engine)
-
-    run(scenario())
+    async with started(place) as engine:
+        shop = await served(engine)
+        await _visits(engine, shop, 1, query="pike")
+        await _visits(engine, shop, 2)
+    async with started(place, crash=True) as engine:
+        await engine.remove_query(engine.collections.find("shop"), "owl")
+    async with started(place, crash=True) as engine:
+        await _visits(engine, engine.collections.find("shop"), 3, query="pike")
+        expected = (await engine.known(engine.collections.find("shop"), "pike")).snapshot()
+    async with started(place) as engine:
+        assert (await engine.known(engine.collections.find("shop"), "pike")).snapshot() == expected
+        await audit(engine)
 
 
-def test_visitors_go_on_while_their_query_is_removed(place: Place) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            going_on = True
+async def test_visitors_go_on_while_their_query_is_removed(
+    place: Place, engine: Engine, shop: ServedCollection
+) -> None:
+    going_on = True
 
-            async def ask() -> None:
-                while going_on:
-                    await engine.rank(shop, "owl")
+    async def ask() -> None:
+        while going_on:
+            await engine.rank(shop, "owl")
 
-            async def look() -> None:
-                while going_on:
-                    with contextlib.suppress(NotFoundError):
-                        await engine.known(shop, "owl")
-                    await asyncio.sleep(0)
+    async def look() -> None:
+        while going_on:
+            with contextlib.suppress(NotFoundError):
+                await engine.known(shop, "owl")
+            await asyncio.sleep(0)
 
-            others = [asyncio.create_task(ask()) for _ in range(4)] + [asyncio.create_task(look())]
-            for _ in range(20):
-                await asyncio.sleep(0.005)
-                await engine.undoing.remove(shop, "owl")
-            going_on = False
-            await asyncio.gather(*others)
-            await audit(engine)
-
-    run(scenario())
+    others = [asyncio.create_task(ask()) for _ in range(4)] + [asyncio.create_task(look())]
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+        await engine.undoing.remove(shop, "owl")
+    going_on = False
+    await asyncio.gather(*others)
+    await audit(engine)
 
 
-def test_what_may_still_be_answered_is_not_removed(sqlite: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(sqlite, clock) as engine:
-            shop = await served(engine, asked_again_within=10, feedback_within=1000)
-            name, _ = await engine.rank(shop, "owl")
-            clock.pass_by(900)
-            await engine.sweep()
-            assert await engine.feedback(name, None) == "learned"
-            clock.pass_by(101)
-            await engine.sweep()
-            assert page_data.about(engine, shop)["queries"] == 0
-
-    run(scenario())
+async def test_what_may_still_be_answered_is_not_removed(clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, asked_again_within=10, feedback_within=1000)
+    name, _ = await engine.rank(shop, "owl")
+    clock.pass_by(900)
+    await engine.sweep()
+    assert await engine.feedback(name, None) == "learned"
+    clock.pass_by(101)
+    await engine.sweep()
+    assert page_data.about(engine, shop)["queries"] == 0
 
 
-def test_what_nobody_asked_again_is_removed(place: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock) as engine:
-            shop = await served(engine, asked_again_within=1000, feedback_within=60)
-            for number in range(20):
-                await engine.rank(shop, f"once {number}")
-            await _visits(engine, shop, 1, 2)
-            clock.pass_by(900)
-            await engine.rank(shop, "once 3")
-            await engine.rank(shop, "late")
-            await engine.sweep()
-            assert page_data.about(engine, shop)["queries"] == 22
-            clock.pass_by(101 + REMOVE_EVERY)
-            both = asyncio.gather(engine.sweep(), engine.rank(shop, "once 0"))  # which is taken for asked again, or new
-            await both
-            name, _ = await engine.rank(shop, "once 0")
-            assert await engine.feedback(name, None) == "learned"
-            await engine.remove_query(shop, "once 0")
-            found = await page_data.queries(engine, shop, 0, 50)
-            assert {row["query"] for row in found["queries"]} == {"owl", "once 3", "late"}
-            assert page_data.about(engine, shop)["impressions"] == 26
-            await audit(engine)
-
-    run(scenario())
+async def test_what_nobody_asked_again_is_removed(place: Place, clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, asked_again_within=1000, feedback_within=60)
+    for number in range(20):
+        await engine.rank(shop, f"once {number}")
+    await _visits(engine, shop, 1, 2)
+    clock.pass_by(900)
+    await engine.rank(shop, "once 3")
+    await engine.rank(shop, "late")
+    await engine.sweep()
+    assert page_data.about(engine, shop)["queries"] == 22
+    clock.pass_by(101 + REMOVE_EVERY)
+    both = asyncio.gather(engine.sweep(), engine.rank(shop, "once 0"))  # which is taken for asked again, or new
+    await both
+    name, _ = await engine.rank(shop, "once 0")
+    assert await engine.feedback(name, None) == "learned"
+    await engine.remove_query(shop, "once 0")
+    found = await page_data.queries(engine, shop, 0, 50)
+    assert {row["query"] for row in found["queries"]} == {"owl", "once 3", "late"}
+    assert page_data.about(engine, shop)["impressions"] == 26
+    await audit(engine)
 
 
 # New queries.
 
 
-def test_a_collection_takes_so_many_queries(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine, most_queries=3)
-            for query in ("a", "b", "c", "a"):
-                await engine.rank(shop, query)
-            refused = await client.post("/v1/collections/shop/rank", json={"query": "d"})
-            assert (refused.status_code, as_json(refused)["error"]) == (429, "too_many")
-            assert "`most_queries`" in as_json(refused)["message"]
-            assert refused.headers["Retry-After"]
-            await engine.remove_query(shop, "b")
-            await engine.rank(shop, "d")
-            assert page_data.about(engine, shop)["queries"] == 3
-
-    run(scenario())
+async def test_a_collection_takes_so_many_queries(engine: Engine, client: httpx.AsyncClient) -> None:
+    shop = await served(engine, most_queries=3)
+    for query in ("a", "b", "c", "a"):
+        await engine.rank(shop, query)
+    refused = await client.post("/v1/collections/shop/rank", json={"query": "d"})
+    assert (refused.status_code, as_json(refused)["error"]) == (429, "too_many")
+    assert "`most_queries`" in as_json(refused)["message"]
+    assert refused.headers["Retry-After"]
+    await engine.remove_query(shop, "b")
+    await engine.rank(shop, "d")
+    assert page_data.about(engine, shop)["queries"] == 3
 
 
-def test_whoever_asks_takes_so_many_new_queries_an_hour(sqlite: Place) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(sqlite, clock) as engine:
-            shop = await served(engine, new_queries=60)
-            for number in range(60):
-                await engine.rank(shop, f"one {number}", asker=BOT)
-            with pytest.raises(TooManyError, match="60 new queries an hour"):
-                await engine.rank(shop, "another", asker=BOT)
-            await engine.rank(shop, "one 7", asker=BOT)  # which is not new
-            await engine.rank(shop, "another")  # somebody else
-            clock.pass_by(61)
-            await engine.rank(shop, "one more", asker=BOT)
-            with pytest.raises(TooManyError):
-                await engine.rank(shop, "and one more", asker=BOT)
-
-    run(scenario())
+async def test_whoever_asks_takes_so_many_new_queries_an_hour(clock: Clock, engine: Engine) -> None:
+    shop = await served(engine, new_queries=60)
+    for number in range(60):
+        await engine.rank(shop, f"one {number}", asker=BOT)
+    with pytest.raises(TooManyError, match="60 new queries an hour"):
+        await engine.rank(shop, "another", asker=BOT)
+    await engine.rank(shop, "one 7", asker=BOT)  # which is not new
+    await engine.rank(shop, "another")  # somebody else
+    clock.pass_by(61)
+    await engine.rank(shop, "one more", asker=BOT)
+    with pytest.raises(TooManyError):
+        await engine.rank(shop, "and one more", asker=BOT)
 
 
 # Impressions that were seen.
 
 
 @pytest.mark.parametrize("no_feedback", ["unseen", "abandoned"])
-def test_only_what_was_seen_counts_as_left(place: Place, no_feedback: str) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        async with started(place, clock, crash=True) as engine:
-            shop = await served(engine, feedback_within=60, no_feedback=no_feedback)
-            shown = [await engine.rank(shop, "owl") for _ in range(4)]
-            assert await engine.seen(shown[0][0]) == "noted"
-            assert await engine.seen(shown[0][0]) == "repeated"
-            assert await engine.seen(shown[1][0]) == "noted"
-            assert await engine.feedback(shown[1][0], shown[1][1][0]["id"]) == "learned"
-            assert await engine.seen(shown[1][0]) == "repeated"
-        async with started(place, clock) as engine:
-            assert await engine.seen(shown[0][0]) == "repeated"
-            clock.pass_by(61)
-            await engine.sweep()
-            found = await audit(engine)
-            left = UNSEEN if no_feedback == "unseen" else TIMED_OUT
-            assert [found.outcomes[key_of(name)] for name, _ in shown] == [TIMED_OUT, 0, left, left]
-            assert WAITING not in found.outcomes.values()
-
-    run(scenario())
+async def test_only_what_was_seen_counts_as_left(place: Place, no_feedback: str) -> None:
+    clock = Clock()
+    async with started(place, clock, crash=True) as engine:
+        shop = await served(engine, feedback_within=60, no_feedback=no_feedback)
+        shown = [await engine.rank(shop, "owl") for _ in range(4)]
+        assert await engine.seen(shown[0][0]) == "noted"
+        assert await engine.seen(shown[0][0]) == "repeated"
+        assert await engine.seen(shown[1][0]) == "noted"
+        assert await engine.feedback(shown[1][0], shown[1][1][0]["id"]) == "learned"
+        assert await engine.seen(shown[1][0]) == "repeated"
+    async with started(place, clock) as engine:
+        assert await engine.seen(shown[0][0]) == "repeated"
+        clock.pass_by(61)
+        await engine.sweep()
+        found = await audit(engine)
+        left = UNSEEN if no_feedback == "unseen" else TIMED_OUT
+        assert [found.outcomes[key_of(name)] for name, _ in shown] == [TIMED_OUT, 0, left, left]
+        assert WAITING not in found.outcomes.values()
 
 
 # Over HTTP.
 
 
-def test_over_http(sqlite: Place) -> None:
+async def test_over_http(sqlite: Place) -> None:
     keys = Keys({"a" * 16: "admin", "r" * 16: "rank", "b" * 16: "rank", "s" * 16: "read"})
+    async with started(sqlite) as engine, client_of(engine, keys) as client:
+        await served(engine)
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine, keys) as client:
-            await served(engine)
+        async def send(key: str, method: str, path: str, **more: Any) -> Any:
+            return await client.request(method, path, headers={"Authorization": f"Bearer {key * 16}"}, **more)
 
-            async def send(key: str, method: str, path: str, **more: Any) -> Any:
-                return await client.request(method, path, headers={"Authorization": f"Bearer {key * 16}"}, **more)
-
-            rank, void = "/v1/collections/shop/rank", "/v1/collections/shop/void"
-            shown = [as_json(await send(key, "POST", rank, json={"query": "Owl"})) for key in "rbbr"]
-            seen = await send("r", "POST", "/v1/seen", json={"impression": shown[0]["impression"]})
-            assert as_json(seen) == {"impression": shown[0]["impression"], "status": "noted"}
-            assert (await send("r", "POST", void, json={"query": "owl"})).status_code == 403
-            assert (await send("s", "POST", void, json={"query": "owl"})).status_code == 403
-            assert "No impressions are selected" in as_json(await send("a", "POST", void, json={}))["message"]
-            found = as_json(await send("a", "POST", void, json={"key": "b" * 16, "dry_run": True}))
-            assert found == {"impressions": 2, "queries": 1, "retired": 0, "dry_run": True}
-            await send("a", "POST", void, json={"key": "b" * 16})
-            gone = await send("b", "POST", "/v1/feedback", json={"impression": shown[1]["impression"], "clicked": None})
-            assert (gone.status_code, as_json(gone)["error"]) == (410, "voided")
-            about = as_json(await send("s", "GET", "/v1/collections/shop/query?query=owl"))
-            assert about["impressions"] == 2
-            removed = await send("a", "DELETE", "/v1/collections/shop/query?query=OWL")
-            assert as_json(removed) == {"query": "owl", "status": "removed"}
-            assert (await send("s", "GET", "/v1/collections/shop/query?query=owl")).status_code == 404
-            assert (await send("s", "DELETE", "/v1/collections/shop/query?query=owl")).status_code == 403
-
-    run(scenario())
+        rank, void = "/v1/collections/shop/rank", "/v1/collections/shop/void"
+        shown = [as_json(await send(key, "POST", rank, json={"query": "Owl"})) for key in "rbbr"]
+        seen = await send("r", "POST", "/v1/seen", json={"impression": shown[0]["impression"]})
+        assert as_json(seen) == {"impression": shown[0]["impression"], "status": "noted"}
+        assert (await send("r", "POST", void, json={"query": "owl"})).status_code == 403
+        assert (await send("s", "POST", void, json={"query": "owl"})).status_code == 403
+        assert "No impressions are selected" in as_json(await send("a", "POST", void, json={}))["message"]
+        found = as_json(await send("a", "POST", void, json={"key": "b" * 16, "dry_run": True}))
+        assert found == {"impressions": 2, "queries": 1, "retired": 0, "dry_run": True}
+        await send("a", "POST", void, json={"key": "b" * 16})
+        gone = await send("b", "POST", "/v1/feedback", json={"impression": shown[1]["impression"], "clicked": None})
+        assert (gone.status_code, as_json(gone)["error"]) == (410, "voided")
+        about = as_json(await send("s", "GET", "/v1/collections/shop/query?query=owl"))
+        assert about["impressions"] == 2
+        removed = await send("a", "DELETE", "/v1/collections/shop/query?query=OWL")
+        assert as_json(removed) == {"query": "owl", "status": "removed"}
+        assert (await send("s", "GET", "/v1/collections/shop/query?query=owl")).status_code == 404
+        assert (await send("s", "DELETE", "/v1/collections/shop/query?query=owl")).status_code == 403

@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.service.test_collections import KINDS
-from tests.support.services import Place, audit, client_of, kept_digest, run, served, started
+from tests.support.services import Place, audit, client_of, kept_digest, served, started
+from zoomrank.service.engine import Engine
 from zoomrank.service.http import maker as maker_module
 from zoomrank.service.http.new_collection import _check_ids
 from zoomrank.service.refusals import UnusableError
@@ -64,63 +66,54 @@ def _as_bytes(body: Any) -> bytes:
 
 @pytest.mark.usefixtures("in_a_process")
 @pytest.mark.parametrize("kind", ["paths", "numbers", "texts"])
-def test_a_process_makes_the_same_collection(sqlite: Place, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            made = {}
-            for name, large in (("elsewhere", -1), ("here", 2**20)):
-                monkeypatch.setattr(maker_module, "LARGE", large)
-                body = {"name": name, "documents": KINDS[kind], "settings": {"slots": 2, "seed": 5}}
-                response = await client.post("/v1/collections", json=body)
-                assert response.status_code == 201, response.text
-                assert response.json()["settings"]["seed"] == 5
-                made[name] = engine.collections.find(name)
-            assert kept_digest(engine.store, made["here"].id) == kept_digest(engine.store, made["elsewhere"].id)
-            await engine.rank(made["elsewhere"], "owl")
-            assert len(_nameless(sqlite)) == 2
-        async with started(sqlite) as engine:
-            await audit(engine)
-
-    run(scenario())
+async def test_a_process_makes_the_same_collection(sqlite: Place, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with started(sqlite) as engine, client_of(engine) as client:
+        made = {}
+        for name, large in (("elsewhere", -1), ("here", 2**20)):
+            monkeypatch.setattr(maker_module, "LARGE", large)
+            body = {"name": name, "documents": KINDS[kind], "settings": {"slots": 2, "seed": 5}}
+            response = await client.post("/v1/collections", json=body)
+            assert response.status_code == 201, response.text
+            assert response.json()["settings"]["seed"] == 5
+            made[name] = engine.collections.find(name)
+        assert kept_digest(engine.store, made["here"].id) == kept_digest(engine.store, made["elsewhere"].id)
+        await engine.rank(made["elsewhere"], "owl")
+        assert len(_nameless(sqlite)) == 2
+    async with started(sqlite) as engine:
+        await audit(engine)
 
 
-def test_a_process_refuses_in_the_same_words(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await served(engine)
-            for what in ("no JSON", "two bad documents", "twice", "no direction", "too many slots", "there already"):
-                said, body = [], WRONG[what]
-                for large in (-1, 2**20):
-                    monkeypatch.setattr(maker_module, "LARGE", large)
-                    response = await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)
-                    assert response.status_code == (409 if what == "there already" else 422), (what, response.text)
-                    said.append(response.json())
-                assert said[0] == said[1], what
-            assert said[0]["error"] == "exists"
-            assert list(engine.collections.by_name) == ["shop"]
-            assert len(_nameless(sqlite)) == 1
-
-    run(scenario())
+async def test_a_process_refuses_in_the_same_words(
+    sqlite: Place, engine: Engine, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await served(engine)
+    for what in ("no JSON", "two bad documents", "twice", "no direction", "too many slots", "there already"):
+        said, body = [], WRONG[what]
+        for large in (-1, 2**20):
+            monkeypatch.setattr(maker_module, "LARGE", large)
+            response = await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)
+            assert response.status_code == (409 if what == "there already" else 422), (what, response.text)
+            said.append(response.json())
+        assert said[0] == said[1], what
+    assert said[0]["error"] == "exists"
+    assert list(engine.collections.by_name) == ["shop"]
+    assert len(_nameless(sqlite)) == 1
 
 
-def test_what_is_wrong_is_said_with_its_place(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await served(engine)
-            said = {
-                what: (await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)).json()["message"]
-                for what, body in WRONG.items()
-            }
-            assert said["two bad documents"].startswith("body.documents.3.id")
-            assert " more)." in said["two bad documents"]
-            assert said["bad settings"].startswith("body.settings.slots: ")
-            assert said["no JSON"].startswith("body: Invalid JSON")
-            assert said["twice"] == "Document 0 is there twice: ids must be unique."
-            for settings in ("{", '{"slots": 99}'):
-                refused = await client.put("/v1/collections/new", params={"settings": settings}, content=b"")
-                assert refused.json()["message"].startswith("settings")
-
-    run(scenario())
+async def test_what_is_wrong_is_said_with_its_place(engine: Engine, client: httpx.AsyncClient) -> None:
+    await served(engine)
+    said = {
+        what: (await client.post("/v1/collections", content=_as_bytes(body), headers=HEADERS)).json()["message"]
+        for what, body in WRONG.items()
+    }
+    assert said["two bad documents"].startswith("body.documents.3.id")
+    assert " more)." in said["two bad documents"]
+    assert said["bad settings"].startswith("body.settings.slots: ")
+    assert said["no JSON"].startswith("body: Invalid JSON")
+    assert said["twice"] == "Document 0 is there twice: ids must be unique."
+    for settings in ("{", '{"slots": 99}'):
+        refused = await client.put("/v1/collections/new", params={"settings": settings}, content=b"")
+        assert refused.json()["message"].startswith("settings")
 
 
 class Counted(str):
@@ -145,19 +138,15 @@ def test_the_same_id_twice_is_found_by_looking_once() -> None:
 
 @pytest.mark.usefixtures("in_a_process")
 @pytest.mark.parametrize("script", ["import os; os.abort()", "raise MemoryError", "import sys; sys.exit(1)"])
-def test_a_process_that_fails_is_said(
+async def test_a_process_that_fails_is_said(
     sqlite: Place, script: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(maker_module, "_COMMAND", [sys.executable, "-c", script])
-
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            refused = await client.post("/v1/collections", json={"name": "new", "documents": THREE})
-            assert (refused.status_code, refused.json()["error"]) == (503, "storage")
-            assert "its process exited with" in refused.json()["message"]
-            assert not _nameless(sqlite)
-
-    run(scenario())
+    async with started(sqlite) as engine, client_of(engine) as client:
+        refused = await client.post("/v1/collections", json={"name": "new", "documents": THREE})
+        assert (refused.status_code, refused.json()["error"]) == (503, "storage")
+        assert "its process exited with" in refused.json()["message"]
+        assert not _nameless(sqlite)
     assert ("MemoryError" in caplog.text) == ("MemoryError" in script)
 
 
@@ -182,30 +171,26 @@ def _is_there(pid: int) -> bool:
 
 
 @pytest.mark.usefixtures("in_a_process")
-def test_one_at_a_time_and_none_after_a_stop(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_at_a_time_and_none_after_a_stop(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = sqlite.folder.parent / "begun"
     monkeypatch.setattr(maker_module, "_COMMAND", _lasting(begun))
-
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            making = [
-                asyncio.create_task(client.post("/v1/collections", json={"name": f"c{number}", "documents": THREE}))
-                for number in range(3)
-            ]
-            (pid,) = await _begun(begun, 1)
-            await engine.rank(shop, "owl")  # others go on
-            await asyncio.sleep(0.1)
-            assert len(await _begun(begun, 1)) == 1
-            engine.collections.stop()
-            for response in await asyncio.gather(*making):
-                assert (response.status_code, response.json()["message"]) == (503, "The service is stopping.")
-            assert not _is_there(pid)
-            assert len(await _begun(begun, 1)) == 1
-            late = await client.put("/v1/collections/late", content=b"".join(engine.store.content(shop.id, 0)))
-            assert (late.status_code, late.json()["message"]) == (503, "The service is stopping.")
-
-    run(scenario())
+    async with started(sqlite) as engine, client_of(engine) as client:
+        shop = await served(engine)
+        making = [
+            asyncio.create_task(client.post("/v1/collections", json={"name": f"c{number}", "documents": THREE}))
+            for number in range(3)
+        ]
+        (pid,) = await _begun(begun, 1)
+        await engine.rank(shop, "owl")  # others go on
+        await asyncio.sleep(0.1)
+        assert len(await _begun(begun, 1)) == 1
+        engine.collections.stop()
+        for response in await asyncio.gather(*making):
+            assert (response.status_code, response.json()["message"]) == (503, "The service is stopping.")
+        assert not _is_there(pid)
+        assert len(await _begun(begun, 1)) == 1
+        late = await client.put("/v1/collections/late", content=b"".join(engine.store.content(shop.id, 0)))
+        assert (late.status_code, late.json()["message"]) == (503, "The service is stopping.")
 
 
 def test_the_process_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
@@ -229,61 +214,56 @@ def test_the_process_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
         raise AssertionError("it goes on")
 
 
-def test_who_leaves_in_the_middle_leaves_nothing_behind(sqlite: Place) -> None:
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            await served(engine)
-            before = sorted(sqlite.folder.rglob("*"))
-            halfway = asyncio.Event()
+async def test_who_leaves_in_the_middle_leaves_nothing_behind(
+    sqlite: Place, engine: Engine, client: httpx.AsyncClient
+) -> None:
+    await served(engine)
+    before = sorted(sqlite.folder.rglob("*"))
+    halfway = asyncio.Event()
 
-            async def half() -> AsyncIterator[bytes]:
-                yield b'{"name": "new", ' + b" " * 2**21
-                halfway.set()
-                await asyncio.sleep(1000)
+    async def half() -> AsyncIterator[bytes]:
+        yield b'{"name": "new", ' + b" " * 2**21
+        halfway.set()
+        await asyncio.sleep(1000)
 
-            for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
-                halfway.clear()
-                sending = asyncio.create_task(client.request(method, path, content=half(), headers=HEADERS))
-                await halfway.wait()
-                while len(_nameless(sqlite)) < 2:
-                    await asyncio.sleep(0.01)
-                assert sorted(sqlite.folder.rglob("*")) == before  # it has no name
-                assert all(file.stat().st_mode & 0o077 == 0 for file in _nameless(sqlite))
-                sending.cancel()  # as a stop does that has waited long enough
-                assert (await sending).status_code == 503
-                assert len(_nameless(sqlite)) == 1
-
-    run(scenario())
+    for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
+        halfway.clear()
+        sending = asyncio.create_task(client.request(method, path, content=half(), headers=HEADERS))
+        await halfway.wait()
+        while len(_nameless(sqlite)) < 2:
+            await asyncio.sleep(0.01)
+        assert sorted(sqlite.folder.rglob("*")) == before  # it has no name
+        assert all(file.stat().st_mode & 0o077 == 0 for file in _nameless(sqlite))
+        sending.cancel()  # as a stop does that has waited long enough
+        assert (await sending).status_code == 503
+        assert len(_nameless(sqlite)) == 1
 
 
-def test_who_hangs_up_is_no_failure_of_the_service(sqlite: Place, caplog: pytest.LogCaptureFixture) -> None:
+async def test_who_hangs_up_is_no_failure_of_the_service(sqlite: Place, caplog: pytest.LogCaptureFixture) -> None:
     """As servers say it: the body is cut short by a message that the client has gone."""
     from zoomrank.service.http.app import make_app
 
-    async def scenario() -> None:
-        async with started(sqlite) as engine:
-            app = make_app(engine)
-            for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
-                coming = [{"type": "http.request", "body": b"x" * 100, "more_body": True}, {"type": "http.disconnect"}]
-                sent: list[Any] = []
+    async with started(sqlite) as engine:
+        app = make_app(engine)
+        for method, path in (("POST", "/v1/collections"), ("PUT", "/v1/collections/new")):
+            coming = [{"type": "http.request", "body": b"x" * 100, "more_body": True}, {"type": "http.disconnect"}]
+            sent: list[Any] = []
 
-                async def receive(coming: Any = coming) -> Any:
-                    return coming.pop(0)
+            async def receive(coming: Any = coming) -> Any:
+                return coming.pop(0)
 
-                async def send(message: Any, sent: Any = sent) -> None:
-                    sent.append(message)
+            async def send(message: Any, sent: Any = sent) -> None:
+                sent.append(message)
 
-                headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
-                scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": headers}
-                await app(scope | {"query_string": b"", "http_version": "1.1", "app": None}, receive, send)
-                assert sent[0]["status"] == 400
-            assert not _nameless(sqlite)
-
-    run(scenario())
+            headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
+            scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": headers}
+            await app(scope | {"query_string": b"", "http_version": "1.1", "app": None}, receive, send)
+            assert sent[0]["status"] == 400
+        assert not _nameless(sqlite)
     assert not caplog.records
 
 
-def test_a_large_body_does_not_stop_the_loop(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_body_does_not_stop_the_loop(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process reads it, this one has nothing to do with it: it ranks as often as it is asked."""
     go, made = threading.Event(), threading.Event()
     elsewhere = maker_module.Maker._make_elsewhere
@@ -295,19 +275,15 @@ def test_a_large_body_does_not_stop_the_loop(sqlite: Place, monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(maker_module.Maker, "_make_elsewhere", slowly)
-
-    async def scenario() -> None:
-        async with started(sqlite) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            documents = [{"id": number, "path": [f"b{number % 7}"]} for number in range(20_000)]
-            making = asyncio.create_task(client.post("/v1/collections", json={"name": "l", "documents": documents}))
-            ranked = 0
-            while not made.is_set() and not making.done():
-                await engine.rank(shop, "owl")
-                ranked += 1
-                await asyncio.sleep(0.001)
-            assert ranked > 10
-            go.set()
-            assert (await making).json()["documents"] == 20_000
-
-    run(scenario())
+    async with started(sqlite) as engine, client_of(engine) as client:
+        shop = await served(engine)
+        documents = [{"id": number, "path": [f"b{number % 7}"]} for number in range(20_000)]
+        making = asyncio.create_task(client.post("/v1/collections", json={"name": "l", "documents": documents}))
+        ranked = 0
+        while not made.is_set() and not making.done():
+            await engine.rank(shop, "owl")
+            ranked += 1
+            await asyncio.sleep(0.001)
+        assert ranked > 10
+        go.set()
+        assert (await making).json()["documents"] == 20_000

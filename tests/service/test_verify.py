@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.lives import live
-from tests.support.services import Clock, Place, look_at, run, served, started
+from tests.support.services import Clock, Place, look_at, served, started
 from zoomrank.cli import main
 from zoomrank.service.storage.outcomes import ABANDONED, WAITING
 from zoomrank.service.storage.store import Store
@@ -17,26 +17,24 @@ Read = Callable[..., list[Any]]
 Damage = Callable[[Callable[..., None], Read], None]
 
 
-def test_a_store_that_has_seen_much_is_sound(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        await live(place, clock)
-        async with started(place, clock) as engine:  # while a service works in it
-            told: list[tuple[int, int]] = []
-            with closing(look_at(engine.store)) as view:
-                verdict = verify(view, lambda done, total: told.append((done, total)))
-            assert verdict.findings == []
-            assert verdict.checked["collections"] == 2
-            assert verdict.checked["impressions"] == 270
-            assert verdict.checked["events"] == engine.store._read("SELECT COUNT(*) FROM events")[0][0]
-            assert min(verdict.checked[what] for what in ("queries", "snapshots", "reports", "counts")) > 5
-            assert told[-1] == (
-                engine.store._read("SELECT COUNT(*) FROM events")[0][0],
-                engine.store._read("SELECT COUNT(*) FROM events")[0][0],
-            )
-            assert main(["verify", *place.options()]) == 0
-
-    run(scenario())
+@pytest.mark.store_contract
+async def test_a_store_that_has_seen_much_is_sound(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    await live(place, clock)
+    async with started(place, clock) as engine:  # while a service works in it
+        told: list[tuple[int, int]] = []
+        with closing(look_at(engine.store)) as view:
+            verdict = verify(view, lambda done, total: told.append((done, total)))
+        assert verdict.findings == []
+        assert verdict.checked["collections"] == 2
+        assert verdict.checked["impressions"] == 270
+        assert verdict.checked["events"] == engine.store._read("SELECT COUNT(*) FROM events")[0][0]
+        assert min(verdict.checked[what] for what in ("queries", "snapshots", "reports", "counts")) > 5
+        assert told[-1] == (
+            engine.store._read("SELECT COUNT(*) FROM events")[0][0],
+            engine.store._read("SELECT COUNT(*) FROM events")[0][0],
+        )
+        assert main(["verify", *place.options()]) == 0
     said = capsys.readouterr().out
     assert "impressions: 270" in said
     assert "Everything agrees." in said
@@ -171,8 +169,8 @@ DAMAGES: list[tuple[Damage, list[str]]] = [
 ]
 
 
-def test_each_damage_is_found_and_named(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    run(live(place, Clock()))
+async def test_each_damage_is_found_and_named(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    await live(place, Clock())
     store = place.open()
     for damage, expected in DAMAGES:
         store.writer.execute("BEGIN")
@@ -210,22 +208,21 @@ def _seen_by_the_writer(store: Store) -> list[str]:
 
 
 @pytest.mark.parametrize("where", [100, -100])
-def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) -> None:
-    async def scenario() -> None:
-        async with started(place) as engine:
-            await engine.rank(await served(engine), "owl")
-
-    run(scenario())
+async def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) -> None:
+    async with started(place) as engine:
+        await engine.rank(await served(engine), "owl")
     store = place.open()
     content = bytearray(b"".join(store.content(1, 0)))
     content[where] ^= 1
     store.writer.cursor().execute(store._sql("UPDATE contents SET bytes = ?"), (bytes(content),))
     with closing(look_at(store)) as view:
-        assert any("“shop”: version 0 of the catalogue differs from what was stored" in said for said in verify(view).findings)
+        assert any(
+            "“shop”: version 0 of the catalogue differs from what was stored" in said for said in verify(view).findings
+        )
 
 
-def test_a_damaged_file_is_said_to_be_one(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    run(live(sqlite, Clock(), lives=1))
+async def test_a_damaged_file_is_said_to_be_one(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    await live(sqlite, Clock(), lives=1)
     file = sqlite.folder / "zoomrank.sqlite"
     content = file.read_bytes()
     half = len(content) // 8192 * 4096  # the beginning of a page

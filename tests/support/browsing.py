@@ -1,4 +1,4 @@
-"""A real browser for tests of pages, and the mark of those that need one."""
+"""A real browser for tests of pages, and the marks of those that need one."""
 
 import contextlib
 import shutil
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium")
-of_the_page = [in_a_browser, pytest.mark.xdist_group("page")]  # one browser
+of_the_page = [in_a_browser, pytest.mark.full]
 
 KEYS = {role: role * 5 for role in ("admin", "read")}  # of a service whose pages want one
 

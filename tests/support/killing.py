@@ -4,7 +4,6 @@
 line that it reads. When its input ends, as it does when the tests end, however they end, so do all of its servers.
 """
 
-import asyncio
 import contextlib
 import http.client
 import json
@@ -350,37 +349,36 @@ def _check_experiment(engine: Engine, memory: Memory) -> None:
 
 def check(place: Place, memory: Memory) -> Audit:
     """Nothing acknowledged is lost, nothing is there twice, and what comes back is what the whole log makes."""
-
-    async def scenario() -> Audit:
-        engine = Engine(place.open(), place.folder)
-        await engine.start()
-        engine._sweeping.cancel()
-        try:
-            found = await audit(engine)
-            _check_requests(engine)
-            _check_documents(engine, memory)
-            _check_experiment(engine, memory)
-            unseen = engine.collections.find("shop").settings.no_feedback == "unseen"
-        finally:
-            await engine.stop()
-        for impression in memory.shown:
-            assert key_of(impression) in found.outcomes, "an impression was lost"
-            is_void, outcome = memory.is_void(impression), found.outcomes[key_of(impression)]
-            assert is_void is None or is_void == (outcome == VOIDED), "void, and it counts; or not, and it does not"
-            if unseen:
-                assert outcome != TIMED_OUT or impression in memory.seen, "learned, though nobody has seen it"
-                assert outcome != UNSEEN or not memory.seen.get(impression), "not learned, though somebody has"
-        for impression, clicked in memory.told.items():
-            slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
-            assert found.outcomes[key_of(impression)] in (slot, VOIDED), "feedback was lost"
-        for impression, clicked in memory.unsure.items():
-            slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
-            assert found.outcomes[key_of(impression)] in (WAITING, slot, TIMED_OUT, UNSEEN, VOIDED)
-        return found
-
-    found = run(scenario())
-    assert isinstance(found, Audit)
+    found: Audit = run(_checked(place, memory))
     place.opened.clear()
+    return found
+
+
+async def _checked(place: Place, memory: Memory) -> Audit:
+    engine = Engine(place.open(), place.folder)
+    await engine.start()
+    engine._sweeping.cancel()
+    try:
+        found = await audit(engine)
+        _check_requests(engine)
+        _check_documents(engine, memory)
+        _check_experiment(engine, memory)
+        unseen = engine.collections.find("shop").settings.no_feedback == "unseen"
+    finally:
+        await engine.stop()
+    for impression in memory.shown:
+        assert key_of(impression) in found.outcomes, "an impression was lost"
+        is_void, outcome = memory.is_void(impression), found.outcomes[key_of(impression)]
+        assert is_void is None or is_void == (outcome == VOIDED), "void, and it counts; or not, and it does not"
+        if unseen:
+            assert outcome != TIMED_OUT or impression in memory.seen, "learned, though nobody has seen it"
+            assert outcome != UNSEEN or not memory.seen.get(impression), "not learned, though somebody has"
+    for impression, clicked in memory.told.items():
+        slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
+        assert found.outcomes[key_of(impression)] in (slot, VOIDED), "feedback was lost"
+    for impression, clicked in memory.unsure.items():
+        slot = ABANDONED if clicked is None else memory.shown[impression].index(clicked)
+        assert found.outcomes[key_of(impression)] in (WAITING, slot, TIMED_OUT, UNSEEN, VOIDED)
     return found
 
 
@@ -450,15 +448,17 @@ def torment(
 
 
 def make_collection(place: Place, **settings: Any) -> None:
-    async def scenario() -> None:
-        engine = Engine(place.open(), place.folder)
-        await engine.start()
-        shop = await served(engine, **SETTINGS, **settings)
-        await engine.experiments.create(shop, "first", ARMS)
-        await engine.stop()
-
-    asyncio.run(scenario())
+    """Create the small collection with an experiment, and stop."""
+    run(_created(place, settings))
     place.opened.clear()
+
+
+async def _created(place: Place, settings: dict[str, Any]) -> None:
+    engine = Engine(place.open(), place.folder)
+    await engine.start()
+    shop = await served(engine, **SETTINGS, **settings)
+    await engine.experiments.create(shop, "first", ARMS)
+    await engine.stop()
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from zoomrank.service.storage.store_view import PostgresView, SQLiteView, StoreV
 from zoomrank.service.verifying import verify
 
 START = 1_700_000_000.0  # an ordinary day
+LONGEST = 300.0  # seconds that an async test may take: the first call of a kernel compiles it
 BRANCHES, TWIGS, LEAVES = 4, 3, 3
 
 
@@ -94,9 +95,9 @@ def kept_digest(store: Store, collection: int) -> str | None:
     return None if whole is None else whole.digest
 
 
-def run(scenario: Coroutine[Any, Any, Any]) -> Any:
-    """A scenario, from beginning to end; one that hangs is stopped."""
-    return asyncio.run(asyncio.wait_for(scenario, 300))  # what is compiled for the first time may take long
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in a new event loop, for tests and processes that are not async themselves."""
+    return asyncio.run(asyncio.wait_for(work, LONGEST))
 
 
 @contextlib.asynccontextmanager

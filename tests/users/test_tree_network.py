@@ -7,6 +7,7 @@ import pytest
 
 import zoomrank as zr
 from tests.reference import relevance
+from tests.support.seeds import seeds
 from tests.support.trees import random_network, random_parents
 from zoomrank import DocumentTree
 from zoomrank.errors import ImpossibleEventError
@@ -46,7 +47,7 @@ def check_everything(users: UserDistribution, table: relevance.Table, rng: np.ra
     assert users.satisfaction(optimum.documents) == pytest.approx(optimum.satisfaction, abs=1e-12)
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", seeds(3, 10))
 def test_three_hundred_random_trees(batch: int) -> None:
     for seed in range(30):
         rng = np.random.default_rng([batch, seed])
@@ -54,7 +55,7 @@ def test_three_hundred_random_trees(batch: int) -> None:
         check_everything(users, table_of(users), rng)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 40))
 def test_mixtures_of_different_trees_over_the_same_documents(seed: int) -> None:
     rng = np.random.default_rng([99, seed])
     users = [random_network(rng, nodes=7)]
@@ -159,7 +160,7 @@ def both_samplers(users: TreeNetwork | Mixture, visitors: int) -> None:
         assert abs(np.mean(eager == slot) - exact) < error
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(3, 8))
 def test_both_samplers_match_the_means(seed: int) -> None:
     rng = np.random.default_rng([7, seed])
     users = random_network(rng, nodes=12)
@@ -172,7 +173,7 @@ def test_both_samplers_match_the_means(seed: int) -> None:
     both_samplers(Mixture([other, users], [0.7, 0.3], mixture.documents), 40_000)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, 6))
 def test_lazily_drawn_bits_have_the_whole_joint_distribution(seed: int) -> None:
     rng = np.random.default_rng([8, seed])
     users = random_network(rng, nodes=8)
