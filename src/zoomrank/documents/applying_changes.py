@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.editions import BORROWED, LATE, Edition, Gone
+from zoomrank.documents.editions import BORROWED, COLUMNS, LATE, Edition, Gone
 from zoomrank.errors import ChangeError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
@@ -22,7 +22,6 @@ from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import breadth_first_shape
 
 Placed = Mapping[str, Any]
-COLUMNS = ("title", "url", "text")
 
 
 def applied(edition: Edition, placed: Iterable[Placed]) -> Edition:

@@ -11,8 +11,11 @@ either whether changes are applied one by one or all at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import copy
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,6 +29,9 @@ from zoomrank.spaces.ids import DocumentId
 from zoomrank.spaces.movement import Movement
 from zoomrank.spaces.packed_strings import PackedStrings
 
+COLUMNS = ("title", "url", "text")  # the metadata of a document
+_METADATA = {"change", "document", *COLUMNS}  # keys of a placed change that leaves the tree as it is
+_PACKED_AT_ONCE = 256  # changes
 USUAL_RATIO = 0.837  # of the width of a category to that of its parent, where there is no category to tell
 LATE, BORROWED = (
     np.uint8(1),
@@ -261,7 +267,22 @@ class Edition:
         """
         from zoomrank.documents.placing_changes import placed  # what makes editions knows what they are
 
-        return placed(self, changes)
+        changes = list(changes)
+        metadata = self._placed_metadata(changes)
+        return placed(self, changes) if metadata is None else metadata
+
+    def _placed_metadata(self, changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+        """Return the placed form of changes that need no place; None if one of them does, or may be invalid."""
+        if not all(isinstance(change, Mapping) and _is_description(change) for change in changes):
+            return None
+        positions = self.collection.geometry.documents.places(change["change"] for change in changes)
+        if (positions < 0).any():
+            return None
+        numbers = self.documents[positions].tolist()
+        return [
+            {"change": change["change"], **{name: change[name] for name in COLUMNS if name in change}, "document": at}
+            for change, at in zip(changes, numbers, strict=True)
+        ]
 
     def changed(self, placed: Iterable[Mapping[str, Any]]) -> Edition:
         """Apply changes that were placed.
@@ -284,7 +305,22 @@ class Edition:
         """
         from zoomrank.documents.applying_changes import applied
 
-        return applied(self, placed)
+        placed = list(placed)
+        return self._described(placed) if is_metadata(placed) else applied(self, placed)
+
+    def _described(self, placed: Sequence[Mapping[str, Any]]) -> Edition:
+        """Build the same edition, in the same tree, with other metadata."""
+        if not placed:
+            return self
+        collection = copy.copy(self.collection)
+        for name in COLUMNS:
+            said = {self.position(change["document"]): change[name] for change in placed if name in change}
+            if said:
+                setattr(collection, f"{name}s", _with_strings(getattr(collection, f"{name}s"), said, len(self)))
+        texts = [change["document"] for change in placed if "text" in change]
+        after = replace(self, collection=collection, searches=self.searches_without(texts))
+        vars(after).update({name: vars(self)[name] for name in ("index", "_place") if name in vars(self)})
+        return after
 
     def remade(self, seed: int = 0, progress: Progress | None = None) -> Edition:
         """Make the tree anew, from what is known of the documents now.
@@ -407,3 +443,44 @@ def _usual_ratio(collection: Collection) -> float:
     if len(inner) == 0:
         return USUAL_RATIO
     return float(np.median(width[inner] / width[shape.parent[inner]]))
+
+
+def is_metadata(placed: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether placed changes leave the tree as it is: only titles, urls and texts change."""
+    return all(change.keys() <= _METADATA for change in placed)
+
+
+def _is_description(change: Mapping[str, Any]) -> bool:
+    """Return whether a change, as a caller says it, is a valid one of metadata alone, if the document is there."""
+    rest = change.keys() - {"change"}
+    return (
+        type(change.get("change")) in (str, int)
+        and bool(rest)
+        and rest <= set(COLUMNS)
+        and all(isinstance(change[name], str) for name in rest)
+    )
+
+
+def _with_strings(column: Sequence[str] | None, said: Mapping[int, str], count: int) -> PackedStrings | None:
+    """Return a column with other strings at some positions; None while all of its strings are empty."""
+    if column is None and not any(said.values()):
+        return None
+    if column is None:
+        column = PackedStrings(np.zeros(0, np.uint8), np.zeros(count + 1, np.int64))
+    packed = column if isinstance(column, PackedStrings) else PackedStrings.packed(column)
+    source = np.arange(count)
+    source[list(said)] = count + np.arange(len(said))
+    return packed.rearranged(source, said.values())
+
+
+def packed_changes(placed: Sequence[Mapping[str, Any]]) -> bytes:
+    """Compress placed changes; some at a time, since no other thread runs while JSON is written."""
+    parts = (placed[first : first + _PACKED_AT_ONCE] for first in range(0, len(placed), _PACKED_AT_ONCE))
+    said = (json.dumps(list(part), separators=(",", ":"), ensure_ascii=False)[1:-1] for part in parts)
+    return zlib.compress(f"[{','.join(said)}]".encode(), 1)
+
+
+def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
+    """Return the placed changes that `packed_changes` compressed."""
+    changes: list[dict[str, Any]] = json.loads(zlib.decompress(content))
+    return changes

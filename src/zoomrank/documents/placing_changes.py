@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.documents.applying_changes import COLUMNS, applied, vector_in_words
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.applying_changes import applied, vector_in_words
+from zoomrank.documents.editions import COLUMNS, Edition
 from zoomrank.documents.nearest_documents import Wanted, nearest, wanted
 from zoomrank.errors import ChangeError, TaxonomyError, UnknownDocumentError, ZoomrankError
 from zoomrank.spaces.ids import DocumentId

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from zoomrank.documents import Collection
 from zoomrank.documents.collection_file import write
@@ -26,16 +27,17 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
     ExistsError,
     NotFoundError,
+    ServiceError,
     StoppingError,
     StorageError,
     UnusableError,
-    refused_in_words,
 )
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store import PIECE, Store
 from zoomrank.service.storage.store_reader import StoredCollection
 
+Done = TypeVar("Done")
 Made = Collection | IO[bytes]  # a collection, or a file of one that nobody else has
 _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped them
 
@@ -125,23 +127,28 @@ class CollectionRegistry:
 
     async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         try:
-            if self.stopped:
-                raise StoppingError()
-            loop = asyncio.get_running_loop()
-            inside = copy_context()  # so that what it logs names the request
-            served = await loop.run_in_executor(
-                self.makers, inside.run, self._make_and_keep, number, name, make, settings
-            )
-        except asyncio.CancelledError:
-            if self.stopped:  # before it was begun
-                raise StoppingError() from None
-            raise
+            work = partial(self._make_and_keep, number, name, make, settings)
+            served = await self.in_thread(work, "The collection was not kept")
         finally:
             self._coming.discard(name)
         self.register(served)  # nobody may use it before it is durable
         if served.settings != settings:
             raise _exists(name)
         return served
+
+    async def in_thread(self, work: Callable[[], Done], otherwise: str) -> Done:
+        """Run something long in one of few threads; what it raises is an error of the service, which may say what was
+        not done (`otherwise`).
+        """
+        if self.stopped:
+            raise StoppingError()
+        inside = copy_context()  # so that what it logs names the request
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.makers, inside.run, _checked, work, otherwise)
+        except (RuntimeError, asyncio.CancelledError):
+            if self.stopped:  # before it was begun
+                raise StoppingError() from None
+            raise
 
     def begin_removal(self, served: ServedCollection) -> None:
         """Serve a collection no more, nor its arms; its name is free when the removal has ended."""
@@ -192,7 +199,7 @@ class CollectionRegistry:
         self.by_name[served.name] = served
 
     def _make_and_keep(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
-        with refused_in_words("The collection was not kept"), self._made(make) as file:
+        with self._made(make) as file:
             served = self._served(number, name, file, settings)
             return self._kept(served, digest_of(file), file)
 
@@ -258,6 +265,17 @@ def rehearse(served: ServedCollection) -> None:
     learner = QueryLearner.rehearse(served.editions, served.settings)
     if served.neighbours is not None:
         learner.show(0.0, served.settings.slots, None, served.neighbours.rehearsed(learner.ranker.state))
+
+
+def _checked(work: Callable[[], Done], otherwise: str) -> Done:
+    try:
+        return work()
+    except ServiceError:
+        raise
+    except ZoomrankError as error:
+        raise UnusableError(str(error)) from error
+    except OSError as error:
+        raise StorageError(f"{otherwise}: {error}.") from error
 
 
 def _exists(name: str) -> ExistsError:

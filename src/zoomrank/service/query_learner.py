@@ -192,6 +192,10 @@ class QueryLearner:
         self.note(event)
         return event
 
+    def is_in(self, revision: int) -> bool:
+        """Return whether a revision of the collection belongs to the version that this learner is in."""
+        return self._editions.version_of(revision) == self.edition.number
+
     def seen_from(self, edition: ServedEdition) -> QueryLearner:
         """This learner as it will be in an edition, to look at: itself if it is there already, or a copy that is."""
         if edition is self.edition:

@@ -32,15 +32,21 @@ _REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again
 class ServedEdition:
     """Documents in their tree, the bandit of all who learn there, and how to speak of them."""
 
-    def __init__(self, number: int, edition: Edition, settings: Settings) -> None:
+    def __init__(self, number: int, edition: Edition, settings: Settings, revision: int | None = None) -> None:
         self.number = number
-        self.edition = edition
-        self.collection = edition.collection
+        self.settings = settings
         self.tree = edition.collection.tree
         self.bandit = settings.bandit(self.tree)
-        # What is asked for, and what is shown, is mostly what was before. Neither knows this edition: it goes away at
-        # once when nobody needs it, however large it is.
+        # Requests mostly repeat earlier ones, so results are cached. The caches hold no reference to this version: it
+        # is freed as soon as no learner needs it, however large it is.
         self._eligible = lru_cache(_REMEMBERED)(partial(_find_eligible, self.tree.documents))
+        self.take_metadata(edition, number if revision is None else revision)
+
+    def take_metadata(self, edition: Edition, revision: int) -> None:
+        """Serve other titles, urls and texts from now on; the tree, the numbers and the learners stay."""
+        self.revision = revision  # the last change of the collection that is served
+        self.edition = edition
+        self.collection = edition.collection
         self.document = lru_cache(_DESCRIBED)(partial(_describe, self.collection))
 
     def prepare(self) -> None:

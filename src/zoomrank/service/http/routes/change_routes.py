@@ -141,7 +141,7 @@ def _verb(change: dict[str, Any]) -> str:
 def _told(edition: Any, told: Counter[str]) -> wire.Changed:
     return {
         "edition": edition.number,
-        "documents": len(edition.tree),
+        "documents": len(edition.edition),
         "added": told["added"] + told["put"],
         "changed": told["changed"],
         "removed": told["removed"],
