@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.replicas import company
-from tests.support.services import Clock, Place, as_json, audit, client_of, run, served, small_collection, started
+from tests.support.services import Place, as_json, audit, client_of, run, served, small_collection, started
 from zoomrank.documents import Collection, editions, placing_changes
 from zoomrank.documents.applying_changes import applied
 from zoomrank.documents.editions import COLUMNS, Edition
@@ -264,9 +264,8 @@ def test_replicas_serve_the_title_that_one_of_them_changed(on_postgres: Place) -
 def test_metadata_is_what_the_rebuilt_tree_would_have(titles: bool) -> None:
     """The general way of applying changes rebuilds everything: it comes to the same."""
     random_ = random.Random(1)
-    edition = Edition.first(
-        small_collection() if titles else Collection.from_taxonomy({number: f"All > {number % 5}" for number in range(40)})
-    )
+    numbers = Collection.from_taxonomy({number: f"All > {number % 5}" for number in range(40)})
+    edition = Edition.first(small_collection() if titles else numbers)
     edition = edition.changed(edition.placed([{"remove": edition.id_of(3)}]))
     for _ in range(50):
         ids = random_.choices(list(edition.collection.tree.documents), k=random_.randint(1, 4))

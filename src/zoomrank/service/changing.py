@@ -31,18 +31,18 @@ from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredEdition
 from zoomrank.spaces import DocumentIds
 
-MOST_AT_ONCE = 20_000  # changes of one edition
-_LEAST_FILE = 2**20  # bytes of changes before the file of an edition is kept
-_MOST_EDITIONS = 256  # after the last file that was kept
+MOST_AT_ONCE = 20_000  # changes of one revision
+_LEAST_FILE = 2**20  # bytes of changes before the file of a revision is stored
+_MOST_EDITIONS = 256  # revisions after the last stored file
 
 Change = Mapping[str, Any]
 
 
 class _Waiting(NamedTuple):
-    """Changes whose turn has not come."""
+    """Changes that wait for their turn."""
 
     changes: Sequence[Change]
-    unknown: str  # "skip": changes of documents that are not there are left out
+    unknown: str  # "skip": leave out changes of unknown documents
     done: asyncio.Future[ServedEdition]
 
 
@@ -54,7 +54,7 @@ class _Update(NamedTuple):
 
 
 class Changing:
-    """Makes editions."""
+    """Applies changes to collections."""
 
     def __init__(
         self,
@@ -76,16 +76,16 @@ class Changing:
     async def change(
         self, served: ServedCollection, changes: Sequence[Change], unknown: str = "refuse"
     ) -> ServedEdition:
-        """Change a collection as told, all of it or nothing; returns the edition in which it has happened."""
+        """Apply changes to a collection, all or none; return the version in which they are served."""
         done: asyncio.Future[ServedEdition] = asyncio.get_running_loop().create_future()
-        served = served.home  # arms of its experiments have the same documents
-        done.add_done_callback(lambda future: future.cancelled() or future.exception())  # though nobody may wait
+        served = served.home  # arms of experiments share the documents
+        done.add_done_callback(lambda future: future.cancelled() or future.exception())  # also if the caller is gone
         self._waiting[served.id].append(_Waiting(changes, unknown, done))
         self._begin(self._change_all(served))
-        return await asyncio.shield(done)  # once begun it is ended, whether or not somebody still waits
+        return await asyncio.shield(done)  # goes on if the caller is cancelled
 
     async def remake(self, served: ServedCollection, seed: int = 0) -> ServedEdition:
-        """Make the tree of a collection anew; what was learned is carried over document by document."""
+        """Rebuild the tree of a collection; what was learned is carried over document by document."""
         return await asyncio.shield(self._begin(self._remake(served.home, seed)))
 
     def _begin(self, work: Any) -> asyncio.Task[Any]:
@@ -99,7 +99,7 @@ class Changing:
             return await self._go_on(served, partial(self._remade, served, seed))
 
     async def _change_all(self, served: ServedCollection) -> None:
-        """Let all that wait happen, at once if they can."""
+        """Apply all waiting changes, together if possible."""
         async with self._busy[served.id]:
             while waiting := self._next(served.id):
                 try:
@@ -107,9 +107,9 @@ class Changing:
                 except UnusableError as error:
                     if len(waiting) == 1:
                         self._tell(waiting, error)
-                    else:  # one of them spoils it for the others: each by itself
+                    else:  # one of them is invalid: apply each by itself
                         await self._one_by_one(served, waiting)
-                except Exception as error:  # noqa: BLE001  (whatever it is, nobody may wait for ever)
+                except Exception as error:  # noqa: BLE001  (whatever it is, no caller may wait for ever)
                     self._tell(waiting, error)
             await self._keep_whole(served)
 
@@ -121,7 +121,7 @@ class Changing:
                 self._tell([one], error)
 
     def _next(self, collection: int) -> list[_Waiting]:
-        """Those whose turn it is: as many as make one edition."""
+        """Return the next waiting changes, as many as make one revision."""
         queue, count = self._waiting[collection], 0
         taken: list[_Waiting] = []
         while queue and (not taken or count + len(queue[0].changes) <= MOST_AT_ONCE):
@@ -142,7 +142,7 @@ class Changing:
         """Serve the revision that another thread makes, and stores."""
         served.check_there()
         missed = await self._elsewhere(partial(self._missed, served))
-        if missed is not None:  # a write that seemed to fail came true
+        if missed is not None:  # a write that seemed to fail succeeded
             await serve_revision(served, missed)
         update = await self._elsewhere(make)
         if update is not None:  # else there was nothing to change
@@ -189,7 +189,7 @@ class Changing:
         """Make a revision durable."""
         try:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())
-        except StorageError:  # which may have come true all the same
+        except StorageError:  # the write may have succeeded all the same
             with suppress(StorageError):
                 if self._store.last_edition(served.id) == stored.number:
                     return update
@@ -197,7 +197,7 @@ class Changing:
         return update
 
     async def _keep_whole(self, served: ServedCollection) -> None:
-        """Keep the file of the newest edition, if there have been many changes since the last that was kept."""
+        """Store the file of the newest revision, if there are many changes since the last stored file."""
         with suppress(ServiceError):  # there will be another time
             await self._elsewhere(partial(self._keep_file, served))
 
@@ -213,7 +213,7 @@ class Changing:
             file.flush()
             self._store.keep_whole(served.id, number, digest_of(file), self._collections.pieces(file))
 
-    # Collections that go.
+    # Removal of collections.
 
     async def remove(self, served: ServedCollection) -> None:
         """Remove a collection with all that was learned in it."""
@@ -222,15 +222,15 @@ class Changing:
     async def _remove(self, served: ServedCollection) -> None:
         self._collections.begin_removal(served)
         async with self._busy[served.home.id]:
-            for one in served.family:  # its home first: then it is gone
+            for one in served.family:  # the collection itself first: then it is gone
                 await self._ledger.drop(one.id)
             await self._experiments.forget(served.home)
         self._collections.end_removal(served)
 
 
 def settled(documents: DocumentIds, changes: Iterable[tuple[Change, str]]) -> list[Change]:
-    """Changes that say whether documents are added or changed, without those of documents that are not there, if they
-    are to be left out; each is meant as if those before it had happened.
+    """Decide whether "put" adds or changes a document, and leave out changes of unknown documents if they may be
+    skipped; each change is understood as if those before it had been applied.
 
     >>> there = DocumentIds(1, ["a"])
     >>> settled(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
@@ -302,7 +302,7 @@ def _version(one: ServedCollection, revision: Revision) -> ServedEdition:
 
 
 def _check_growable(before: ServedEdition, after: ServedEdition, arm: str | None = None) -> None:
-    """Refuse another tree where learners, of an arm or of the collection itself, could not follow."""
+    """Raise if the tree is another and the learners, of an arm or of the collection itself, cannot move to it."""
     if before.bandit.growable or before.tree.fingerprint == after.tree.fingerprint:
         return
     if arm is not None:
@@ -317,6 +317,6 @@ def _check_growable(before: ServedEdition, after: ServedEdition, arm: str | None
 
 
 def rehearse_move(served: ServedCollection, before: ServedEdition, after: ServedEdition) -> None:
-    """Move once, so that nobody has to wait for what must be compiled, or finds that it cannot be."""
+    """Move a learner once, so that its kernels are compiled, or the change fails, before requests wait for it."""
     learner = QueryLearner(0, served.editions, served.settings, before.number)
     learner.seen_from(after)

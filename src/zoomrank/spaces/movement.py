@@ -1,4 +1,4 @@
-"""`Movement`: where everything of one tree is found in a later one, in which documents have come, gone and moved."""
+"""`Movement`: a remap of nodes and positions from one tree to a later one, after changes of documents."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from zoomrank.spaces.trees.document_tree import DocumentTree
 
 
 class Movement(NamedTuple):
-    """From a tree to a later one of the same collection, in 32-bit integers.
+    """Remap from a tree to a later one of the same collection, in 32-bit integers.
 
     Attributes
     ----------
     node : ndarray of int
-        For each node of the earlier tree the node of the later one that it is, or that inherits what was learned of it.
+        For each node of the earlier tree its node in the later one, or that of its successor.
     document : ndarray of int
-        For each position in the earlier tree the position in the later one; -1 for a document that is gone.
+        For each position in the earlier tree the position in the later one; -1 for a removed document.
     stays : ndarray of bool
-        For each node of the earlier tree whether it is still there; if not, `node` is its heir.
+        For each node of the earlier tree: True if it is still there; else `node` is its successor.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Movement(NamedTuple):
 
 
 def growth_of(tree: DocumentTree) -> Movement:
-    """From the tree that a tree has grown from to itself: everything is still there."""
+    """Return the remap from the tree that a tree has grown from to itself: everything is still there."""
     before, order = tree.grown_from, tree.given_numbers
     assert before is not None  # noqa: S101  (checked by the ranker)
     assert order is not None  # noqa: S101
