@@ -1,7 +1,7 @@
-"""Changes that were placed, applied: arrays by number are filled, and a tree is made of those that are left.
+"""Application of placed changes: fill arrays that are indexed by number, and build a tree of the nodes that are left.
 
 Everything here is by number: the parent, width and name of a node, the title and vector of a document. The new tree has
-the children of a node in the order of their numbers, whatever happened before.
+the children of a node in the order of their numbers, so the order in which changes are applied does not matter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.editions import BORROWED, LATE, Edition, Gone
+from zoomrank.documents.editions import BORROWED, COLUMNS, LATE, Edition, Gone
 from zoomrank.errors import ChangeError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
@@ -22,14 +22,13 @@ from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import breadth_first_shape
 
 Placed = Mapping[str, Any]
-COLUMNS = ("title", "url", "text")
 
 
 def applied(edition: Edition, placed: Iterable[Placed]) -> Edition:
-    """The edition after these changes."""
+    """Return the edition after these changes."""
     run: list[Placed] = []
     for change in placed:
-        if "category" in change:  # what is below it is found in the tree as it was just before
+        if "category" in change:  # its subtree is looked up in the tree as it was just before
             edition, run = _after(edition, run), []
             edition = _after(edition, [change])
         else:
@@ -38,17 +37,17 @@ def applied(edition: Edition, placed: Iterable[Placed]) -> Edition:
 
 
 def vector_in_words(vector: Array) -> str:
-    """A vector as JSON can say it."""
+    """Encode a vector for JSON."""
     return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
 
 
 def vector_of_words(words: str | Sequence[float]) -> Array:
-    """The vector that was said, in base64 or number by number."""
+    """Decode a vector, from base64 or from a list of numbers."""
     return np.frombuffer(base64.b64decode(words), "<f4") if isinstance(words, str) else np.array(words, np.float32)
 
 
 class _Changes:
-    """What a run of changes comes to, by the numbers of nodes and documents: the last word of each."""
+    """The net effect of a run of changes, by the numbers of nodes and documents."""
 
     def __init__(self, edition: Edition, run: Sequence[Placed]) -> None:
         self.edition = edition
@@ -56,21 +55,21 @@ class _Changes:
         self.parent: dict[int, int] = {}
         self.width: dict[int, float] = {}
         self.name: dict[int, str] = {}
-        self.heir: dict[int, int] = {}  # of those that are dropped
+        self.heir: dict[int, int] = {}  # the successor of each dropped node
         self.made: list[int] = []  # nodes
         self.born: dict[int, DocumentId] = {}  # new documents
         self.leaf: dict[int, int] = {}  # of new documents
-        self.left: list[int] = []  # documents that are gone
+        self.left: list[int] = []  # removed documents
         self.said: dict[str, dict[int, str]] = {name: {} for name in COLUMNS}
-        self.vector: dict[int, Array | int] = {}  # its own, or the number of the document whose vector it has
-        self.borrowed: dict[int, bool] = {}  # whether its vector is another's
+        self.vector: dict[int, Array | int] = {}  # its own, or the number of the document whose vector it borrows
+        self.borrowed: dict[int, bool] = {}  # True if its vector is another document's
         self.late: list[int] = []
         for change in run:
             self._take(change)
         if self.made != list(range(len(edition.heirs), len(edition.heirs) + len(self.made))) or list(self.born) != list(
             range(edition.numbered, edition.numbered + len(self.born))
         ):
-            raise ChangeError("These changes were placed for another edition of the collection: place them anew.")
+            raise ChangeError("These changes were placed for another version of the collection: place them again.")
 
     def _take(self, change: Placed) -> None:
         for node, parent, name, width in change.get("made", ()):
@@ -110,7 +109,7 @@ class _Changes:
             self.vector[document], self.borrowed[document] = self.vector.get(like, like), True
 
     def heir_of(self, node: int) -> int:
-        """Who inherits in the end."""
+        """Return the node that finally inherits what was learned of a node."""
         while node in self.heir:
             node = self.heir[node]
         return node
@@ -163,7 +162,7 @@ def _fill(array: Array, values: Mapping[int, Any]) -> None:
 
 
 def _below(edition: Edition, node: int) -> Array:
-    """Whether each node of an edition's tree is in the subtree of a node; parents stand before their children."""
+    """Return for each node of the tree whether it is in the subtree of a node; parents stand before their children."""
     shape, at = edition.collection.geometry.shape, int(edition.index[node])
     first, end = shape.first_document, shape.end_document
     inside = (first >= first[at]) & (end <= end[at])
@@ -181,7 +180,7 @@ def _heirs(edition: Edition, changes: _Changes, total: int) -> Array:
 
 
 def _sources(count: int, there: Array, said: Mapping[int, Any], wanted: Array) -> Array:
-    """For each wanted number the place where something of it stood; beyond those, nothing, and then what is said."""
+    """Return for each wanted number its old position; one behind the last means empty, later ones new values."""
     source = np.full(count, len(there), np.int64)
     source[there] = np.arange(len(there))
     source[np.fromiter(said, np.int64, len(said))] = len(there) + 1 + np.arange(len(said))

@@ -1,10 +1,9 @@
-"""`Collection`: documents, the tree they live in, and the vectors they were placed by.
+"""`Collection`: documents, their tree, and the vectors they were placed by.
 
-A tree from a taxonomy or from vectors knows how far apart documents are (its *geometry*). A ranker needs to know how
-much their click probabilities may differ. Between the two stands one number, the scale: a subtree's width in click
-probability is its geometric width times the scale, and never more than 1, since probabilities differ by no more. If
-nothing is known, the scale makes the whole collection exactly 1 wide; `label_calibration` and `click_calibration`
-estimate it.
+A tree from a taxonomy or from vectors has distances between documents (its *geometry*). A ranker needs to know how much
+their click probabilities may differ. One number relates the two, the scale: a subtree's width in click probability is
+its geometric width times the scale, and never more than 1, since probabilities differ by no more. By default the scale
+makes the whole collection exactly 1 wide; `label_calibration` and `click_calibration` estimate it.
 """
 
 from __future__ import annotations
@@ -32,19 +31,14 @@ from zoomrank.spaces.trees.taxonomy import TaxonomyPath
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document; what is not known of it is empty.
+    """One document; unknown metadata is empty.
 
     Attributes
     ----------
     id : DocumentId
-        What it goes by.
+        Its id.
     title, url, text : str
-        What people see of it.
-
-    Examples
-    --------
-    >>> Document("owl", title="Owls")
-    Document(id='owl', title='Owls', url='', text='')
+        Its metadata, for people.
     """
 
     id: DocumentId
@@ -56,26 +50,26 @@ class Document:
 class Collection:
     """Documents in the order of the leaves of their tree.
 
-    Most are made by `from_taxonomy`, `from_vectors`, `from_texts` or `from_distances`, or loaded by `load_collection`.
+    Build one by `from_taxonomy`, `from_vectors`, `from_texts` or `from_distances`, or load one by `load_collection`.
 
     Parameters
     ----------
     geometry : DocumentTree
-        How far apart documents are, in units of their own.
+        The tree with distances in units of their own.
     scale : float, optional
-        What its widths are multiplied by to say how much click probabilities may differ. Without it the whole
-        collection is 1 wide.
+        Factor from widths of the geometry to differences of click probabilities. Without it the whole collection is 1
+        wide.
     titles, urls, texts : sequence of str, optional
-        What is known of the documents, in the order of the tree.
+        Metadata of the documents, in the order of the tree.
     vectors : ndarray, optional
         A row for each document, in the order of the tree.
     notes : sequence of str
-        What a reader should know of how documents were placed.
+        Remarks for people on how documents were placed.
 
     Attributes
     ----------
     tree : DocumentTree
-        What rankers are given: the geometry in units of click probability.
+        The tree for rankers: the geometry in units of click probability.
 
     Examples
     --------
@@ -134,31 +128,26 @@ class Collection:
             A file (see `read_taxonomy`), a mapping {id: path}, or paths. A path is a string such as
             `"Animals > Birds"`, or a sequence of names.
         titles, urls, texts : mapping of str, optional
-            What is known of the documents, by id.
+            Metadata of the documents, by id.
         columns : mapping of str to str, optional
-            Which column of the file is which where names are unusual, such as `{"id": "sku"}`.
+            Unusual names of columns of the file, such as `{"id": "sku"}`.
         place : {"below", "end"}, optional
             With "below" documents hang below the category that their path names, as they do in a mapping or in a table
             with ids. With "end" the last step of a path is the document itself, as it is for bare paths and in a text
             file.
         categories : {"refuse", "skip"}
-            What to do with a document at the end of a path that is a category of others.
+            Treatment of a document at the end of a path that is a category of others.
         separator : str
-            What stands between the steps of a path.
+            Separator of the steps of a path.
         epsilon : float
-            What widths shrink by from level to level (see `DocumentTree.exponential`).
+            Factor by which widths shrink from level to level (see `DocumentTree.exponential`).
         scale : float, optional
-            What widths are multiplied by; without it the whole collection is 1 wide.
+            Factor of all widths; without it the whole collection is 1 wide.
 
         Returns
         -------
         Collection
             The documents in their tree.
-
-        Examples
-        --------
-        >>> Collection.from_taxonomy(["Animals > Owls", "Animals > Pike", "Plants"]).tree
-        DocumentTree(3 documents, 5 nodes, depth 2)
         """
         table: Table
         if isinstance(source, str | os.PathLike):
@@ -199,21 +188,21 @@ class Collection:
             The ids of the documents in the order of the rows; without them those of the file, or else the numbers of
             the rows.
         titles, urls, texts : sequence or mapping of str, optional
-            What is known of the documents, in the same order, or by id.
+            Metadata of the documents, in the same order, or by id.
         columns : mapping of str to str, optional
-            Which column of the file is which where names are unusual, such as `{"vector": "embedding"}`.
+            Unusual names of columns of the file, such as `{"vector": "embedding"}`.
         scale : float, optional
-            What widths are multiplied by; without it the whole collection is 1 wide.
+            Factor of all widths; without it the whole collection is 1 wide.
         normalise : bool
-            Whether only the directions of the vectors count.
+            True: only the directions of the vectors count.
         branching : int
-            Into how many parts a large subtree is split, about.
+            Approximate number of parts into which a large subtree is split.
         seed : int
-            Where chance begins.
+            Seed of the random numbers.
         progress : callable, optional
-            Told now and then how many documents have found their place.
+            Called now and then with the number of documents that are placed.
         keep_vectors : bool
-            Whether the collection remembers the vectors, as `nearest` needs them.
+            True: the collection keeps the vectors, which `nearest` needs.
 
         Returns
         -------
@@ -232,7 +221,7 @@ class Collection:
         matrix = np.asarray(vectors)
         ids = table.get("id") if ids is None else ids
         if ids is not None:
-            DocumentIds(len(matrix), ids)  # refuses a wrong number, or one twice, before the long work
+            DocumentIds(len(matrix), ids)  # raises for a wrong number, or a duplicate, before the long work
         given = {"titles": titles, "urls": urls, "texts": texts}
         check_lengths(given, len(matrix))
         tree, rows = tree_from_vectors(
@@ -267,19 +256,19 @@ class Collection:
             The ids of the documents in the order of the texts; without them those of the table, or else the numbers of
             the texts.
         titles, urls : sequence or mapping of str, optional
-            What is known of the documents, in the same order, or by id.
+            Metadata of the documents, in the same order, or by id.
         columns : mapping of str to str, optional
-            Which column of the file is which where names are unusual, such as `{"text": "abstract"}`.
+            Unusual names of columns of the file, such as `{"text": "abstract"}`.
         dimensions : int
-            How many directions texts are reduced to.
+            Number of dimensions that texts are reduced to.
         pieces : {"letters", "words", "meanings"}
-            What texts are compared by (see `text_vectors`).
+            Features by which texts are compared (see `text_vectors`).
         scale : float, optional
-            What widths are multiplied by; without it the whole collection is 1 wide.
+            Factor of all widths; without it the whole collection is 1 wide.
         seed : int
-            Where chance begins.
+            Seed of the random numbers.
         progress : callable, optional
-            Told now and then how many documents have found their place.
+            Called now and then with the number of documents that are placed.
 
         Returns
         -------
@@ -323,7 +312,7 @@ class Collection:
         texts: Column = None,
         scale: float | None = None,
     ) -> Collection:
-        """Place documents by all distances between them. The triangle inequality is not asked for.
+        """Place documents by all distances between them. The triangle inequality is not required.
 
         Parameters
         ----------
@@ -332,9 +321,9 @@ class Collection:
         ids : sequence of DocumentId, optional
             The ids of the documents in the order of the rows; without them the numbers of the rows.
         titles, urls, texts : sequence or mapping of str, optional
-            What is known of the documents, in the same order, or by id.
+            Metadata of the documents, in the same order, or by id.
         scale : float, optional
-            What widths are multiplied by; without it the whole collection is 1 wide.
+            Factor of all widths; without it the whole collection is 1 wide.
 
         Returns
         -------
@@ -384,11 +373,6 @@ class Collection:
         -------
         Collection
             The smaller collection, with the same scale.
-
-        Examples
-        --------
-        >>> Collection.from_taxonomy(["Animals > Owls", "Animals > Pike", "Plants"]).restricted(["Plants"])
-        Collection(1 documents, 2 nodes, depth 1)
         """
         geometry = self.geometry.restricted(ids)
         kept = self.geometry.documents.positions(geometry.documents)
@@ -415,12 +399,6 @@ class Collection:
         -------
         Collection
             The same documents.
-
-        Examples
-        --------
-        >>> wide = Collection.from_taxonomy(["A > B", "A > C", "D"])
-        >>> float(wide.scaled(0.5).tree.width[0]), float(wide.scaled(4).tree.width[0])
-        (0.5, 1.0)
         """
         return Collection(
             self.geometry,
@@ -440,9 +418,9 @@ class Collection:
         Parameters
         ----------
         near : mapping of DocumentId to DocumentId
-            For each new document the one that it is put beside (see `nearest`).
+            For each new document the present one that it is placed beside (see `nearest`).
         documents : iterable of Document
-            What is known of the new ones.
+            Metadata of the new ones.
 
         Returns
         -------
@@ -460,7 +438,7 @@ class Collection:
         geometry = self.geometry.grown(near)
         unknown = [name for name in known if name not in geometry.documents]
         if unknown:
-            raise UnknownDocumentError(f"{unknown[0]!r} is described, but near says nothing of where it belongs.")
+            raise UnknownDocumentError(f"{unknown[0]!r} is described, but `near` does not say where it belongs.")
         everything = [known.get(name, Document(name)) for name in geometry.documents]
         grown = Collection(
             geometry,
@@ -505,15 +483,6 @@ class Collection:
         ----------
         path : path-like
             The file, for `load_collection`.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> from zoomrank.documents import load_collection
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Collection.from_taxonomy(["Animals", "Plants"]).save(os.path.join(folder, "all"))
-        ...     load_collection(os.path.join(folder, "all"))
-        Collection(2 documents, 3 nodes, depth 1)
         """
         from zoomrank.documents.collection_file import save
 
@@ -529,14 +498,14 @@ class Collection:
 
 
 def checked_scale(scale: float) -> float:
-    """The scale, if it is one."""
+    """Return the scale; raise if it is not a positive number."""
     if not 0 < scale < np.inf:
         raise ParameterError(f"A scale must be a positive number, not {scale}.")
     return float(scale)
 
 
 def _whole(widest: float) -> float:
-    """The scale that makes the whole collection 1 wide: rounding must not leave it a little narrower."""
+    """Return the scale that makes the whole collection 1 wide: rounding must not leave it a little narrower."""
     if widest <= 0:
         return 1.0
     scale = 1 / widest

@@ -1,6 +1,6 @@
-"""Collections on disk: one file, mapped rather than read, checked before anything in it is believed. Never a pickle.
+"""Collections on disk: one file, mapped rather than read, validated before use. Never a pickle.
 
-| bytes | what |
+| bytes | content |
 |---|---|
 | 8 | `zoomdocs` |
 | 4 | format version, little-endian like all numbers here |
@@ -13,7 +13,7 @@ Arrays: `parent` and `width` of the nodes, breadth first (everything else about 
 and two for each of `ids`, `names`, `titles`, `urls`, `texts`: letters in UTF-8, and where each string ends.
 
 Loading maps the file: the header is always checked, and so are the sizes and the tree; `verify=True` also reads the
-whole body to compare its checksum. A file that has no name, or is none at all, can be written to and loaded as well.
+whole body to compare its checksum. Temporary files without a name, and files in memory, can be written and loaded too.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def write(
     more: Mapping[str, Array] | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a collection to a file that is open, with more arrays, and more in its header, for those who know of it."""
+    """Write a collection to an open file, with more arrays, and more in its header, for readers who know of these."""
     everything = {**_arrays(collection), **(more or {})}
     arrays = {name: np.ascontiguousarray(array) for name, array in everything.items()}
     placed, size = [], 0
@@ -93,10 +93,10 @@ def load_collection(path: PathLike | IO[bytes], verify: bool = False) -> Collect
     Parameters
     ----------
     path : path-like or open file
-        The file, as `Collection.save` wrote it. One that is open for reading bytes is mapped as well, from its
-        beginning, and may be closed or lose its name afterwards; what cannot be mapped, such as `io.BytesIO`, is read.
+        The file, as `Collection.save` wrote it. A binary file that is open is mapped as well, from its beginning, and
+        may be closed or lose its name afterwards; a file that cannot be mapped, such as `io.BytesIO`, is read.
     verify : bool
-        Whether to read every byte and compare the checksum. The header and the tree are always checked.
+        True: read every byte and compare the checksum. The header and the tree are always checked.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def load_collection(path: PathLike | IO[bytes], verify: bool = False) -> Collect
 
 
 class Loaded(NamedTuple):
-    """A collection, and all that its file has."""
+    """A collection, and everything else in its file."""
 
     collection: Collection
     header: dict[str, Any]
@@ -142,7 +142,7 @@ def _loaded(file: IO[bytes], path: str, verify: bool) -> Loaded:
         for start in range(0, len(body), _PIECE):
             digest.update(body[start : start + _PIECE].tobytes())
         if digest.hexdigest() != header["sha256"]:
-            raise FileFormatError(f"{path} is damaged: the checksum of its body is another.")
+            raise FileFormatError(f"{path} is damaged: the checksum of its body does not match.")
     try:
         arrays = dict(_mapped(header, body))
         columns = {name: strings_of(arrays, name) for name in ("titles", "urls", "texts")}
@@ -179,13 +179,13 @@ def _arrays(collection: Collection) -> dict[str, Array]:
 
 
 def packed_arrays(name: str, strings: Sequence[str]) -> dict[str, Array]:
-    """Strings as two arrays of a file."""
+    """Return strings as two arrays of a file."""
     packed = strings if isinstance(strings, PackedStrings) else PackedStrings.packed(strings)
     return {f"{name}.letters": packed.letters, f"{name}.ends": packed.ends.astype("<i8", copy=False)}
 
 
 def _pieces(arrays: Mapping[str, Array]) -> Iterator[Any]:
-    """The bytes of the body, piece by piece, without a copy."""
+    """Yield the bytes of the body, piece by piece, without a copy."""
     size = 0
     for array in arrays.values():
         yield b"\0" * (-size % ALIGNMENT)
@@ -195,7 +195,7 @@ def _pieces(arrays: Mapping[str, Array]) -> Iterator[Any]:
 
 
 def _opened(file: IO[bytes], path: str) -> tuple[dict[str, Any], Array]:
-    """The header, checked, and the body, mapped and of the right size."""
+    """Return the header, checked, and the body, mapped and of the right size."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     prefix = file.read(_PREFIX.size)
@@ -207,10 +207,10 @@ def _opened(file: IO[bytes], path: str) -> tuple[dict[str, Any], Array]:
             f"{path} has format version {version}, this zoomrank reads up to {VERSION}: a newer zoomrank wrote it."
         )
     if version < 1 or length > min(size, _LONGEST_HEADER):
-        raise FileFormatError(f"{path} is damaged: its first bytes make no sense.")
+        raise FileFormatError(f"{path} is damaged: its first bytes are invalid.")
     content = file.read(length)
     if hashlib.sha256(content).digest() != digest:
-        raise FileFormatError(f"{path} is damaged: the checksum of its header is another.")
+        raise FileFormatError(f"{path} is damaged: the checksum of its header does not match.")
     header: dict[str, Any] = json.loads(content)
     start = _PREFIX.size + length
     if size != start + header["body"]:
@@ -223,7 +223,7 @@ def _opened(file: IO[bytes], path: str) -> tuple[dict[str, Any], Array]:
 
 
 def _mapped(header: Mapping[str, Any], body: Array) -> Iterator[tuple[str, Array]]:
-    """The arrays, each a window into the file."""
+    """Yield the arrays, each a window into the file."""
     for entry in header["arrays"]:
         name, dtype, shape, place = entry["name"], entry["type"], tuple(entry["shape"]), entry["place"]
         if dtype not in _TYPES or min((place, *shape)) < 0 or place % ALIGNMENT:
@@ -235,7 +235,7 @@ def _mapped(header: Mapping[str, Any], body: Array) -> Iterator[tuple[str, Array
 
 
 def strings_of(arrays: Mapping[str, Array], name: str) -> PackedStrings | None:
-    """The strings of a file that go by a name, if it has them."""
+    """Return the strings of a file by their name, if it has them."""
     if f"{name}.ends" not in arrays:
         return None
     letters, ends = arrays[f"{name}.letters"], arrays[f"{name}.ends"]

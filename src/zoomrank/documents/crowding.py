@@ -1,4 +1,4 @@
-"""Where a tree no longer fits: too much was added in one place, without any order among it."""
+"""Crowded places of a tree: too many documents were added in one place, without any order among them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from zoomrank.documents.editions import LATE, Crowd, Edition
 from zoomrank.numbers import Array
 
-CROWD = 32  # additions that are too many, if they are the most of what is there
-GROWN = 4  # a category that has grown so many times is another
+CROWD = 32  # additions that are too many, if they are most of the documents there
+GROWN = 4  # a category that has grown by this factor no longer fits
 
 
 def crowded(edition: Edition) -> list[Crowd]:
-    """The places, the one with the most additions first."""
+    """Return the crowded places, the one with the most additions first."""
     tree = edition.collection.tree
     shape, late = tree.shape, (edition.marks & LATE) > 0
     before = np.concatenate([[0], np.cumsum(late)])
@@ -26,7 +26,7 @@ def crowded(edition: Edition) -> list[Crowd]:
         full = (below >= CROWD) & (documents > below) & (documents > GROWN * (documents - below))
     full[shape.leaf] = False
     smallest = full.copy()
-    smallest[shape.parent[1:][full[1:]]] = False  # where a part is crowded, the part is named
+    smallest[shape.parent[1:][full[1:]]] = False  # where a subtree is crowded, report the subtree
     places = np.flatnonzero(smallest)
     places = places[np.argsort(-beside[places], kind="stable")]
     return [_crowd(edition, int(node), int(documents[node]), int(beside[node])) for node in places]

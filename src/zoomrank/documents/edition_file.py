@@ -1,6 +1,6 @@
-"""Editions on disk: the file of a collection (`collection_file.py`), with the numbers of documents and nodes beside it.
+"""Versions on disk: the file of a collection (`collection_file.py`), with the numbers of documents and nodes beside it.
 
-Whoever reads the file as a collection finds the collection; a plain collection is a first edition.
+Such a file can be read as a collection as well; the file of a collection is read as a first version.
 """
 
 from __future__ import annotations
@@ -19,20 +19,14 @@ NUMBERS = ("documents", "nodes", "heirs", "marks")
 
 
 def write_edition(edition: Edition, file: IO[bytes]) -> None:
-    """Write an edition to a file that is open.
+    """Write a version of a collection to an open file.
 
     Parameters
     ----------
     edition : Edition
-        The edition.
+        The version to write.
     file : open file
-        Where to.
-
-    Examples
-    --------
-    >>> import io
-    >>> from zoomrank.documents import Collection
-    >>> write_edition(Edition.first(Collection.from_taxonomy(["Animals", "Plants"])), io.BytesIO())
+        A binary file.
     """
     gone = edition.gone
     arrays = {f"edition.{name}": getattr(edition, name) for name in NUMBERS}
@@ -45,19 +39,19 @@ def write_edition(edition: Edition, file: IO[bytes]) -> None:
 
 
 def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
-    """Read an edition back, or a collection as a first edition.
+    """Read a version back, or a collection as a first version.
 
     Parameters
     ----------
     path : path-like or open file
-        What `write_edition` or `Collection.save` wrote.
+        A file that `write_edition` or `Collection.save` wrote.
     verify : bool
-        Whether to read every byte and compare the checksum.
+        True: read every byte and compare the checksum.
 
     Returns
     -------
     Edition
-        The edition.
+        The version.
 
     Examples
     --------
@@ -79,12 +73,12 @@ def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
         _check(edition)
     except (KeyError, TypeError, ValueError) as error:
         says = f": {error}" if isinstance(error, FileFormatError) else "."
-        raise FileFormatError(f"The file of this edition is damaged{says}") from error
+        raise FileFormatError(f"The file of this version is damaged{says}") from error
     return edition
 
 
 def _check(edition: Edition) -> None:
-    """Refuse numbers that do not belong to this collection, or stand for two things."""
+    """Raise if numbers do not belong to this collection, or stand for two things."""
     tree, nodes, heirs = edition.collection.tree, edition.nodes, edition.heirs
     every = np.concatenate([edition.documents, edition.gone.numbers])
     fits = (

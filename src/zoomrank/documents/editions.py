@@ -1,18 +1,21 @@
-"""`Edition`: a collection after some changes, in which documents and nodes have numbers that never change.
+"""`Edition`: one version of a collection, in which documents and nodes have numbers that never change.
 
-Positions and the nodes of a tree are numbered from left to right and from top to bottom, so that one document more
-moves nearly all of them. Whoever remembers something of a document (a learner, a log) remembers its number.
+Positions and nodes of a tree are counted from left to right and from top to bottom, so one more document shifts nearly
+all of them. What is stored about a document (by a learner, in a log) is stored under its number.
 
-A change happens in two steps. `placed` takes it as a caller says it, checks it, looks for neighbours, and says where
-everything goes. `changed` does just that: it looks for nothing and decides nothing, so that what was written down leads
-to the same edition whenever it is read again. Children stand in the order of their numbers, so it does not matter
-either whether changes are applied one by one or all at once.
+A change is made in two steps. `placed` validates it, searches for neighbours, and decides where everything goes.
+`changed` applies those decisions and makes none itself, so a stored change leads to the same version whenever it is
+replayed. Children stand in the order of their numbers, so it does not matter either whether changes are applied one by
+one or all at once. Changes of metadata (titles, urls, texts) leave the tree as it is: the same object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import copy
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,15 +29,18 @@ from zoomrank.spaces.ids import DocumentId
 from zoomrank.spaces.movement import Movement
 from zoomrank.spaces.packed_strings import PackedStrings
 
-USUAL_RATIO = 0.837  # of the width of a category to that of its parent, where there is no category to tell
+COLUMNS = ("title", "url", "text")  # the metadata of a document
+_METADATA = {"change", "document", *COLUMNS}  # keys of a placed change that leaves the tree as it is
+_PACKED_AT_ONCE = 256  # changes
+USUAL_RATIO = 0.837  # of the width of a category to that of its parent, where a collection has no example of it
 LATE, BORROWED = (
     np.uint8(1),
     np.uint8(2),
-)  # marks of a document: placed since the tree was made; its vector is another's
+)  # marks of a document: placed since the tree was built; its vector is another document's
 
 
 class Gone(NamedTuple):
-    """The documents that are gone.
+    """Removed documents.
 
     Attributes
     ----------
@@ -42,11 +48,6 @@ class Gone(NamedTuple):
         Their numbers, ascending.
     ids : sequence of str or ndarray of int
         The ids that they had.
-
-    Examples
-    --------
-    >>> Gone(np.array([3]), PackedStrings.packed(["owl"])).ids[0]
-    'owl'
     """
 
     numbers: Array
@@ -59,20 +60,15 @@ class Crowd(NamedTuple):
     Attributes
     ----------
     node : int
-        In the tree of its edition.
+        Its node in the tree.
     name : str
-        What the place is called.
+        Its name.
     documents : int
-        How many are there now.
+        Number of documents there now.
     added : int
-        How many of them were put there since the tree was made.
+        Number of those that were added since the tree was built.
     says : str
-        What is wrong, in words for people.
-
-    Examples
-    --------
-    >>> Crowd(3, "Animals", 50, 45, "Animals had 5 documents when the tree was made, and has 50 now.").added
-    45
+        The problem, in a sentence for people.
     """
 
     node: int
@@ -84,7 +80,7 @@ class Crowd(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Edition:
-    """A collection after some changes.
+    """A version of a collection.
 
     Parameters
     ----------
@@ -95,16 +91,16 @@ class Edition:
     nodes : ndarray of int
         The number of each node of the tree.
     heirs : ndarray of int
-        For each number that a node ever had: itself while the node is there, else the number of the node that inherits
-        what was learned of it.
+        For each number that a node ever had: itself while the node is there, else the number of its successor, which
+        inherits what was learned of it.
     gone : Gone
-        The documents that are gone.
+        Removed documents.
     marks : ndarray of int
-        What has become of the document at each position since the tree was made: `LATE`, `BORROWED`.
+        Flags of the document at each position: `LATE`, `BORROWED`.
     ratio : float
         The usual ratio of the width of a category to that of its parent.
     searches : dict
-        What was made to look for neighbours, and may serve again.
+        Indexes that were built to search for neighbours, for reuse.
 
     Examples
     --------
@@ -130,17 +126,12 @@ class Edition:
         Parameters
         ----------
         collection : Collection
-            Any one.
+            Any collection.
 
         Returns
         -------
         Edition
-            Nothing has changed yet.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals > Owls", "Plants"])).nodes.tolist()
-        [0, 1, 2, 3]
+            The first version.
         """
         tree = collection.geometry
         documents, nodes = np.arange(len(tree), dtype=np.uint32), np.arange(tree.nodes, dtype=np.uint32)
@@ -155,22 +146,17 @@ class Edition:
 
     @property
     def numbered(self) -> int:
-        """How many documents there ever were: the number of the next one.
+        """Number of documents that there ever were: the number that the next one gets.
 
         Returns
         -------
         int
-            Those that are there and those that are gone.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).numbered
-        2
+            Present and removed documents together.
         """
         return len(self.documents) + len(self.gone.numbers)
 
     def position(self, number: int) -> int:
-        """Say where a document stands.
+        """Return the position of a document.
 
         Parameters
         ----------
@@ -180,19 +166,14 @@ class Edition:
         Returns
         -------
         int
-            Its position, -1 if it is gone.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).position(1)
-        1
+            Its position, -1 if it was removed.
         """
         if not 0 <= number < self.numbered:
-            raise UnknownDocumentError(f"Documents have numbers from 0 to {self.numbered - 1} in this edition.")
+            raise UnknownDocumentError(f"Documents have numbers from 0 to {self.numbered - 1} in this version.")
         return int(self._place[number])
 
     def positions(self, numbers: Array) -> Array:
-        """Say where some documents stand.
+        """Return the positions of some documents.
 
         Parameters
         ----------
@@ -202,35 +183,25 @@ class Edition:
         Returns
         -------
         ndarray of int
-            Their positions, -1 for those that are gone.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).positions(np.array([1, 0])).tolist()
-        [1, 0]
+            Their positions, -1 for those that were removed.
         """
         numbers = np.asarray(numbers)
         if numbers.size and (numbers.min() < 0 or numbers.max() >= self.numbered):
-            raise UnknownDocumentError(f"Documents have numbers from 0 to {self.numbered - 1} in this edition.")
+            raise UnknownDocumentError(f"Documents have numbers from 0 to {self.numbered - 1} in this version.")
         return np.asarray(self._place[numbers])
 
     def id_of(self, number: int) -> DocumentId:
-        """Say what a document goes by, or went by.
+        """Return the id of a document, also of a removed one.
 
         Parameters
         ----------
         number : int
-            The number of a document that is there, or gone.
+            The document's number.
 
         Returns
         -------
         DocumentId
             Its id.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).id_of(1)
-        'Plants'
         """
         position = self.position(number)
         if position >= 0:
@@ -239,19 +210,19 @@ class Edition:
         return found if isinstance(found, str) else int(found)
 
     def placed(self, changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Check changes, and say where everything goes.
+        """Validate changes, and decide where everything goes.
 
         Parameters
         ----------
         changes : iterable of mapping
             `{"add": ID}` with "title", "url", "text" and one of "path", "vector" and "near" (without these it is placed
             by its text), `{"change": ID}` with any of them, `{"remove": ID}`, or `{"category": PATH, "to": PATH}`. Each
-            is meant as if those before it had happened.
+            is understood as if those before it had been applied.
 
         Returns
         -------
         list of dict
-            The same changes with numbers and places: plain things that JSON can say, for `changed`.
+            The same changes with numbers and places: plain data for JSON, and for `changed`.
 
         Examples
         --------
@@ -259,85 +230,98 @@ class Edition:
         >>> edition.placed([{"add": "hen", "near": "owl", "title": "Hens"}])
         [{'add': 'hen', 'title': 'Hens', 'document': 2, 'node': 6, 'parent': 2}]
         """
-        from zoomrank.documents.placing_changes import placed  # what makes editions knows what they are
+        from zoomrank.documents.placing_changes import placed  # here, since that module imports this one
 
-        return placed(self, changes)
+        changes = list(changes)
+        metadata = self._placed_metadata(changes)
+        return placed(self, changes) if metadata is None else metadata
+
+    def _placed_metadata(self, changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+        """Return the placed form of changes that need no place; None if one of them does, or may be invalid."""
+        if not all(isinstance(change, Mapping) and _is_description(change) for change in changes):
+            return None
+        positions = self.collection.geometry.documents.places(change["change"] for change in changes)
+        if (positions < 0).any():
+            return None
+        numbers = self.documents[positions].tolist()
+        return [
+            {"change": change["change"], **{name: change[name] for name in COLUMNS if name in change}, "document": at}
+            for change, at in zip(changes, numbers, strict=True)
+        ]
 
     def changed(self, placed: Iterable[Mapping[str, Any]]) -> Edition:
-        """Apply changes that were placed.
+        """Apply placed changes.
 
         Parameters
         ----------
         placed : iterable of mapping
-            What `placed` of this edition returned, whole or its beginning.
+            The result of `placed` of this version, whole or its beginning.
 
         Returns
         -------
         Edition
-            The next edition; the same ever again, and whether changes are applied one by one or at once.
-
-        Examples
-        --------
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
-        >>> edition.changed(edition.placed([{"category": "Animals > Birds", "to": "Birds"}])).collection.tree.depth
-        3
+            The next version. It is the same whether changes are applied one by one or at once.
         """
         from zoomrank.documents.applying_changes import applied
 
-        return applied(self, placed)
+        placed = list(placed)
+        return self._described(placed) if is_metadata(placed) else applied(self, placed)
+
+    def _described(self, placed: Sequence[Mapping[str, Any]]) -> Edition:
+        """Build the same edition, in the same tree, with other metadata."""
+        if not placed:
+            return self
+        collection = copy.copy(self.collection)
+        for name in COLUMNS:
+            said = {self.position(change["document"]): change[name] for change in placed if name in change}
+            if said:
+                setattr(collection, f"{name}s", _with_strings(getattr(collection, f"{name}s"), said, len(self)))
+        texts = [change["document"] for change in placed if "text" in change]
+        after = replace(self, collection=collection, searches=self.searches_without(texts))
+        vars(after).update({name: vars(self)[name] for name in ("index", "_place") if name in vars(self)})
+        return after
 
     def remade(self, seed: int = 0, progress: Progress | None = None) -> Edition:
-        """Make the tree anew, from what is known of the documents now.
+        """Rebuild the tree from the documents as they are now.
 
-        Taxonomies keep their categories and get the widths that belong to their depths. Others are made of their
-        vectors or, where those are not known of all documents, of their texts.
+        Taxonomies keep their categories and get the usual widths of their depths. Other trees are built from vectors
+        or, where some documents have none of their own, from texts.
 
         Parameters
         ----------
         seed : int
-            Where chance begins.
+            Seed of the random numbers.
         progress : callable, optional
-            Told now and then how many documents have found their place.
+            Called now and then with the number of documents that are placed.
 
         Returns
         -------
         Edition
             The same documents under the same numbers, in another tree.
-
-        Examples
-        --------
-        >>> edition = Edition.first(Collection.from_vectors(np.eye(3), ids=["a", "b", "c"]))
-        >>> edition.remade().documents.tolist()
-        [0, 1, 2]
         """
         from zoomrank.documents.remaking import remade
 
         return remade(self, seed, progress)
 
     def crowded(self) -> list[Crowd]:
-        """Find where the tree no longer fits, since too much was added there without any order among it.
+        """Find places where the tree no longer fits, since too many documents were added there without any order.
 
         Returns
         -------
         list of Crowd
             The places, the one with the most additions first.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).crowded()
-        []
         """
         from zoomrank.documents.crowding import crowded
 
         return crowded(self)
 
     def movement_to(self, later: Edition) -> Movement:
-        """Say where everything is in a later edition.
+        """Return where everything is in a later version.
 
         Parameters
         ----------
         later : Edition
-            One that this has become, after any number of changes.
+            A version that this has become, after any number of changes.
 
         Returns
         -------
@@ -355,39 +339,29 @@ class Edition:
 
     @cached_property
     def index(self) -> Array:
-        """The node of each node number in the tree of this edition, -1 for those that are gone.
+        """The node of each node number in the tree of this version, -1 for those that are gone.
 
         Returns
         -------
         ndarray of int
             As long as `heirs`.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).index.tolist()
-        [0, 1, 2]
         """
         index = np.full(len(self.heirs), -1, np.int32)
         index[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
         return index
 
     def searches_without(self, documents: Iterable[int]) -> dict[str, Any]:
-        """What may serve again to look for neighbours when these documents have other texts.
+        """Return the search indexes that stay valid when these documents have other texts.
 
         Parameters
         ----------
         documents : iterable of int
-            Their numbers.
+            Numbers of the documents.
 
         Returns
         -------
         dict
-            For the next edition.
-
-        Examples
-        --------
-        >>> Edition.first(Collection.from_taxonomy(["Animals", "Plants"])).searches_without([1])
-        {}
+            For the next version.
         """
         stale = list(documents)
         return {name: search.without(stale) for name, search in self.searches.items()} if stale else self.searches
@@ -400,10 +374,51 @@ class Edition:
 
 
 def _usual_ratio(collection: Collection) -> float:
-    """The median over all categories of a category's width over that of its parent, if any."""
+    """Return the median over all categories of the ratio of a category's width to that of its parent."""
     shape, width = collection.geometry.shape, collection.geometry.width
     inner: Array = np.flatnonzero(np.diff(shape.child_start))[1:]
     inner = inner[(width[shape.parent[inner]] > 0) & (width[inner] > 0)]
     if len(inner) == 0:
         return USUAL_RATIO
     return float(np.median(width[inner] / width[shape.parent[inner]]))
+
+
+def is_metadata(placed: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether placed changes leave the tree as it is: only titles, urls and texts change."""
+    return all(change.keys() <= _METADATA for change in placed)
+
+
+def _is_description(change: Mapping[str, Any]) -> bool:
+    """Return whether a change, as a caller says it, is a valid one of metadata alone, if the document is there."""
+    rest = change.keys() - {"change"}
+    return (
+        type(change.get("change")) in (str, int)
+        and bool(rest)
+        and rest <= set(COLUMNS)
+        and all(isinstance(change[name], str) for name in rest)
+    )
+
+
+def _with_strings(column: Sequence[str] | None, said: Mapping[int, str], count: int) -> PackedStrings | None:
+    """Return a column with other strings at some positions; None while all of its strings are empty."""
+    if column is None and not any(said.values()):
+        return None
+    if column is None:
+        column = PackedStrings(np.zeros(0, np.uint8), np.zeros(count + 1, np.int64))
+    packed = column if isinstance(column, PackedStrings) else PackedStrings.packed(column)
+    source = np.arange(count)
+    source[list(said)] = count + np.arange(len(said))
+    return packed.rearranged(source, said.values())
+
+
+def packed_changes(placed: Sequence[Mapping[str, Any]]) -> bytes:
+    """Compress placed changes; some at a time, since no other thread runs while JSON is written."""
+    parts = (placed[first : first + _PACKED_AT_ONCE] for first in range(0, len(placed), _PACKED_AT_ONCE))
+    said = (json.dumps(list(part), separators=(",", ":"), ensure_ascii=False)[1:-1] for part in parts)
+    return zlib.compress(f"[{','.join(said)}]".encode(), 1)
+
+
+def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
+    """Return the placed changes that `packed_changes` compressed."""
+    changes: list[dict[str, Any]] = json.loads(zlib.decompress(content))
+    return changes

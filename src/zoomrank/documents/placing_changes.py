@@ -1,8 +1,8 @@
-"""Changes as callers say them: checked one after the other, each as if those before it had happened, and placed.
+"""Placement of changes: each is validated as if those before it had been applied, and given numbers and a parent.
 
-A `_Draft` knows what has happened so far without making a tree of it: of the nodes that were touched it remembers the
-parent, the number of children and the width; of all others the edition knows them. Only where a category moves, with
-all below it, an edition is made on the way.
+A `_Draft` tracks the effect of the changes so far without building a tree: it has the parent, the number of children
+and the width of the nodes that were touched, and takes those of all others from the version. Only where a category
+moves, with its whole subtree, an intermediate version is built.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.documents.applying_changes import COLUMNS, applied, vector_in_words
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.applying_changes import applied, vector_in_words
+from zoomrank.documents.editions import COLUMNS, Edition
 from zoomrank.documents.nearest_documents import Wanted, nearest, wanted
 from zoomrank.errors import ChangeError, TaxonomyError, UnknownDocumentError, ZoomrankError
 from zoomrank.spaces.ids import DocumentId
@@ -21,7 +21,7 @@ from zoomrank.spaces.trees.taxonomy import TaxonomyPath, steps_of
 
 KINDS = ("add", "change", "remove", "category")
 PLACES = ("path", "vector", "near")
-_NAMES = ("add", "change", "remove", "near")  # what names a document
+_NAMES = ("add", "change", "remove", "near")  # keys whose value is the id of a document
 _MAY_SAY = {
     "add": {*COLUMNS, *PLACES},
     "change": {*COLUMNS, *PLACES},
@@ -31,7 +31,7 @@ _MAY_SAY = {
 
 
 def placed(edition: Edition, changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same changes with numbers and places."""
+    """Return the same changes with numbers and parents."""
     asked, searched, refusal = _checked(edition, list(changes))
     leaving = [change["remove"] for change in asked if "remove" in change]
     beside = nearest(edition, searched, leaving)
@@ -50,9 +50,9 @@ def placed(edition: Edition, changes: Iterable[Mapping[str, Any]]) -> list[dict[
 def _checked(
     edition: Edition, asked: list[Mapping[str, Any]]
 ) -> tuple[list[Mapping[str, Any]], dict[int, Wanted], ChangeError | None]:
-    """The changes up to the first whose form is wrong, those that need a neighbour, and what is wrong.
+    """Return the changes up to the first malformed one, those that need a neighbour, and the error.
 
-    One before it may be refused for another reason, and the first is to be named.
+    An earlier change may still fail for another reason, and the first failure is the one to report.
     """
     searched: dict[int, Wanted] = {}
     for at, change in enumerate(asked):
@@ -68,7 +68,7 @@ def _checked(
 
 
 class _about:  # noqa: N801  (it reads as a sentence)
-    """Says in every refusal which change it is about."""
+    """Say in every error which change it is about."""
 
     def __init__(self, at: int, change: Any) -> None:
         self.at, self.change = at, change
@@ -114,7 +114,7 @@ def _check_id(edition: Edition, document: Any) -> None:
 
 
 class _Draft:
-    """What changes come to, so far, beside what the edition has."""
+    """The effect of the changes so far, beside the version that they begin with."""
 
     def __init__(self, edition: Edition, asked: Sequence[Mapping[str, Any]]) -> None:
         self.edition, self.tree = edition, edition.collection.geometry
@@ -125,15 +125,15 @@ class _Draft:
         self.removed: set[DocumentId] = set()
         self.leaf: dict[int, int] = {}  # of new documents
         self.up: dict[int, int] = {}
-        self.fan: dict[int, int] = {}  # how many children
+        self.fan: dict[int, int] = {}  # number of children
         self.width: dict[int, float] = {}
         self.named: dict[int, dict[str, int]] = {}  # the categories below a category
         self.lost: set[int] = set()  # categories that are dropped
-        self.dropped: list[list[int]] = []  # by the change at hand, with heirs
-        self.made: list[list[Any]] = []  # by the change at hand
+        self.dropped: list[list[int]] = []  # by the current change, with successors
+        self.made: list[list[Any]] = []  # by the current change
 
     def place(self, change: Mapping[str, Any], searched: Wanted | None, beside: int | None) -> dict[str, Any]:
-        """Place one change, and take it for done."""
+        """Place one change, and record its effect."""
         self.dropped, self.made = [], []
         if "add" in change:
             found = self._add(change, searched, beside)
@@ -219,7 +219,7 @@ class _Draft:
         return found
 
     def _home(self, change: Mapping[str, Any], beside: int | None, before: int) -> int:
-        """The node that a document goes below; `before` if nothing is like it."""
+        """Return the parent of a document; `before` if it has no neighbour."""
         if "path" in change:
             return self._category(self._steps(change["path"]))
         if "near" in change:
@@ -232,7 +232,7 @@ class _Draft:
         return before
 
     def _vector(self, change: Mapping[str, Any], searched: Wanted | None, beside: int | None) -> dict[str, Any]:
-        """Its vector, or the number of the document whose vector it is given, where documents have vectors."""
+        """Return its vector, or the number of the document whose vector it borrows; empty where documents have none."""
         if self.edition.collection.vectors is None:
             return {}
         if searched is not None and searched.vector is not None:
@@ -251,14 +251,14 @@ class _Draft:
         return steps_of(path)
 
     def _walk(self, steps: Sequence[str]) -> int | None:
-        """The category of a path, if it is there."""
+        """Return the category of a path, if it is there."""
         node: int | None = self.root
         for step in steps:
             node = None if node is None else self._child(node, step)
         return node
 
     def _category(self, steps: Sequence[str]) -> int:
-        """The category of a path; what is missing of it is made."""
+        """Return the category of a path; missing steps are created."""
         node = self.root
         for step in steps:
             child = self._child(node, step)
@@ -266,7 +266,7 @@ class _Draft:
         return node
 
     def _child(self, node: int, name: str) -> int | None:
-        """The category of this name below a category, if it is there."""
+        """Return the category of this name below a category, if it is there."""
         child = self._below(node).get(name)
         return None if child in self.lost else child
 
@@ -284,7 +284,7 @@ class _Draft:
         return node
 
     def _below(self, node: int) -> dict[str, int]:
-        """The categories below a category, by name."""
+        """Return the categories below a category, by name."""
         if node not in self.named:
             at, start = int(self.edition.index[node]), self.tree.shape.child_start
             children = np.arange(start[at], start[at + 1])
@@ -315,7 +315,7 @@ class _Draft:
         self.fan[parent] = self._children(parent) + 1
 
     def _detach(self, parent: int) -> None:
-        """Take one of its children from a node. One that has none left is no document: it is dropped."""
+        """Take a child from a node. A category without children is dropped: it would look like a document."""
         self.fan[parent] = self._children(parent) - 1
         if self.fan[parent] == 0 and parent != self.root:
             above = self._parent(parent)
@@ -338,7 +338,7 @@ class _Draft:
         return number
 
     def _number(self, document: DocumentId) -> int | None:
-        """The number of a document, if it is there."""
+        """Return the number of a document, if it is there."""
         _check_id(self.edition, document)
         if document in self.added:
             return self.added[document]
@@ -346,7 +346,7 @@ class _Draft:
 
 
 def _numbers(edition: Edition, asked: Sequence[Mapping[str, Any]]) -> dict[DocumentId, int]:
-    """The numbers of all documents that changes name, if they are there, looked up at once."""
+    """Return the numbers of all documents that changes name, as far as they are there, looked up at once."""
     named = [change[key] for change in asked for key in _NAMES if key in change]
     places = edition.collection.geometry.documents.places(named)
     numbers = edition.documents[places]

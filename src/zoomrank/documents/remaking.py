@@ -1,6 +1,6 @@
-"""A tree made anew: the same documents under the same numbers, with the categories that fit them now.
+"""Rebuilt trees: the same documents under the same numbers, with categories that fit them now.
 
-What was learned of a subtree of the old tree goes to the smallest subtree of the new one that holds all its documents.
+Statistics of a subtree of the old tree go to the smallest subtree of the new one that holds all its documents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zoomrank.spaces.trees.widths import exponential_widths
 
 
 def remade(edition: Edition, seed: int = 0, progress: Progress | None = None) -> Edition:
-    """The same documents in a tree that is made of what is known of them now."""
+    """Rebuild the tree of the same documents from their present categories, vectors or texts."""
     collection = edition.collection
     if collection.geometry.names is not None:
         return _with_usual_widths(edition)
@@ -35,13 +35,13 @@ def remade(edition: Edition, seed: int = 0, progress: Progress | None = None) ->
         dimensions = 128 if vectors is None else vectors.shape[1]
         vectors, _ = text_vectors(list(collection.texts), dimensions=dimensions, seed=seed)
     if vectors is None:
-        raise ParameterError("This collection has no categories, vectors or texts that a tree could be made of anew.")
+        raise ParameterError("This collection has no categories, vectors or texts to rebuild its tree from.")
     made, rows = tree_from_vectors(vectors, normalise=of_length_one(vectors), seed=seed, progress=progress)
     return _with_tree(edition, made, rows, vectors)
 
 
 def _with_usual_widths(edition: Edition) -> Edition:
-    """The same categories, as wide as their depth says."""
+    """Return the same categories, with the usual width of their depth."""
     before = edition.collection.geometry
     ratio = edition.ratio if 0 < edition.ratio < 1 else USUAL_RATIO
     width = exponential_widths(before.shape, ratio, float(before.width[0])) if before.width[0] > 0 else before.width
@@ -52,9 +52,9 @@ def _with_usual_widths(edition: Edition) -> Edition:
 
 
 def _with_tree(edition: Edition, made: DocumentTree, rows: Array, vectors: Array) -> Edition:
-    """An edition with this tree, in which the row of each leaf is a position of the edition before.
+    """Build a version with this tree, in which the row of each leaf is a position of the version before.
 
-    Leaves keep their numbers, and so does the root: it is all there is. Other subtrees have new ones.
+    Leaves keep their numbers, and so does the root: it holds all documents in both. Other nodes get new numbers.
     """
     old, before = edition.collection.geometry.shape, edition.nodes
     numbers = np.full(made.nodes, -1, np.int64)
@@ -69,7 +69,7 @@ def _with_tree(edition: Edition, made: DocumentTree, rows: Array, vectors: Array
     parents[place[0]] = -1
     shape, order = breadth_first_shape(parents)
     nodes = numbers[ascending[order]].astype(np.uint32)
-    at = np.empty(made.nodes, np.int64)  # the row of each leaf of what was made
+    at = np.empty(made.nodes, np.int64)  # the row of each leaf of the built tree
     at[made.shape.leaf] = rows
     source = at[ascending[order][shape.leaf]]
     ids = edition.collection.geometry.documents.rearranged(source)
@@ -91,7 +91,7 @@ def _with_tree(edition: Edition, made: DocumentTree, rows: Array, vectors: Array
 
 
 def _like(before: Collection, tree: DocumentTree, source: Array, vectors: Array | None) -> Collection:
-    """The same collection in another tree."""
+    """Return the same collection in another tree."""
     columns = [
         None if column is None else _packed(column).rearranged(source)
         for column in (before.titles, before.urls, before.texts)
@@ -113,7 +113,7 @@ def _packed(column: object) -> PackedStrings:
 
 @compiled
 def _smallest_around(old: Shape, new: Shape, source: Array) -> Array:
-    """For each node of the old tree the smallest subtree of the new one that holds all its documents."""
+    """Return for each node of the old tree the smallest subtree of the new one that holds all its documents."""
     first, last = np.empty(len(source), np.int64), np.empty(len(old.parent), np.int64)
     lowest = np.empty(len(old.parent), np.int64)
     for position in range(len(source)):

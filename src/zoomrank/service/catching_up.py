@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from zoomrank.service.changing import serve_edition
+from zoomrank.service.changing import serve_revision
 from zoomrank.service.collection_registry import CollectionRegistry, homes_first
 from zoomrank.service.experiments import Experiments
 from zoomrank.service.held import Held
@@ -79,7 +79,7 @@ class CatchingUp:
     async def _go_on(self, kept: _Kept) -> None:
         for served in list(self._collections.by_id.values()):
             newest = kept.editions.get(served.id, 0)
-            if served.home is served and newest > served.edition.number:
-                edition = await asyncio.to_thread(served.editions.at, newest)
-                await asyncio.to_thread(edition.prepare)
-                await serve_edition(served, edition)
+            if served.home is served and newest > served.edition.revision:
+                revision = await asyncio.to_thread(served.editions.newer)
+                if revision is not None:
+                    await serve_revision(served, revision)

@@ -1,8 +1,10 @@
-"""`Changing`: documents come and go. A change is written down before anybody sees it; then learners follow.
+"""`Changing`: documents are added, changed, moved and removed. A change is durable before it is served.
 
-The changes of a collection happen one after the other, and those that wait for their turn happen at once. Each makes
-another edition: what was asked for, and where everything goes, is a line in the store, and that line decides whether
-the change has happened. Now and then the whole file of an edition is kept, so that nobody has to begin with the first.
+The changes of a collection are applied one after the other, and those that wait for their turn are applied together.
+Each is a row in the store, a *revision*: what was asked for, and where everything goes. That row decides whether the
+change has happened. A revision that changes the tree begins another version, to which learners move when they are asked
+next; one that changes titles, urls and texts alone is served at once, in the version that there is
+(`edition_history`). Now and then the whole file of a revision is stored, so that a start need not begin with the first.
 """
 
 from __future__ import annotations
@@ -11,49 +13,48 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from zoomrank.documents.edition_file import write_edition
-from zoomrank.service.collection_registry import CollectionRegistry
-from zoomrank.service.edition_history import packed_changes
+from zoomrank.documents.editions import is_metadata, packed_changes
+from zoomrank.service.collection_registry import CollectionRegistry, Done
+from zoomrank.service.edition_history import Revision
 from zoomrank.service.experiments import Experiments
 from zoomrank.service.ledger import Ledger
 from zoomrank.service.nameless_files import digest_of, nameless_file
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import ServiceError, StoppingError, StorageError, UnusableError, refused_in_words
+from zoomrank.service.refusals import ServiceError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredEdition
 from zoomrank.spaces import DocumentIds
 
-MOST_AT_ONCE = 20_000  # changes of one edition
-_LEAST_FILE = 2**20  # bytes of changes before the file of an edition is kept
-_MOST_EDITIONS = 256  # after the last file that was kept
+MOST_AT_ONCE = 20_000  # changes of one revision
+_LEAST_FILE = 2**20  # bytes of changes before the file of a revision is stored
+_MOST_EDITIONS = 256  # revisions after the last stored file
 
 Change = Mapping[str, Any]
 
 
 class _Waiting(NamedTuple):
-    """Changes whose turn has not come."""
+    """Changes that wait for their turn."""
 
     changes: Sequence[Change]
-    unknown: str  # "skip": changes of documents that are not there are left out
+    unknown: str  # "skip": leave out changes of unknown documents
     done: asyncio.Future[ServedEdition]
 
 
-class _Made(NamedTuple):
-    """An edition that is durable."""
+class _Update(NamedTuple):
+    """A revision that is durable."""
 
-    edition: ServedEdition
-    of_arms: Mapping[int, ServedEdition]  # as the arms of experiments see it, by their ids
+    revision: Revision
+    versions: Mapping[int, ServedEdition] | None  # of the collection and its arms, by id; None: the tree is the same
 
 
 class Changing:
-    """Makes editions."""
+    """Applies changes to collections."""
 
     def __init__(
         self,
@@ -75,16 +76,16 @@ class Changing:
     async def change(
         self, served: ServedCollection, changes: Sequence[Change], unknown: str = "refuse"
     ) -> ServedEdition:
-        """Change a collection as told, all of it or nothing; returns the edition in which it has happened."""
+        """Apply changes to a collection, all or none; return the version in which they are served."""
         done: asyncio.Future[ServedEdition] = asyncio.get_running_loop().create_future()
-        served = served.home  # arms of its experiments have the same documents
-        done.add_done_callback(lambda future: future.cancelled() or future.exception())  # though nobody may wait
+        served = served.home  # arms of experiments share the documents
+        done.add_done_callback(lambda future: future.cancelled() or future.exception())  # also if the caller is gone
         self._waiting[served.id].append(_Waiting(changes, unknown, done))
         self._begin(self._change_all(served))
-        return await asyncio.shield(done)  # once begun it is ended, whether or not somebody still waits
+        return await asyncio.shield(done)  # goes on if the caller is cancelled
 
     async def remake(self, served: ServedCollection, seed: int = 0) -> ServedEdition:
-        """Make the tree of a collection anew; what was learned is carried over document by document."""
+        """Rebuild the tree of a collection; what was learned is carried over document by document."""
         return await asyncio.shield(self._begin(self._remake(served.home, seed)))
 
     def _begin(self, work: Any) -> asyncio.Task[Any]:
@@ -98,7 +99,7 @@ class Changing:
             return await self._go_on(served, partial(self._remade, served, seed))
 
     async def _change_all(self, served: ServedCollection) -> None:
-        """Let all that wait happen, at once if they can."""
+        """Apply all waiting changes, together if possible."""
         async with self._busy[served.id]:
             while waiting := self._next(served.id):
                 try:
@@ -106,9 +107,9 @@ class Changing:
                 except UnusableError as error:
                     if len(waiting) == 1:
                         self._tell(waiting, error)
-                    else:  # one of them spoils it for the others: each by itself
+                    else:  # one of them is invalid: apply each by itself
                         await self._one_by_one(served, waiting)
-                except Exception as error:  # noqa: BLE001  (whatever it is, nobody may wait for ever)
+                except Exception as error:  # noqa: BLE001  (whatever it is, no caller may wait for ever)
                     self._tell(waiting, error)
             await self._keep_whole(served)
 
@@ -120,7 +121,7 @@ class Changing:
                 self._tell([one], error)
 
     def _next(self, collection: int) -> list[_Waiting]:
-        """Those whose turn it is: as many as make one edition."""
+        """Return the next waiting changes, as many as make one revision."""
         queue, count = self._waiting[collection], 0
         taken: list[_Waiting] = []
         while queue and (not taken or count + len(queue[0].changes) <= MOST_AT_ONCE):
@@ -137,98 +138,82 @@ class Changing:
             else:
                 one.done.set_result(result)
 
-    async def _go_on(self, served: ServedCollection, make: Callable[[], _Made]) -> ServedEdition:
-        """Serve the edition that is made, and durable, in another thread."""
+    async def _go_on(self, served: ServedCollection, make: Callable[[], _Update | None]) -> ServedEdition:
+        """Serve the revision that another thread makes, and stores."""
         served.check_there()
-        made: _Made = await self._elsewhere(make)
-        edition, of_arms = made
-        if edition is not served.edition:  # else there was nothing to change
-            await serve_edition(served, edition, of_arms)
+        missed = await self._elsewhere(partial(self._missed, served))
+        if missed is not None:  # a write that seemed to fail succeeded
+            await serve_revision(served, missed)
+        update = await self._elsewhere(make)
+        if update is not None:  # else there was nothing to change
+            await serve_revision(served, *update)
         return served.edition
 
-    async def _elsewhere(self, work: Callable[[], Any]) -> Any:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._collections.makers, copy_context().run, _in_words, work
-            )
-        except (RuntimeError, asyncio.CancelledError):
-            if self._collections.stopped:  # before it was begun
-                raise StoppingError() from None
-            raise
+    async def _elsewhere(self, work: Callable[[], Done]) -> Done:
+        return await self._collections.in_thread(work, "The collection was not changed")
 
     # In another thread.
 
-    def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> _Made:
-        before = self._caught_up(served)
+    def _missed(self, served: ServedCollection) -> Revision | None:
+        is_served = self._store.last_edition(served.id) == served.edition.revision
+        return None if is_served else served.editions.newer()
+
+    def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> _Update | None:
+        before = served.edition
         changes = settled(before.tree.documents, ((change, one.unknown) for one in waiting for change in one.changes))
         if not changes:
-            return _Made(before, {})
+            return None
         placed = before.edition.placed(changes)
-        after = ServedEdition(before.number + 1, before.edition.changed(placed), served.settings)
-        stored = StoredEdition(after.number, self._now(), packed_changes(placed), None)
-        return self._kept(served, before, after, stored)
+        number, edition = before.revision + 1, before.edition.changed(placed)
+        stored = StoredEdition(number, self._now(), packed_changes(placed), None)
+        if is_metadata(placed):
+            return self._stored(served, stored, _Update(Revision(number, before.number, edition), None))
+        return self._stored(served, stored, _new_version(served, Revision(number, number, edition)))
 
-    def _remade(self, served: ServedCollection, seed: int) -> _Made:
-        before = self._caught_up(served)
-        after = ServedEdition(before.number + 1, before.edition.remade(seed), served.settings)
+    def _remade(self, served: ServedCollection, seed: int) -> _Update:
+        number = served.edition.revision + 1
+        update = _new_version(served, Revision(number, number, served.edition.edition.remade(seed)))
         with nameless_file(self._collections.folder) as file:
-            write_edition(after.edition, file)
+            write_edition(update.revision.edition, file)
             file.flush()
-            stored = StoredEdition(after.number, self._now(), None, digest_of(file))
-            return self._kept(served, before, after, stored, lambda: self._collections.pieces(file))
+            stored = StoredEdition(number, self._now(), None, digest_of(file))
+            return self._stored(served, stored, update, lambda: self._collections.pieces(file))
 
-    def _caught_up(self, served: ServedCollection) -> ServedEdition:
-        """The newest edition that the store has: one whose write seemed to fail may have come true."""
-        newest = self._store.last_edition(served.id)
-        return served.edition if newest == served.edition.number else served.editions.at(newest)
-
-    def _kept(
+    def _stored(
         self,
         served: ServedCollection,
-        before: ServedEdition,
-        after: ServedEdition,
         stored: StoredEdition,
+        update: _Update,
         pieces: Callable[[], Any] | None = None,
-    ) -> _Made:
-        """Write an edition down that learners can move to."""
-        _check_growable(before, after)
-        after.prepare()  # here, where nobody waits for it
-        rehearse_move(served, before, after)
-        made = _Made(after, {arm.id: self._of_arm(arm, before, after) for arm in list(served.arms)})
+    ) -> _Update:
+        """Make a revision durable."""
         try:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())
-        except StorageError:  # which may have come true all the same
+        except StorageError:  # the write may have succeeded all the same
             with suppress(StorageError):
-                if self._store.last_edition(served.id) == after.number:
-                    return made
+                if self._store.last_edition(served.id) == stored.number:
+                    return update
             raise
-        return made
-
-    def _of_arm(self, arm: ServedCollection, before: ServedEdition, after: ServedEdition) -> ServedEdition:
-        """An edition as an arm of an experiment will see it, whose learners can move there, too."""
-        there, then = arm_edition(before, arm), arm_edition(after, arm)
-        _check_growable(there, then, arm.name)
-        rehearse_move(arm, there, then)
-        return then
+        return update
 
     async def _keep_whole(self, served: ServedCollection) -> None:
-        """Keep the file of the newest edition, if there have been many changes since the last that was kept."""
+        """Store the file of the newest revision, if there are many changes since the last stored file."""
         with suppress(ServiceError):  # there will be another time
             await self._elsewhere(partial(self._keep_file, served))
 
     def _keep_file(self, served: ServedCollection) -> None:
-        edition = served.edition
-        whole = self._store.whole_edition(served.id, edition.number)
-        since = edition.number - (whole.number if whole is not None else 0)
-        size, file_size = self._store.sizes(served.id, edition.number - since)
+        number, edition = served.edition.revision, served.edition.edition
+        whole = self._store.whole_edition(served.id, number)
+        since = number - (whole.number if whole is not None else 0)
+        size, file_size = self._store.sizes(served.id, number - since)
         if since < _MOST_EDITIONS and size < max(_LEAST_FILE, file_size // 4):
             return
         with nameless_file(self._collections.folder) as file:
-            write_edition(edition.edition, file)
+            write_edition(edition, file)
             file.flush()
-            self._store.keep_whole(served.id, edition.number, digest_of(file), self._collections.pieces(file))
+            self._store.keep_whole(served.id, number, digest_of(file), self._collections.pieces(file))
 
-    # Collections that go.
+    # Removal of collections.
 
     async def remove(self, served: ServedCollection) -> None:
         """Remove a collection with all that was learned in it."""
@@ -237,15 +222,15 @@ class Changing:
     async def _remove(self, served: ServedCollection) -> None:
         self._collections.begin_removal(served)
         async with self._busy[served.home.id]:
-            for one in served.family:  # its home first: then it is gone
+            for one in served.family:  # the collection itself first: then it is gone
                 await self._ledger.drop(one.id)
             await self._experiments.forget(served.home)
         self._collections.end_removal(served)
 
 
 def settled(documents: DocumentIds, changes: Iterable[tuple[Change, str]]) -> list[Change]:
-    """Changes that say whether documents are added or changed, without those of documents that are not there, if they
-    are to be left out; each is meant as if those before it had happened.
+    """Decide whether "put" adds or changes a document, and leave out changes of unknown documents if they may be
+    skipped; each change is understood as if those before it had been applied.
 
     >>> there = DocumentIds(1, ["a"])
     >>> settled(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
@@ -276,32 +261,48 @@ def _verb(change: Change) -> str:
     return next(verb for verb in ("category", "put", "add", "change", "remove") if verb in change)
 
 
-def _in_words(work: Callable[[], Any]) -> Any:
-    with refused_in_words("The collection was not changed"):
-        return work()
-
-
-async def serve_edition(
-    served: ServedCollection, edition: ServedEdition, of_arms: Mapping[int, ServedEdition] = MappingProxyType({})
+async def serve_revision(
+    served: ServedCollection, revision: Revision, versions: Mapping[int, ServedEdition] | None = None
 ) -> None:
-    """Have a newer edition served, which arms may have seen already, by their ids."""
+    """Serve a newer revision of a collection in it and in its arms.
+
+    One that begins another version has one for each of them in `versions`, by id; those that are missing are built.
+    """
+    if revision.version == served.edition.number:
+        for one in served.family:
+            one.edition.take_metadata(revision.edition, revision.number)
+        return
+    found = dict(versions) if versions is not None else await asyncio.to_thread(_versions, served, revision)
     for one in served.family:
-        if one.neighbours is not None:
-            await one.neighbours.move_on(of_arms.get(one.id, edition))
-    served.editions.go_on(edition)  # in the same turn of the loop in which the neighbours are there
-    for arm in served.arms:
-        arm.editions.go_on(of_arms.get(arm.id) or arm_edition(edition, arm))
+        if one.neighbours is not None and one.id in found:
+            await one.neighbours.move_on(found[one.id])
+    for one in served.family:  # in the same turn of the loop in which the neighbours are there
+        one.editions.go_on(found.get(one.id) or _version(one, revision))
 
 
-def arm_edition(edition: ServedEdition, arm: ServedCollection) -> ServedEdition:
-    """An edition of a collection as an arm of an experiment sees it."""
-    if edition.number == arm.edition.number:
-        return arm.edition
-    return ServedEdition(edition.number, edition.edition, arm.settings)
+def _new_version(served: ServedCollection, revision: Revision) -> _Update:
+    """Build a version that learners can move to, in the collection and in its arms."""
+    versions = _versions(served, revision)
+    for one in served.family:
+        if one.id in versions:
+            _check_growable(one.edition, versions[one.id], None if one is served else one.name)
+            rehearse_move(one, one.edition, versions[one.id])
+    return _Update(revision, versions)
+
+
+def _versions(served: ServedCollection, revision: Revision) -> dict[int, ServedEdition]:
+    versions = {one.id: _version(one, revision) for one in served.family}
+    for version in versions.values():
+        version.prepare()  # here, where no request waits for it
+    return versions
+
+
+def _version(one: ServedCollection, revision: Revision) -> ServedEdition:
+    return ServedEdition(revision.version, revision.edition, one.settings, revision.number)
 
 
 def _check_growable(before: ServedEdition, after: ServedEdition, arm: str | None = None) -> None:
-    """Refuse another tree where learners, of an arm or of the collection itself, could not follow."""
+    """Raise if the tree is another and the learners, of an arm or of the collection itself, cannot move to it."""
     if before.bandit.growable or before.tree.fingerprint == after.tree.fingerprint:
         return
     if arm is not None:
@@ -316,6 +317,6 @@ def _check_growable(before: ServedEdition, after: ServedEdition, arm: str | None
 
 
 def rehearse_move(served: ServedCollection, before: ServedEdition, after: ServedEdition) -> None:
-    """Move once, so that nobody has to wait for what must be compiled, or finds that it cannot be."""
+    """Move a learner once, so that its kernels are compiled, or the change fails, before requests wait for it."""
     learner = QueryLearner(0, served.editions, served.settings, before.number)
     learner.seen_from(after)

@@ -1,8 +1,8 @@
-"""`CollectionRegistry`: all collections that are served, by name and by number; new ones are kept before they are.
+"""`CollectionRegistry`: all collections that are served, by name and by id; new ones are stored before they are.
 
-Everything about a collection is in the store. Its file is mapped into memory from a copy without a name, which is made
-at every start and compared with the digest in the store (`edition_history`): whatever happens to the folder, what is
-served is what was kept.
+Everything about a collection is in the store. Its file is mapped into memory from a temporary copy, which is written at
+every start and compared with the digest in the store (`edition_history`): damage to the folder cannot change what is
+served.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from zoomrank.documents import Collection
 from zoomrank.documents.collection_file import write
@@ -26,47 +27,48 @@ from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
     ExistsError,
     NotFoundError,
+    ServiceError,
     StoppingError,
     StorageError,
     UnusableError,
-    refused_in_words,
 )
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store import PIECE, Store
 from zoomrank.service.storage.store_reader import StoredCollection
 
-Made = Collection | IO[bytes]  # a collection, or a file of one that nobody else has
+Done = TypeVar("Done")
+Made = Collection | IO[bytes]  # a collection, or an open file of one
 _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped them
 
 
 class CollectionRegistry:
-    """Collections that are there, and those that are being made."""
+    """Collections that are served, and names of those that are being created."""
 
     def __init__(self, store: Store, folder: Path, now: Callable[[], float]) -> None:
-        self.folder = folder  # for files without a name
+        self.folder = folder  # for temporary files
         self.by_name: dict[str, ServedCollection] = {}
         self.by_id: dict[int, ServedCollection] = {}  # arms of experiments, too
         self.arms: dict[str, ServedCollection] = {}  # of experiments, by names that no collection can have
         self._store = store
         self._now = now
         self._last = store.last("collections")
-        self._coming: set[str] = set()  # names of collections that are being made
-        self.makers = ThreadPoolExecutor(2, "zoomrank-maker")  # others need not wait for them
-        self.when_stopped: list[Callable[[], None]] = []  # what else is being made, and is to be given up
+        self._coming: set[str] = set()  # names of collections that are being created
+        self.makers = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
+        self.when_stopped: list[Callable[[], None]] = []  # called by `stop`, to cancel other work
         self.stopped = False
 
     def find(self, name: str) -> ServedCollection:
-        """The collection of a name."""
+        """Return the collection of a name."""
         found = self.by_name.get(name) or self.arms.get(name)
         if found is None:
             raise NotFoundError(f"There is no collection “{name}”: see GET /v1/collections.")
         return found
 
     def start(self) -> None:
-        """Bring all collections back."""
+        """Restore all collections."""
         shutil.rmtree(self.folder / _MAPPED_ONCE, ignore_errors=True)
-        if not self._store.shared:  # else somebody may be making one
+        if not self._store.shared:  # else another replica may be creating one
             self._store.drop_unfinished()
         kept = self._store.collections()
         for stored in homes_first(kept):
@@ -74,7 +76,7 @@ class CollectionRegistry:
         self.promote_all(kept)
 
     def brought_back(self, stored: StoredCollection) -> ServedCollection:
-        """A collection that is kept, ready to be served; that of an arm is served already."""
+        """Restore a stored collection, ready to be served; the one that an arm belongs to is served already."""
         settings = Settings.model_validate_json(stored.settings)
         home = None if stored.home is None else self.by_id[stored.home]
         if home is None:
@@ -88,77 +90,83 @@ class CollectionRegistry:
         return served
 
     def promote_all(self, kept: Iterable[StoredCollection]) -> None:
-        """Have those serve that were promoted; the collection itself, if none was, or none is any more."""
+        """Serve promoted arms in place of their collections, and collections without one by themselves."""
         for stored in kept:
             server = self.by_id.get(stored.id if stored.server is None else stored.server)
             if stored.home is None and server is not None:
                 self.promote(server)
 
     def go_on_after(self, last: int) -> None:
-        """Give only numbers behind one that somebody else has given."""
+        """Issue only ids after one that another replica has issued."""
         self._last = max(self._last, last)
 
     def forget(self, home: int) -> None:
-        """Serve a collection no more that somebody else has removed."""
+        """Stop serving a collection that another replica has removed."""
         self.by_name = {name: served for name, served in self.by_name.items() if served.home.id != home}
         self.arms = {name: served for name, served in self.arms.items() if served.home.id != home}
         self.by_id.pop(home, None)
 
     def stop(self) -> None:
-        """Make no more; what is being made is given up before the next piece is kept."""
+        """Create no more collections; one that is being created is cancelled before its next piece is stored."""
         self.stopped = True
         for stop in self.when_stopped:
             stop()
         self.makers.shutdown(wait=False, cancel_futures=True)
 
     def check_free(self, name: str) -> None:
-        """Refuse a name that a collection has."""
+        """Raise ExistsError if a name is taken."""
         if name in self.by_name or name in self._coming:
             raise _exists(name)
 
     async def add(self, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
-        """Make a collection, keep it and serve it."""
+        """Create a collection, store it and serve it."""
         self.check_free(name)
         self._coming.add(name)
         coming = asyncio.create_task(self._add(self.next_number(), name, make, settings))
-        return await asyncio.shield(coming)  # once begun it is ended, whether or not somebody still waits
+        return await asyncio.shield(coming)  # goes on if the caller is cancelled
 
     async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
         try:
-            if self.stopped:
-                raise StoppingError()
-            loop = asyncio.get_running_loop()
-            inside = copy_context()  # so that what it logs names the request
-            served = await loop.run_in_executor(
-                self.makers, inside.run, self._make_and_keep, number, name, make, settings
-            )
-        except asyncio.CancelledError:
-            if self.stopped:  # before it was begun
-                raise StoppingError() from None
-            raise
+            work = partial(self._make_and_keep, number, name, make, settings)
+            served = await self.in_thread(work, "The collection was not kept")
         finally:
             self._coming.discard(name)
-        self.register(served)  # nobody may use it before it is durable
+        self.register(served)  # not before it is durable
         if served.settings != settings:
             raise _exists(name)
         return served
 
+    async def in_thread(self, work: Callable[[], Done], otherwise: str) -> Done:
+        """Run long work in one of few threads; errors of the library and of the disk become errors of the service.
+
+        `otherwise` is what a disk error says was not done.
+        """
+        if self.stopped:
+            raise StoppingError()
+        inside = copy_context()  # so that its log lines have the request id
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.makers, inside.run, _checked, work, otherwise)
+        except (RuntimeError, asyncio.CancelledError):
+            if self.stopped:  # before it was begun
+                raise StoppingError() from None
+            raise
+
     def begin_removal(self, served: ServedCollection) -> None:
-        """Serve a collection no more, nor its arms; its name is free when the removal has ended."""
+        """Stop serving a collection and its arms; its name is free when the removal has ended."""
         del self.by_name[served.name]
         for one in served.family:
             one.removed = True
         self._coming.add(served.name)
 
     def end_removal(self, served: ServedCollection) -> None:
-        """Nothing is left of a collection."""
+        """Free the name of a collection of which nothing is left."""
         for one in served.family:
             del self.by_id[one.id]
         self.arms = {name: arm for name, arm in self.arms.items() if arm.home is not served.home}
         self._coming.discard(served.name)
 
     def next_number(self) -> int:
-        """A number that no collection has had."""
+        """Return an id that no collection has had."""
         self._last += 1
         return self._last
 
@@ -171,28 +179,28 @@ class CollectionRegistry:
             served.home.arms.append(served)
 
     def meant_by(self, served: ServedCollection) -> list[ServedCollection]:
-        """What is meant where something is counted or taken back: by a collection all arms of its experiments, too; by
-        an arm that was asked for by its name, itself.
+        """Return what a name stands for in counts and voids: a collection with all arms of its experiments; an arm by
+        its own name alone.
         """
         return served.family if self.serves(served) else [served]
 
     def serves(self, served: ServedCollection) -> bool:
-        """Whether it is what those meet who ask for the collection."""
+        """Return whether requests for the collection's name are served by it."""
         return self.by_name.get(served.name) is served
 
     def forget_arm(self, arm: ServedCollection) -> None:
-        """Serve an arm no more."""
+        """Stop serving an arm."""
         del self.by_id[arm.id]
         arm.home.arms.remove(arm)
         self.arms = {name: served for name, served in self.arms.items() if served is not arm}
 
     def promote(self, served: ServedCollection) -> None:
-        """Have an arm, or the collection itself, serve those who ask for the collection."""
+        """Serve requests for a collection by one of its arms, or by the collection itself."""
         served.name = served.home.stored.name
         self.by_name[served.name] = served
 
     def _make_and_keep(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
-        with refused_in_words("The collection was not kept"), self._made(make) as file:
+        with self._made(make) as file:
             served = self._served(number, name, file, settings)
             return self._kept(served, digest_of(file), file)
 
@@ -206,7 +214,7 @@ class CollectionRegistry:
         return file
 
     def _served(self, number: int, name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
-        """The collection of a file, checked whole."""
+        """Return the collection of a file, with its checksum verified."""
         try:
             edition = load_edition(file, verify=True)
         except ZoomrankError as error:
@@ -218,15 +226,15 @@ class CollectionRegistry:
         return served
 
     def _kept(self, served: ServedCollection, digest: str, file: IO[bytes]) -> ServedCollection:
-        """Have a collection written down."""
+        """Store a collection."""
         try:
             self._store.add_collection(served.stored, digest, self.pieces(file))
-        except StorageError:  # which may have come true all the same, now or when this was tried before
+        except StorageError:  # the write may have succeeded all the same, now or in an earlier attempt
             found = next((one for one in self._store.collections() if one.name == served.name), None)
             if found is None:
                 raise
             if found.id != served.id:  # so there never will be a row of this one
-                with suppress(StorageError):  # it is let go of at the next start
+                with suppress(StorageError):  # the next start drops it
                     self._store.drop_content(served.id, 0)
             whole = self._store.whole_edition(found.id, 0)
             if whole is None or whole.digest != digest:
@@ -239,7 +247,7 @@ class CollectionRegistry:
         return served
 
     def pieces(self, file: IO[bytes]) -> Iterator[bytes]:
-        """A file piece by piece, until the service stops."""
+        """Yield a file piece by piece; StoppingError when the service stops."""
         for piece in pieces_of(file, PIECE):
             if self.stopped:
                 raise StoppingError()
@@ -247,17 +255,28 @@ class CollectionRegistry:
 
 
 def homes_first(kept: Sequence[StoredCollection]) -> list[StoredCollection]:
-    """Collections before the arms that have their documents; without arms whose collection is being removed."""
+    """Sort collections before their arms; leave out arms whose collection is being removed."""
     there = {stored.id for stored in kept}
     whole = (stored for stored in kept if stored.home is None or stored.home in there)
     return sorted(whole, key=lambda one: one.home is not None)
 
 
 def rehearse(served: ServedCollection) -> None:
-    """Rank, learn and lend once, so that nobody has to wait for what must be compiled."""
+    """Rank, learn and lend once, so that all kernels are compiled before the first request."""
     learner = QueryLearner.rehearse(served.editions, served.settings)
     if served.neighbours is not None:
         learner.show(0.0, served.settings.slots, None, served.neighbours.rehearsed(learner.ranker.state))
+
+
+def _checked(work: Callable[[], Done], otherwise: str) -> Done:
+    try:
+        return work()
+    except ServiceError:
+        raise
+    except ZoomrankError as error:
+        raise UnusableError(str(error)) from error
+    except OSError as error:
+        raise StorageError(f"{otherwise}: {error}.") from error
 
 
 def _exists(name: str) -> ExistsError:

@@ -1,22 +1,25 @@
-"""`EditionHistory`: the editions of a collection. The newest is served; earlier ones are made again when needed.
+"""`EditionHistory`: the versions of a collection's tree. The newest is served; earlier ones are rebuilt when needed.
 
-Who was in an edition and has not been asked since is brought back there and moves on from there, as the log says. So
-earlier editions are needed now and then: each is the newest before it of which the file is kept, and the changes since.
+Every change of a collection is one row in the store, a *revision*. Most revisions change the tree, and so begin another
+*version*: learners move there before they rank next. A revision that changes metadata alone (titles, urls, texts)
+belongs to the version before it: its tree, its numbers and its learners stay. A version has the number of the revision
+that began it, and that number is what learners are stored with. Stores written before this distinction have learners
+that moved to revisions of metadata: those stand for their version, and such a move maps everything to itself.
+
+A learner that has not been asked for a while is restored in the version where it was and moves on from there, as its
+log says. So earlier versions are needed now and then: each is the newest stored file before it, and the changes since.
 """
 
 from __future__ import annotations
 
-import json
 import threading
-import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from zoomrank.documents.edition_file import load_edition
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.editions import Edition, is_metadata, unpacked_changes
 from zoomrank.service.nameless_files import filled, nameless_file
 from zoomrank.service.refusals import NotFoundError, StorageError
 from zoomrank.service.served_edition import ServedEdition
@@ -24,38 +27,96 @@ from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
 from zoomrank.spaces.movement import Movement
 
-_A_NODE = 200  # bytes, roughly, of an edition
-_BUDGET = 2**28  # bytes of earlier editions that are kept in memory though nobody is in them
-_MOVEMENTS = 2**27  # bytes of movements between editions, roughly
-_SAID_AT_ONCE = 256  # changes
-
-Changes = Sequence[Mapping[str, Any]]  # where everything goes, as `Edition.placed` says
-Begin = tuple[int, Edition]  # an earlier edition that is at hand, and its number
-Again = Callable[[int, Begin | None], ServedEdition]
+_A_NODE = 200  # bytes, roughly, of a version
+_BUDGET = 2**28  # bytes of earlier versions that stay in memory though no learner is in them
+_MOVEMENTS = 2**27  # bytes of remaps between versions, roughly
 
 
-def packed_changes(changes: Changes) -> bytes:
-    """Changes in few bytes; said some at a time, since no other thread runs meanwhile."""
-    said = (_said(changes[first : first + _SAID_AT_ONCE]) for first in range(0, len(changes), _SAID_AT_ONCE))
-    return zlib.compress(f"[{','.join(said)}]".encode(), 1)
+class Revision(NamedTuple):
+    """A collection after one of its changes."""
+
+    number: int
+    version: int  # the revision that began its tree
+    edition: Edition
 
 
-def _said(changes: Changes) -> str:
-    return json.dumps(list(changes), separators=(",", ":"), ensure_ascii=False)[1:-1]
+class StoredRevisions:
+    """The revisions of a collection that a store has."""
 
+    def __init__(self, store: StoreReader, stored: StoredCollection, folder: Path) -> None:
+        self._store = store
+        self._stored = stored
+        self._folder = folder  # for copies of files, which are mapped
+        self._versions: dict[int, int] = {}  # of revisions that were looked up
 
-def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
-    """The changes that were packed."""
-    changes: list[dict[str, Any]] = json.loads(zlib.decompress(content))
-    return changes
+    @property
+    def last(self) -> int:
+        """The number of the newest revision."""
+        return self._store.last_edition(self._stored.documents)
+
+    def version_of(self, revision: int) -> int:
+        """Return the version that a revision belongs to: the last one up to it that changed the tree."""
+        version, passed = revision, []
+        while version not in self._versions and version > 0 and self._is_metadata(version):
+            passed.append(version)
+            version -= 1
+        version = self._versions.get(version, version)
+        self._versions.update(dict.fromkeys((*passed, revision), version))
+        return version
+
+    def _is_metadata(self, revision: int) -> bool:
+        rows = list(self._store.changes(self._stored.documents, revision - 1, revision))
+        return bool(rows) and rows[0].changes is not None and is_metadata(unpacked_changes(rows[0].changes))
+
+    def changes(self, after: int, last: int) -> list[dict[str, Any]] | None:
+        """Return the changes after a revision, up to another; None if one of these was stored as a file alone."""
+        changes: list[dict[str, Any]] = []
+        for row in self._store.changes(self._stored.documents, after, last):
+            if row.changes is None or row.number != after + 1:
+                return None
+            changes += unpacked_changes(row.changes)
+            after = row.number
+        return changes if after == last else None
+
+    def edition_at(self, number: int, begin: Revision | None = None) -> Edition:
+        """Rebuild a revision from an earlier one, or from the newest stored file before it, whichever is later."""
+        whole = self._store.whole_edition(self._stored.documents, number)
+        if begin is None or (whole is not None and whole.number > begin.number):
+            if whole is None:
+                raise self._damaged()
+            at, edition = whole.number, self._read(whole.number, whole.digest or "")
+        else:
+            at, edition = begin.number, begin.edition
+        changes = self.changes(at, number)
+        if changes is None:
+            raise self._damaged()
+        return edition.changed(changes)
+
+    def _read(self, number: int, digest: str) -> Edition:
+        """Load a stored file, mapped from a copy of it that only this process has."""
+        try:
+            with nameless_file(self._folder) as file:
+                if filled(file, self._store.content(self._stored.documents, number)) == digest:
+                    return load_edition(file)
+        except OSError as error:
+            raise StorageError(
+                f"The collection “{self._stored.name}” cannot be copied to {self._folder}: {error}."
+            ) from error
+        raise self._damaged()
+
+    def _damaged(self) -> StorageError:
+        return StorageError(
+            f"The collection “{self._stored.name}” is damaged in the store: its content differs from what was written. "
+            "Look with “zoomrank verify”, and go back to a backup with “zoomrank restore”."
+        )
 
 
 class EditionHistory:
-    """Editions of one collection, by their numbers; any thread may ask for one, and for the way from one to another."""
+    """Versions of one collection, by their numbers; any thread may ask for one, and for the remap between two."""
 
-    def __init__(self, newest: ServedEdition, again: Again | None = None) -> None:
+    def __init__(self, newest: ServedEdition, source: StoredRevisions | EditionHistory | None = None) -> None:
         self.newest = newest
-        self._again = again  # None: there never was another one
+        self._source = source  # None: there never was another one
         self._finding, self._moving = threading.Lock(), threading.Lock()
         self._known: WeakValueDictionary[int, ServedEdition] = WeakValueDictionary()
         self._kept: OrderedDict[int, ServedEdition] = OrderedDict()  # the one that was asked for last at the end
@@ -71,43 +132,70 @@ class EditionHistory:
         folder: Path,
         first: Edition | None = None,
     ) -> EditionHistory:
-        """The history of a collection that is kept, or (with its first edition) that is about to be."""
-
-        def again(number: int, begin: Begin | None) -> ServedEdition:
-            return ServedEdition(number, _made_again(store, stored, folder, number, begin), settings)
-
+        """Return the history of a stored collection, or (with its first edition) of one that is about to be stored."""
+        source = StoredRevisions(store, stored, folder)
         if first is not None:
-            return cls(ServedEdition(0, first, settings), again)
-        return cls(again(store.last_edition(stored.documents), None), again)
+            return cls(ServedEdition(0, first, settings), source)
+        last = source.last
+        newest = ServedEdition(source.version_of(last), source.edition_at(last), settings, last)
+        return cls(newest, source)
 
     def for_arm(self, settings: Settings) -> EditionHistory:
-        """The same editions for learners with other settings; whoever goes on has to tell both."""
+        """Return the same versions for learners with other settings; a newer one has to be served in both."""
+        newest = self.newest
+        return EditionHistory(ServedEdition(newest.number, newest.edition, settings, newest.revision), self)
 
-        def again(number: int, _: Begin | None) -> ServedEdition:
-            return ServedEdition(number, self.at(number).edition, settings)
+    def go_on(self, version: ServedEdition) -> None:
+        """Serve a newer version."""
+        self._known[version.number] = version
+        self.newest = version
 
-        return EditionHistory(again(self.newest.number, None), again)
+    def newer(self) -> Revision | None:
+        """Return the newest revision in the store, if it is not the one that is served.
 
-    def go_on(self, edition: ServedEdition) -> None:
-        """Have a newer edition."""
-        self._known[edition.number] = edition
-        self.newest = edition
+        Another replica may have written it, or a write here that seemed to fail succeeded after all.
+        """
+        assert isinstance(self._source, StoredRevisions)  # noqa: S101  (arms follow their collection)
+        newest, last = self.newest, self._source.last
+        if last == newest.revision:
+            return None
+        changes = self._source.changes(newest.revision, last)
+        if changes is not None and is_metadata(changes):
+            return Revision(last, newest.number, newest.edition.changed(changes))
+        begin = Revision(newest.revision, newest.number, newest.edition)
+        return Revision(last, self._source.version_of(last), self._source.edition_at(last, begin))
 
-    def at(self, number: int) -> ServedEdition:
-        """The edition of a number; one that is not in memory is made again."""
+    def version_of(self, revision: int) -> int:
+        """Return the number of the version that a revision belongs to."""
+        newest = self.newest
+        if newest.number <= revision <= newest.revision:
+            return newest.number
+        return revision if self._source is None else self._source.version_of(revision)
+
+    def at(self, revision: int) -> ServedEdition:
+        """Return the version that a revision belongs to; one that is not in memory is rebuilt."""
+        number = self.version_of(revision)
         if number == self.newest.number:
             return self.newest
         with self._finding:
             found = self._known.get(number)
             if found is None:
-                near = max((known for known in list(self._known) if known < number), default=None)
-                before = None if near is None else self._known.get(near)
-                if self._again is None:
-                    raise NotFoundError(f"There is no edition {number}.")
-                begin = None if near is None or before is None else (near, before.edition)
-                found = self._known[number] = self._again(number, begin)
+                if self._source is None:
+                    raise NotFoundError(f"There is no version {number} of this collection.")
+                edition = self._source.edition_at(number, self._before(number))
+                found = self._known[number] = ServedEdition(number, edition, self.newest.settings)
             self._keep(found)
             return found
+
+    def edition_at(self, number: int, begin: Revision | None = None) -> Edition:  # noqa: ARG002
+        """Return a version's documents, for the arms of experiments."""
+        return self.at(number).edition
+
+    def _before(self, number: int) -> Revision | None:
+        """Return the newest version in memory before one."""
+        near = max((known for known in list(self._known) if known < number), default=None)
+        found = None if near is None else self._known.get(near)
+        return None if found is None else Revision(found.revision, found.number, found.edition)
 
     def _keep(self, found: ServedEdition) -> None:
         self._kept[found.number] = found
@@ -118,7 +206,7 @@ class EditionHistory:
             size -= _A_NODE * gone.tree.nodes
 
     def movement(self, before: ServedEdition, after: ServedEdition) -> Movement:
-        """Where everything of one edition stands in a later one."""
+        """Return where everything of one version stands in a later one."""
         key = (before.number, after.number)
         found = self._movements.get(key)
         if found is None:
@@ -132,46 +220,3 @@ class EditionHistory:
 
 def _size(movement: Movement) -> int:
     return sum(array.nbytes for array in movement)
-
-
-def _made_again(
-    store: StoreReader,
-    stored: StoredCollection,
-    folder: Path,
-    number: int,
-    begin: Begin | None,
-) -> Edition:
-    """An edition, from the newest before it that is at hand or of which the file is kept."""
-    whole = store.whole_edition(stored.documents, number)
-    if begin is None or (whole is not None and whole.number > begin[0]):
-        if whole is None:
-            raise _damaged(stored)
-        begin = whole.number, _read(store, stored, folder, whole.number, whole.digest or "")
-    at, edition = begin
-    changes: list[dict[str, Any]] = []
-    for each in store.changes(stored.documents, at, number):
-        if each.changes is None or each.number != at + 1:
-            raise _damaged(stored)
-        changes += unpacked_changes(each.changes)
-        at = each.number
-    if at != number:
-        raise _damaged(stored)
-    return edition.changed(changes) if changes else edition
-
-
-def _read(store: StoreReader, stored: StoredCollection, folder: Path, number: int, digest: str) -> Edition:
-    """An edition whose file is kept, mapped from a copy of it that only this process has."""
-    try:
-        with nameless_file(folder) as file:
-            if filled(file, store.content(stored.documents, number)) == digest:
-                return load_edition(file)
-    except OSError as error:
-        raise StorageError(f"The collection “{stored.name}” cannot be copied to {folder}: {error}.") from error
-    raise _damaged(stored)
-
-
-def _damaged(stored: StoredCollection) -> StorageError:
-    return StorageError(
-        f"The collection “{stored.name}” is damaged in the store: what is kept of it is not what was kept once. "
-        "Look with “zoomrank verify”, and go back to a backup with “zoomrank restore”."
-    )

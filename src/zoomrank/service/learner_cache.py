@@ -1,10 +1,10 @@
-"""`LearnerCache`: the learners in memory, of all that there are.
+"""`LearnerCache`: the learners in memory, in front of those in the store.
 
-One that is asked for is brought back: its newest snapshot, and what the log has since. Those that were idle longest are
-written down and leave when memory runs short.
+A learner is restored on demand from its newest snapshot and the events since. When memory runs short, the learners that
+were idle longest are stored as snapshots and evicted.
 
-A learner is in memory, or on its way there, or in the store alone, and while it is on its way nobody else brings it or
-makes it. So there are never two of the same, one of which would lose what the other learns.
+A learner is in memory, or being loaded, or in the store alone, and while it is being loaded no other task loads or
+creates it. So there are never two of the same, one of which would lose what the other learns.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from zoomrank.service.storage.journal import Journal
 from zoomrank.service.storage.partitions import count_in, partition_in, partition_of, with_partition
 from zoomrank.service.storage.store import Store
 
-SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to bring it back
-_MEASURE_EVERY = 64  # events after which a learner's size is looked at again
+SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to restore it
+_MEASURE_EVERY = 64  # events after which a learner's size is measured again
 _EVICT_AT_ONCE = 32
 _FETCH_AT_ONCE = 256
 
@@ -40,11 +40,11 @@ Key = tuple[int, str]  # a collection and a query
 
 
 class Wanted(NamedTuple):
-    """A learner that is made if there is none."""
+    """A learner that is created if there is none."""
 
-    about: str | None = None  # what it says of itself
+    about: str | None = None  # where it belongs among the queries
     asker: bytes = b""
-    admitted: bool = False  # by the owner of the collection, however many there are in an hour
+    admitted: bool = False  # not subject to the query quota
 
 
 class LearnerCache:
@@ -70,13 +70,15 @@ class LearnerCache:
         self._now = now
         self._patience = patience
         self._newcomers = newcomers
-        self.held = held  # only their learners are here
+        self.held = held  # partitions whose learners may be in memory
         self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
-        self._keys: dict[int, Key] = {}  # of those that are here
+        self._keys: dict[int, Key] = {}  # of learners in memory
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
-        self._wanted: dict[Key, Wanted] = {}  # of those, which are made if need be
-        self._away: dict[Key, float] = {}  # those not here of which an impression may wait, and since when
+        self._wanted: dict[Key, Wanted] = {}  # of those, which are created if there is none
+        self._away: dict[
+            Key, float
+        ] = {}  # learners not in memory with impressions that may wait for feedback, and since when
         self._last = 0
         self.take(store.last("learners"), store.unfinished(held.partitions))
 
@@ -87,17 +89,17 @@ class LearnerCache:
         return iter(list(self._here.items()))
 
     def get(self, key: Key) -> QueryLearner | None:
-        """The learner of a query, if it is here."""
+        """Return the learner of a query, if it is in memory."""
         return self._here.get(key)
 
     async def key_of(self, number: int) -> Key | None:
-        """The collection and the query of a learner."""
+        """Return the collection and the query of a learner."""
         return self._keys.get(number) or await asyncio.to_thread(self._store.query_of, number)
 
     async def find(self, served: ServedCollection, query: str, wanted: Wanted | None = None) -> QueryLearner | None:
-        """The learner of a query; a new one, if that is wanted and there is none.
+        """Return the learner of a query; a new one, if that is wanted and there is none.
 
-        It is here when this returns, and stays until the caller waits for something.
+        It is in memory when this returns, and stays there until the caller awaits something.
         """
         key = (served.id, query)
         partition = partition_of(served.home.id, query)
@@ -113,25 +115,25 @@ class LearnerCache:
             if key not in self._coming:
                 self._begin(key, self._bring(served, query))
             if not await asyncio.shield(self._coming[key]) and wanted is None:
-                return None  # one that is wanted may have been removed meanwhile, and is made after that
+                return None  # a wanted one may have been removed meanwhile, and is created after that
 
     def _begin(self, key: Key, work: Coroutine[Any, Any, bool]) -> asyncio.Task[bool]:
-        """Begin something after which a learner is here, or is not (it says which); nobody touches it meanwhile."""
+        """Begin work that returns whether a learner is in memory then; no other task touches the learner meanwhile."""
 
         async def and_end() -> bool:
             try:
                 return await work
             finally:
                 self._wanted.pop(key, None)
-                del self._coming[key]  # in the same turn of the loop in which it is here
+                del self._coming[key]  # in the same turn of the loop in which it is in memory
 
         self._coming[key] = asyncio.create_task(and_end())
         return self._coming[key]
 
     async def alone(self, key: Key, work: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-        """Do something to a learner that has left memory, and whose log is durable; whoever needs it waits meanwhile.
+        """Run work on a learner that is evicted, and whose log is durable; requests for the learner wait meanwhile.
 
-        It says whether the learner is in memory at the end (`keep`).
+        The work returns whether the learner is in memory at the end (`keep`).
         """
         while key in self._coming:
             await asyncio.wait({self._coming[key]})
@@ -146,7 +148,7 @@ class LearnerCache:
         await asyncio.shield(self._begin(key, when_durable()))
 
     async def _bring(self, served: ServedCollection, query: str) -> bool:
-        """Bring a learner, or make one that is wanted; says whether there is one."""
+        """Restore a learner, or create a wanted one; return whether there is one."""
         key = (served.id, query)
         learner = await asyncio.to_thread(self._restored, served, query)
         if learner is None and key in self._wanted:
@@ -176,7 +178,7 @@ class LearnerCache:
         return QueryLearner(number, served.editions, served.settings)
 
     def keep(self, key: Key, learner: QueryLearner) -> None:
-        """Have a learner here."""
+        """Put a learner into memory."""
         self._here[key] = learner
         self._keys[learner.number] = key
         self._away.pop(key, None)
@@ -195,14 +197,14 @@ class LearnerCache:
             self._away[key] = waits_since
 
     def noted(self, learner: QueryLearner) -> None:
-        """A learner has noted an event."""
+        """Count an event of a learner: measure it, or store a snapshot, if that is due."""
         if learner.noted % _MEASURE_EVERY == 0:
             self._measure(learner)
         if learner.noted - learner.written >= SNAPSHOT_EVERY:
             self.write(learner)
 
     def write(self, learner: QueryLearner) -> None:
-        """Have a learner written down, if the last snapshot lacks something."""
+        """Store a snapshot of a learner, if the last one lacks events."""
         if learner.written >= learner.noted:
             return
         first = next(iter(learner.waiting), learner.ranker.made)
@@ -218,13 +220,13 @@ class LearnerCache:
         self._journal.list_query(learner.number, learner.listed)
 
     def list_all(self) -> None:
-        """Have it written down how often the queries in memory were asked, and so on: lists are in that order."""
+        """Store the counts by which lists of queries are sorted, for the queries in memory."""
         for learner in self._here.values():
             if learner.listed != learner.counts.listed:
                 self._list(learner)
 
     def refused(self, batch: Batch) -> None:
-        """Forget what could not be written down: the learners that noted it are read again when they are needed."""
+        """Evict the learners of a failed batch: they are restored when they are needed."""
         for collection, count in batch.queries.items():
             self.queries[collection] = self.queries.get(collection, 0) - count
             served = self._collections.get(collection)
@@ -239,11 +241,11 @@ class LearnerCache:
             learner.listed = None
 
     def _numbered(self, numbers: Iterable[int]) -> list[QueryLearner]:
-        """Those of some learners that are here."""
+        """Return those of some learners that are in memory."""
         return [self._here[self._keys[number]] for number in numbers if number in self._keys]
 
     def count_again(self) -> None:
-        """Look up what the store has, while nothing is being written: what was refused may have come true after all."""
+        """Read counts from the store while nothing is being written: a write that seemed to fail may have succeeded."""
         self.queries = self._store.count_queries()
         for collection, count in self._journal.unwritten.queries.items():
             self.queries[collection] = self.queries.get(collection, 0) + count
@@ -252,19 +254,17 @@ class LearnerCache:
     def _partition(self, key: Key) -> int:
         return partition_of(self._collections[key[0]].home.id, key[1])
 
-    # Partitions come and go.
+    # Partitions are taken and released.
 
     def take(self, last: int, away: Mapping[Key, float]) -> None:
-        """Go on behind the last number that somebody has given, and with those of which an impression may wait."""
+        """Continue after the last id that was issued, and with learners whose impressions may wait for feedback."""
         self._last = max(self._last, count_in(last))
         self._away |= {
             key: since for key, since in away.items() if key not in self._here and key[0] in self._collections
         }
 
     async def give_up(self, partitions: Collection[int], write: bool = True) -> None:
-        """Let go of all learners of partitions that are not looked after here any more: they are written down, unless
-        somebody else has them by now.
-        """
+        """Evict all learners of released partitions, with snapshots unless another replica owns them by now."""
         gone = set(partitions)
         while coming := [task for key, task in self._coming.items() if self._partition(key) in gone]:
             await asyncio.wait(coming)
@@ -285,7 +285,7 @@ class LearnerCache:
         }
 
     async def fetch_overdue(self) -> None:
-        """Bring learners back of which an impression waits no longer, some at a time; they are the first to leave."""
+        """Restore some learners with impressions past the feedback deadline; they are the first to be evicted."""
         began = self._patience.began
         self._away = {key: since for key, since in self._away.items() if key[0] in self._collections}
         overdue = (
@@ -300,12 +300,12 @@ class LearnerCache:
                     continue
             except StorageError:
                 raise
-            except Exception:  # noqa: BLE001  (a snapshot that cannot be read: whoever asks is told, others go on)
-                _log.exception("The learner of %r in collection %d cannot be brought back.", key[1], key[0])
+            except Exception:  # noqa: BLE001  (a damaged snapshot: its requests fail, others go on)
+                _log.exception("The learner of %r in collection %d cannot be restored.", key[1], key[0])
             self._away.pop(key, None)
 
     def removed(self, key: Key, number: int) -> None:
-        """A learner that is not here is not in the store any more either."""
+        """Forget a learner that is neither in memory nor in the store any more."""
         served = self._collections[key[0]]
         self._away.pop(key, None)
         self.queries[served.id] = self.queries.get(served.id, 0) - 1
@@ -313,7 +313,7 @@ class LearnerCache:
             served.neighbours.forget({number})
 
     async def let_go(self, collection: int) -> None:
-        """Let go of all learners of a collection that is being removed, once nobody is bringing one."""
+        """Evict all learners of a collection that is being removed, once none is being loaded."""
         while coming := [task for key, task in self._coming.items() if key[0] == collection]:
             await asyncio.wait(coming)
         for learner in [learner for key, learner in self._here.items() if key[0] == collection]:
@@ -323,8 +323,8 @@ class LearnerCache:
         self.queries.pop(collection, None)
 
     async def make_room(self) -> None:
-        """Write the learners down that were idle longest, and let go of those that stay idle meanwhile."""
-        candidates = list(self._here.values())[:-1]  # each once: those that are busy stay
+        """Store snapshots of the learners that were idle longest, and evict those that stay idle meanwhile."""
+        candidates = list(self._here.values())[:-1]  # each once; the busiest stays
         for start in range(0, len(candidates), _EVICT_AT_ONCE):
             if self.size <= self.budget:
                 break
@@ -340,7 +340,7 @@ class LearnerCache:
                     self._drop(learner, since)
 
     async def write_all(self) -> None:
-        """Write every learner down."""
+        """Store snapshots of all learners."""
         for _, learner in self:
             self.write(learner)
             if len(self._journal.unwritten.snapshots) >= _EVICT_AT_ONCE:

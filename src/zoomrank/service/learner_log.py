@@ -1,6 +1,6 @@
-"""`LearnerLog`: the log of one learner, read into what counts; and what is wrong with it, in words.
+"""`LearnerLog`: an audit of one learner's log: the outcomes, the counts, and the findings, in sentences.
 
-This is the one place that says which events a learner is made of and which counts follow from them.
+This is the one place that defines which events make a learner and which counts follow from them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from zoomrank.service.storage.outcomes import (
     word_of,
 )
 
-_FEW = 5  # numbers that a finding names
+_FEW = 5  # names in a finding
 
 
 @dataclass
 class LearnerLog:
-    """What became of each impression, what is to be replayed, what is to be counted."""
+    """The outcome of each impression, the events to replay, and the counts."""
 
-    outcomes: dict[int, Outcome] = field(default_factory=dict)  # of each impression; WAITING if it has no end yet
+    outcomes: dict[int, Outcome] = field(default_factory=dict)  # of each impression; WAITING while it has none
     events: list[tuple[int, Event]] = field(default_factory=list)  # to be replayed, with their places
     counted: Counter[tuple[int, Outcome]] = field(default_factory=Counter)  # of a step of time
     findings: list[str] = field(default_factory=list)
 
     early: int = 0  # impressions that were shown before it begins
-    following: int = 0  # the number that the next impression has to have
+    following: int = 0  # the expected number of the next impression
 
     @classmethod
     def read(
@@ -51,8 +51,8 @@ class LearnerLog:
     ) -> LearnerLog:
         """Read the events of a learner, in the order of their places.
 
-        `early` impressions were shown before. Of those that there may still be lines of, `outcomes` has what had become
-        of them, and `slots` how many slots those have that waited.
+        `early` impressions were shown before it begins. Of those that may still have events in it, `outcomes` has the
+        outcome so far, and `slots` the number of slots of those that waited for feedback.
         """
         slots = dict(slots or {})  # of each ranking
         log = cls(dict(outcomes or {}), early=early, following=early)
@@ -71,16 +71,16 @@ class LearnerLog:
 
     @property
     def shown(self) -> int:
-        """How many impressions there are that count."""
+        """Number of impressions that count."""
         return sum(count for (_, outcome), count in self.counted.items() if outcome == WAITING)
 
     @property
     def arm_visits(self) -> Counter[ArmVisit]:
-        """What counts in experiments, of impressions that the log has from their beginning."""
+        """Counts for experiments, of impressions that the log has from their beginning."""
         shown: dict[int, Event] = {}
         found: Counter[ArmVisit] = Counter()
         for event in counted(event for _, event in self.events):
-            if event.outcome == WAITING and _slots(event):  # or it cannot be read, which is found elsewhere
+            if event.outcome == WAITING and _slots(event):  # else it is unreadable, which is a finding already
                 shown[event.number] = event
             begun = shown.get(event.number)
             visit = None if begun is None else arm_visit(arm_of(begun.shown or b""), begun.time, event.outcome)
@@ -90,7 +90,7 @@ class LearnerLog:
 
     @property
     def answers(self) -> tuple[int, int]:
-        """How many impressions ended with a click, and how many with one or with leaving."""
+        """Number of impressions that ended with a click, and number that ended with a click or without one."""
         counts: Counter[str] = Counter()
         for (_, outcome), count in self.counted.items():
             counts[word_of(outcome)] += count
@@ -98,10 +98,10 @@ class LearnerLog:
 
 
 def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
-    """What is wrong with an event after those before it, if anything is; notes how long its ranking is."""
+    """Return a finding on an event after those before it, if there is one; record the length of its ranking."""
     outcomes, following = log.outcomes, log.following
     if event.outcome == MOVED:
-        return "moves to another edition that are not where they were made" if event.number != following else None
+        return "moves to another version that are not where they were made" if event.number != following else None
     if event.outcome == WAITING:
         slots[event.number] = _slots(event)
         log.following = event.number + 1
@@ -109,7 +109,7 @@ def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
             return "impressions that are not numbered one after the other"
         return None if slots[event.number] else "impressions whose ranking cannot be read"
     if event.outcome == VOIDED and event.number < log.early and event.number not in outcomes:
-        return None  # said later than what it is about, which the log does not have any more
+        return None  # its impression has left the log already
     if event.number not in outcomes:
         return "impressions that have an end and were not shown before it"
     if event.outcome == VOIDED:
@@ -124,7 +124,7 @@ def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
 
 
 def _wrong_note(event: Event, outcome: Outcome, slots: int | None) -> str | None:
-    """What is wrong with a note on an impression that has so many slots, and has become so."""
+    """Return a finding on a note, given the outcome and the slots of its impression, if there is one."""
     if outcome == VOIDED:
         return "notes on impressions that are void"
     if slots is None:  # it was shown, and ended, before the log begins
@@ -134,7 +134,7 @@ def _wrong_note(event: Event, outcome: Outcome, slots: int | None) -> str | None
 
 
 def _slots(event: Event) -> int:
-    """How many documents a ranking has; 0 if it cannot be read."""
+    """Return the length of a ranking; 0 if it cannot be read."""
     try:
         return int(unpack(event.shown or b"").shown.shape[1])
     except (ValueError, struct.error):
@@ -142,7 +142,7 @@ def _slots(event: Event) -> int:
 
 
 def few(names: Iterable[object]) -> str:
-    """The first of some names, and how many more there are.
+    """List the first few names, and count the rest.
 
     >>> few(range(7))
     '0, 1, 2, 3, 4 and 2 more'

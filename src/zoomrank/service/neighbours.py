@@ -1,13 +1,12 @@
-"""`Neighbours`: which queries of a collection are alike, what they have told, and what a learner is lent of it.
+"""`Neighbours`: the tree of a collection's queries, their reports, and the loans that learners get of them.
 
-All of this only decides what is lent next. What was lent stands in the log, behind the ranking that it was lent for, so
+All of this only decides the next loan. Past loans stand in the log, with the ranking that they were made for, so
 learners do not depend on it: the tree of queries may be another one after a start, and the last reports may be lost in
-a crash. Both are harmless: a learner whose last report was lost lends what it told before, until it tells more.
+a crash. Both are harmless: a learner whose last report was lost lends what it reported before, until it reports again.
 
-A query joins when it is asked for the first time, before that is durable. If it cannot be written down, it stays where
-it is and has nothing to lend: nobody was lent anything by it, since whatever was noted after it is refused with it. If
-its write came true after all, it is there already. Only the first vector is undone, since it says how many numbers the
-others have.
+A query joins when it is asked for the first time, before that is durable. If the write fails, it stays in the tree and
+has nothing to lend: no learner has borrowed from it, since all events after it failed with it. If the write succeeded
+after all, it is there already. Only the first vector is undone, since it fixes the dimension of the others.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _TREES = {"words": QueryTree.by_words, "paths": QueryTree.by_paths, "vectors": Q
 
 
 class Neighbours:
-    """The queries of one collection, by the numbers of their learners."""
+    """The queries of one collection, by the ids of their learners."""
 
     def __init__(self, similar: str, edition: ServedEdition) -> None:
         self.similar = similar
@@ -47,11 +46,11 @@ class Neighbours:
     def _begin(self) -> None:
         self.queries: QueryTree = _TREES[self.similar]()  # type: ignore[operator]
         self.lending = Lending(self.queries, self._bandit.tree, self._bandit.parameters.borrow)
-        self._told: dict[int, int] = {}  # after how many answers a learner has reported last
-        self._first: tuple[int, int] | None = None  # the first learner with a vector, and how many numbers that has
+        self._told: dict[int, int] = {}  # number of answers at each learner's last report
+        self._first: tuple[int, int] | None = None  # the first learner with a vector, and its dimension
 
     def read_back(self, learners: Iterable[tuple[int, str, str | None]], reports: Iterable[StoredReport]) -> None:
-        """Go on with what a store has; learners come in the order of their numbers."""
+        """Load stored learners, in the order of their ids, and their reports."""
         for learner in learners:
             self.join(*learner)
         for report in reports:
@@ -59,22 +58,22 @@ class Neighbours:
 
     @property
     def told(self) -> Mapping[int, int]:
-        """After how many answers each learner that is known here has reported last; 0 if it never has."""
+        """Number of answers at the last report of each known learner; 0 if it has not reported."""
         return {int(learner): self._told.get(int(learner), 0) for learner in self.queries.queries}
 
     def hear(self, learners: Iterable[tuple[int, str, str | None]], reports: Iterable[StoredReport]) -> None:
-        """Hear of queries that others look after, and of what those have told since."""
+        """Take queries of other replicas, and their newer reports."""
         for learner, query, about in learners:
             if learner not in self.queries:
                 self.join(learner, query, about)
         for report in reports:
-            if report.answers != self._told.get(report.learner, 0):  # fewer, if some were made void
+            if report.answers != self._told.get(report.learner, 0):  # it can be fewer: impressions may be made void
                 self._take(report)
 
-    # Where queries belong.
+    # The tree of queries.
 
     def checked(self, about: About | None) -> str | None:
-        """What a query says of itself, as JSON, if that is something that can be said here."""
+        """Return a query's `about` as JSON; UnusableError if this collection cannot use it."""
         if about is None:
             return None
         if self.similar == "words":
@@ -107,17 +106,17 @@ class Neighbours:
         return vector
 
     def join(self, learner: int, query: str, about: str | None) -> None:
-        """Let a query join that is asked for the first time; `about` is what `checked` made of it."""
+        """Add a new query to the tree; `about` is what `checked` returned."""
         said = None if about is None else json.loads(about)
         if self.similar == "vectors" and said is not None:
             if self._first is None:
                 self._first = (learner, len(said))
-            elif self._first[1] != len(said):  # two that came at once, before the first of them had joined
+            elif self._first[1] != len(said):  # two came at once, before the first had joined
                 said = None
         self.queries.add(learner, query if self.similar == "words" else said)
 
     def forget(self, refused: Collection[int]) -> None:
-        """Some that have joined could not be written down: nobody is lent anything by them."""
+        """Forget the reports of learners whose write failed, so that nothing is borrowed from them."""
         if self._first is not None and self._first[0] in refused:
             self._begin_again(refused)
         for learner in refused:
@@ -129,7 +128,7 @@ class Neighbours:
                     known.pop(number, None)
 
     def _begin_again(self, refused: Collection[int]) -> None:
-        """Undo the first vector. All that have one came after it and are refused too: the others are in one group."""
+        """Undo the first vector. All others with one came later and failed too: the rest is in one group."""
         before, told = self.lending, self._told
         self._begin()
         for number, learner in enumerate(before.queries.queries):
@@ -138,29 +137,29 @@ class Neighbours:
                 if number in before.reports:
                     self._take(StoredReport(int(learner), told[int(learner)], report_bytes(before.reports[number])))
 
-    # What they tell, and what they are lent.
+    # Reports and loans.
 
     def is_due(self, learner: int, answers: int) -> bool:
-        """Whether a learner has something new to tell."""
+        """Return whether a learner's next report is due."""
         return answers >= next_meeting(self._told.get(learner, 0))
 
     def report(self, learner: int, state: Any, answers: int, edition: ServedEdition) -> StoredReport:
-        """Let a learner tell what it has seen in the edition in which it is; to be kept."""
+        """Take a learner's report, from the version in which it is, and return it for the store."""
         report = StoredReport(learner, answers, report_bytes(edition.numbered_report(report_of(state))))
         self._take(report)
         return report
 
     def _take(self, report: StoredReport) -> None:
-        """Take a report as it is kept, so that others are lent the same after a start."""
+        """Take a report in its stored form, so that loans are the same after a start."""
         self._told[report.learner] = report.answers
         if report.learner in self.queries:
             told = self._edition.placed_report(report_from(report.content))
-            if not len(told.node):  # all that it told of is gone
+            if not len(told.node):  # all its nodes are gone
                 return
             self.lending.tell(self.queries.number(report.learner), told, report.answers)
 
     async def move_on(self, edition: ServedEdition) -> None:
-        """Have all that was told where it belongs in a newer edition, also what is told meanwhile."""
+        """Remap all reports to a newer version, also those that arrive meanwhile."""
         moved: dict[int, tuple[Report, Report]] = {}
         before = self._edition
         for count, (query, report) in enumerate(list(self.lending.reports.items())):
@@ -177,10 +176,8 @@ class Neighbours:
         self.lending.move_to(edition.tree, newest)
 
     def grant(self, learner: int) -> Granted | None:
-        """What a learner can be lent now, and the numbers of the learners who lend; None if nobody near it has told
-        anything.
-        """
-        if learner not in self.queries:  # its first write came true after it was refused
+        """Return the loan for a learner now, with the ids of the lenders; None if no query near it has reported."""
+        if learner not in self.queries:  # its first write seemed to fail, and succeeded
             self.queries.put(learner, 0)
         granted = self.lending.grant(self.queries.number(learner))
         if granted is None:
@@ -188,7 +185,7 @@ class Neighbours:
         return Granted(granted.loan, tuple(int(self.queries.queries[lender]) for lender in granted.lenders))
 
     def rehearsed(self, state: Any) -> Granted | None:
-        """What a learner that has this state would lend: so that what must be compiled is compiled."""
+        """Make a loan from a learner of this state, so that its kernels are compiled."""
         queries = QueryTree.by_paths({0: "", 1: ""})
         lending = Lending(queries, self._bandit.tree, self._bandit.parameters.borrow)
         lending.tell(0, report_from(report_bytes(report_of(state))), 1)

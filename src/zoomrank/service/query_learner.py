@@ -1,12 +1,11 @@
 """`QueryLearner`: the ranker of one query, with the impressions that wait for feedback.
 
-It changes by events alone, and what it shows depends on nothing but its events and the number of the impression. So the
-log makes the same learner again, bit for bit: `note` takes events from the log in their order, and `show`, `close` and
-`move` make new ones and note them. When documents come and go, a learner moves on to the newest edition of its
-collection with all that it knows, before it ranks; what it has shown before is understood still. What similar queries
-lend is part of the event of the ranking that it was lent for: whatever they learn later, the log makes the same of it.
-Impressions that are void are left out when the log is noted, as if they had never been shown; a learner that has noted
-some of it already is made anew.
+It changes by events alone, and its rankings depend on nothing but its events and the number of the impression. So its
+log replays to the same learner, bit for bit: `note` takes events from the log in their order, and `show`, `close` and
+`move` create new ones and note them. When the tree of its collection changes, a learner moves to the newest version
+with all that it has learned, before it ranks; its earlier rankings stay valid. A loan of similar queries is part of the
+event of the ranking that it was made for, so a replay does not depend on what they learn later. Impressions that are
+void are left out of a replay, as if they had never been shown; a learner that has noted some of them is rebuilt.
 """
 
 from __future__ import annotations
@@ -53,25 +52,25 @@ from zoomrank.spaces import Eligible
 _MARK_EVERY = 64
 _LATE = 50  # answers
 _LENGTHS = struct.Struct("<QQ")
-_OVERHEAD = 20_000  # bytes of a learner that are not in its arrays, roughly
+_OVERHEAD = 20_000  # bytes of a learner outside its arrays, roughly
 
 
 @dataclass
 class QueryCounts:
-    """What became of a query's impressions."""
+    """Outcome counts of a query's impressions."""
 
     impressions: int = 0
     satisfied: int = 0
     abandoned: int = 0
     unseen: int = 0
-    voided: int = 0  # which are in none of the others
-    late: float = 0.0  # the satisfied share of the last answers, which counts older ones less and less
-    last: float = 0.0  # when something was last shown
+    voided: int = 0  # not in any of the other counts
+    late: float = 0.0  # the satisfied share of the last answers, a moving average
+    last: float = 0.0  # time of the last impression
     clicks: list[int] = field(default_factory=list)  # by slot
     examined: list[int] = field(default_factory=list)
 
     def count_answer(self, satisfied: bool) -> None:
-        """Count somebody who clicked, or who left without a click."""
+        """Count a visitor who clicked, or who left without a click."""
         if satisfied:
             self.satisfied += 1
         else:
@@ -85,12 +84,12 @@ class QueryCounts:
 
     @property
     def listed(self) -> Listed:
-        """What lists of queries are sorted by."""
+        """The counts by which lists of queries are sorted."""
         return Listed(self.impressions, self.satisfied, self.satisfied + self.abandoned, self.recent)
 
     @property
     def waiting(self) -> int:
-        """How many have had no feedback yet."""
+        """Number of impressions without feedback so far."""
         return self.impressions - self.satisfied - self.abandoned - self.unseen
 
 
@@ -107,18 +106,18 @@ class QueryLearner:
         self.ranker.name = str(number)
         self.counts = QueryCounts(clicks=[0] * slots, examined=[0] * slots)
         self.waiting: dict[int, tuple[float, bytes]] = {}
-        self.seen: set[int] = set()  # of those that wait
-        self.notes: dict[int, list[Outcome]] = {}  # on those that wait
+        self.seen: set[int] = set()  # of impressions that wait for feedback
+        self.notes: dict[int, list[Outcome]] = {}  # on impressions that wait
         self.outcomes = bytearray()  # of the impressions from `first` on
         self.first = 0
-        self.marks: deque[tuple[int, float]] = deque()  # when every 64th impression was shown
-        self.meets = 0  # its neighbours, when it has had so many answers
-        self.lenders: tuple[int, ...] = ()  # the learners who made its loan, the nearest first
-        self.arm_visits: list[ArmVisit] = []  # that nobody has counted yet
-        self.noted = 0  # events, since it is in memory
-        self.written = 0  # of them are in the last snapshot
-        self.written_in = self.edition.number  # the edition of that, or the one in which it began
-        self.listed: Listed | None = None  # as lists of queries have it
+        self.marks: deque[tuple[int, float]] = deque()  # time of every 64th impression
+        self.meets = 0  # number of answers at which it borrows from its neighbours next
+        self.lenders: tuple[int, ...] = ()  # learners that its loan is from, the nearest first
+        self.arm_visits: list[ArmVisit] = []  # not yet counted
+        self.noted = 0  # events, since it came into memory
+        self.written = 0  # of these are in the last snapshot
+        self.written_in = self.edition.number  # the version of the last snapshot, or the one in which it began
+        self.listed: Listed | None = None  # the counts that lists of queries have
 
     def show(
         self,
@@ -130,8 +129,8 @@ class QueryLearner:
         order: list[int] | None = None,
         exactly: bool = False,
     ) -> tuple[Event, RankingArrays]:
-        """Choose a ranking for the next visitor, with what is lent for it, and an order that leads if it is new, or
-        that is to be shown as it is.
+        """Choose a ranking for the next visitor, with a loan, and with an order that comes first while the learner is
+        new, or that is shown exactly.
         """
         loan = None if granted is None else granted_bytes(granted)
         chooser = self.chooser(loan)
@@ -140,7 +139,7 @@ class QueryLearner:
             lead = best_of_order(chooser, order, eligible, exactly)
         ranking = chooser.rank_arrays(1, eligible, slots, self.settings.explore, lead)
         event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
-        self.note(event)  # which takes the loan from the event, as it will from the log
+        self.note(event)  # which takes the loan from the event, as a replay does
         return event, ranking
 
     def take_in(
@@ -150,22 +149,22 @@ class QueryLearner:
         time: float,
         marks: Marks = Marks(),  # noqa: B008  (a tuple)
     ) -> tuple[Event, Event]:
-        """Learn from a ranking that another ranker has shown, and what became of it."""
+        """Learn from a ranking that another ranker has shown, and its outcome."""
         shown = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, None, marks))
         self.note(shown)
         return shown, self.close(shown.number, outcome, time, ranking)
 
     def chooser(self, loan: bytes | None = None) -> Ranked:
-        """What chooses the next ranking: the ranker or, if it is to take a loan first, a copy that has taken it."""
+        """Return the ranker that chooses next: this learner's own or, with a loan, a copy that has taken the loan."""
         ranker = self.ranker
         if loan is not None:
-            ranker = ranker.copied()  # one that cannot rank leaves no loan behind of which the log knows nothing
+            ranker = ranker.copied()  # if ranking fails, no loan stays that is not in the log
             _borrow(ranker, granted_from(loan))
         self._draw_for(ranker)
         return ranker
 
     def _draw_for(self, ranker: Ranked) -> None:
-        """Chance depends on the number of the impression alone, so that the log need not say what was drawn."""
+        """Seed the random numbers by the number of the impression alone, so that the log need not have them."""
         impression = ranker.made
         mixed = hashlib.blake2b(f"{self.settings.seed}/{self.number}/{impression}".encode(), digest_size=32).digest()
         state = {"state": int.from_bytes(mixed[:16], "little"), "inc": int.from_bytes(mixed[16:], "little") | 1}
@@ -177,23 +176,27 @@ class QueryLearner:
         }
 
     def outcome_of(self, number: int) -> Outcome:
-        """What became of an impression; WAITING if that is not known yet."""
+        """Return the outcome of an impression; WAITING if it has none yet."""
         if number < self.first:
             raise ExpiredError("This impression has expired.")
         return self.outcomes[number - self.first]
 
     def shown_at(self, number: int) -> RankingArrays:
-        """The ranking of an impression that waits, as the log has it: documents by their numbers."""
+        """Return the ranking of a waiting impression as in the log: documents by number."""
         return unpack(self.waiting[number][1])
 
     def move(self, edition: ServedEdition, time: float) -> Event:
-        """Move on to a later edition."""
+        """Move to a later version."""
         event = Event(self.number, self.ranker.made, time, MOVED, packed_edition(edition.number))
         self.note(event)
         return event
 
+    def is_in(self, revision: int) -> bool:
+        """Return whether a revision of the collection belongs to the version that this learner is in."""
+        return self._editions.version_of(revision) == self.edition.number
+
     def seen_from(self, edition: ServedEdition) -> QueryLearner:
-        """This learner as it will be in an edition, to look at: itself if it is there already, or a copy that is."""
+        """Return this learner as it will be in a version, to look at: itself if it is there, or a moved copy."""
         if edition is self.edition:
             return self
         twin = copy.copy(self)
@@ -204,13 +207,13 @@ class QueryLearner:
         self.ranker.settle_room()
         ranker = Ranked(edition.bandit, self.settings.slots, seed=0)
         ranker.name, ranker.made = self.ranker.name, self.ranker.made
-        ranker.state = self.ranker.state  # which is all, for learners that stay where their tree stays the same
+        ranker.state = self.ranker.state  # enough for learners that cannot move: their tree is the same
         if edition.bandit.growable:
             ranker.state = edition.bandit.adopted(ranker.state, self._editions.movement(self.edition, edition))
         self.ranker, self.edition = ranker, edition
 
     def close(self, number: int, outcome: Outcome, time: float, ranking: RankingArrays | None = None) -> Event:
-        """Learn what became of an impression that waits; its ranking, if it is at hand, need not be unpacked again."""
+        """Learn the outcome of a waiting impression; pass its ranking if it is unpacked already."""
         event = Event(self.number, number, time, outcome, None)
         self.note(event, ranking)
         return event
@@ -218,9 +221,7 @@ class QueryLearner:
     def answer(
         self, number: int, acts: Acts, left: bool, time: float, ranking: RankingArrays | None = None
     ) -> list[Event]:
-        """Take in what a visitor did with an impression that waits: what is new of it is noted, and if it says what
-        became of the impression, that is learned.
-        """
+        """Take a visitor's acts on a waiting impression: note new ones, and learn the outcome if they decide it."""
         by = self.settings.satisfied_by
         if number not in self.notes and (alone := end_alone(acts, left, by)) is not None:
             return [self.close(number, alone, time, ranking)]
@@ -233,33 +234,33 @@ class QueryLearner:
         return events
 
     def remember(self, number: int, note: Outcome, time: float) -> Event:
-        """Take in something more of an impression; if it has ended, that teaches nothing."""
+        """Note one more act on an impression; after its outcome, that teaches nothing."""
         event = Event(self.number, number, time, note, None)
         self.note(event)
         return event
 
     def was_seen(self, number: int) -> bool:
-        """Whether an impression that waits was on somebody's screen, as far as it is known."""
+        """Return whether a waiting impression is known to have been on a screen."""
         return number in self.seen or number in self.notes
 
     def confirm(self, number: int, time: float) -> Event:
-        """Take in that an impression that waits was on somebody's screen."""
+        """Note that a waiting impression was on a screen."""
         event = Event(self.number, number, time, SEEN, None)
         self.note(event)
         return event
 
     def overdue(self, before: float, now: float) -> list[int]:
-        """The impressions that were shown before a time and still wait, oldest first."""
+        """Return the waiting impressions that were shown before a time, oldest first."""
         late = []
         for number, (time, _) in self.waiting.items():
             if time < before:
                 late.append(number)
-            elif time <= now:  # a clock that was ahead may have left some from the future; later ones count still
+            elif time <= now:  # not from the future, where a clock was ahead
                 break
         return late
 
     def note(self, event: Event, ranking: RankingArrays | None = None) -> None:
-        """Take an event in."""
+        """Apply an event."""
         if event.outcome == WAITING:
             assert event.shown is not None  # noqa: S101
             self._note_shown(event.number, event.time, event.shown)
@@ -269,7 +270,7 @@ class QueryLearner:
             assert event.shown is not None  # noqa: S101
             self._move_to(self._editions.at(unpacked_edition(event.shown)))
         elif is_note(event.outcome):
-            if event.number in self.waiting:  # what is noted after the end teaches nothing
+            if event.number in self.waiting:  # notes after the outcome teach nothing
                 self.notes.setdefault(event.number, []).append(event.outcome)
         else:
             self._note_closed(event.number, event.outcome, ranking)
@@ -292,7 +293,7 @@ class QueryLearner:
             self.arm_visits.append(visit)
 
     def _note_voided(self, number: int, time: float) -> None:
-        """Take in that an impression was shown which is void: nothing but its number was taken."""
+        """Count a void impression: it takes a number, and nothing else."""
         self.counts.voided += 1
         self._go_on(number, time, VOIDED)
         self.noted += 1
@@ -301,7 +302,7 @@ class QueryLearner:
         self.ranker.made = number + 1
         self.outcomes.append(outcome)
         if number % _MARK_EVERY == 0:
-            if time == LONG_AGO and self.marks:  # so that what was shown before it is not taken for older still
+            if time == LONG_AGO and self.marks:  # else earlier impressions would look even older
                 time = self.marks[-1][1]
             self.marks.append((number, time))
             self._forget(time - self.settings.feedback_within)
@@ -321,7 +322,7 @@ class QueryLearner:
     def _learn(self, outcome: Outcome, ranking: RankingArrays, acts: Acts) -> None:
         lesson = lesson_of(acts, ranking.shown.shape[1], outcome if is_satisfied(outcome) else None)
         teach(self.ranker, self.edition.placed(ranking), lesson)
-        counts = self.counts  # nothing is counted before all that can fail is done
+        counts = self.counts  # count after everything that can fail
         for slot in lesson.skipped:
             counts.examined[slot] += 1
         counts.count_answer(lesson.satisfied is not None)
@@ -330,7 +331,7 @@ class QueryLearner:
             counts.clicks[lesson.satisfied] += 1
 
     def _forget(self, before: float) -> None:
-        """Let go of outcomes of impressions that were shown before a time, so that no feedback on them is taken."""
+        """Drop outcomes of impressions that were shown before a time: their feedback deadline is over."""
         while len(self.marks) > 1 and self.marks[1][1] < before:
             self.marks.popleft()
         keep = min(self.marks[0][0], next(iter(self.waiting), self.ranker.made))
@@ -340,19 +341,19 @@ class QueryLearner:
 
     @property
     def answers(self) -> int:
-        """How many impressions it has learned from."""
+        """Number of impressions that it has learned from."""
         return self.counts.satisfied + self.counts.abandoned
 
     @property
     def size(self) -> int:
-        """About how much memory this learner takes for itself."""
+        """Approximate memory of this learner in bytes."""
         own = sum(array.nbytes for array in self.ranker.learned.values())
         return own + len(self.outcomes) + 300 * len(self.waiting) + _OVERHEAD
 
     def snapshot(self) -> bytes:
-        """Everything, in bytes; two learners that have noted the same events give the same."""
+        """Return everything as bytes; learners with the same events have the same snapshot."""
         self._draw_for(self.ranker)
-        self.ranker.settle_room()  # a ranking may have made room that learning alone would have made later
+        self.ranker.settle_room()  # ranking may have allocated room earlier than learning alone does
         about: dict[str, Any] = {
             "counts": asdict(self.counts),
             "first": self.first,
@@ -374,7 +375,7 @@ class QueryLearner:
     def restored(
         cls, number: int, editions: EditionHistory, settings: Settings, begin: int, snapshot: bytes | None = None
     ) -> QueryLearner:
-        """The learner of a snapshot, or a fresh one, in an edition."""
+        """Return the learner of a snapshot, or a fresh one, in the version of a revision."""
         learner = cls(number, editions, settings, begin)
         if snapshot is not None:
             length, rest = _LENGTHS.unpack_from(snapshot)
@@ -393,7 +394,7 @@ class QueryLearner:
 
     @classmethod
     def rehearse(cls, editions: EditionHistory, settings: Settings) -> QueryLearner:
-        """Rank and learn once, so that what must be compiled is compiled before anybody waits for it."""
+        """Rank and learn once, so that all kernels are compiled before the first request."""
         learner = cls(0, editions, settings)
         learner.show(0.0, settings.slots, None)
         learner.close(0, 0, 0.0)
@@ -406,8 +407,8 @@ class QueryLearner:
         return learner
 
     def replay(self, events: Iterable[Event], known: Collection[int] = ()) -> None:
-        """Note events of the log, in their order, without the impressions that any of them says are void, or that are
-        known to be.
+        """Apply events of the log, in their order, without impressions that one of them makes void, or that are known
+        to be void.
         """
         events = list(events)
         void = {event.number for event in events if event.outcome == VOIDED}.union(known)
@@ -420,8 +421,8 @@ class QueryLearner:
 
 
 def _borrow(ranker: Ranked, granted: Granted) -> None:
-    """Let a ranker take a loan; the room that it has before depends on what it has learned alone, and so after."""
+    """Give a ranker a loan; its allocated room depends on what it has learned alone, before and after."""
     ranker.settle_room()
     bandit, (node, visits, clicks, credit) = cast(LoanZooming, ranker.bandit), granted.loan
-    loan = Loan(node.copy(), visits.copy(), clicks.copy(), credit)  # arrays that may be written to, as all others are
+    loan = Loan(node.copy(), visits.copy(), clicks.copy(), credit)  # writable copies, as kernels are compiled for these
     ranker.state = bandit.with_loan(ranker.state, loan)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from zoomrank.errors import ZoomrankError
 
 
@@ -148,16 +145,3 @@ class ReportedError(ServiceError):
         super().__init__(message)
         self.status = status
         self.code = code
-
-
-@contextmanager
-def refused_in_words(otherwise: str) -> Iterator[None]:
-    """Convert errors of the library and of the disk into service errors."""
-    try:
-        yield
-    except ServiceError:
-        raise
-    except ZoomrankError as error:
-        raise UnusableError(str(error)) from error
-    except OSError as error:
-        raise StorageError(f"{otherwise}: {error}.") from error

@@ -1,4 +1,4 @@
-"""`ServedCollection`: a collection that is being served, in its newest edition; its queries know who is like whom."""
+"""`ServedCollection`: a collection that is being served, in its newest version, with its similar queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class ServedCollection:
-    """Documents, settings, and how to speak of both."""
+    """Documents, settings, and lookups of both."""
 
     def __init__(
         self,
@@ -31,38 +31,38 @@ class ServedCollection:
         self.id, self.name = stored.id, stored.name
         self.settings = settings
         self.editions = editions
-        self.home = home or self  # the collection whose documents these are: of an arm of an experiment, another one
-        self.arms: list[ServedCollection] = []  # which have these documents, too
+        self.home = home or self  # the collection that owns the documents: for an arm of an experiment, another one
+        self.arms: list[ServedCollection] = []  # arms of experiments, which share the documents
         self.removed = False
         self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.edition)
 
     @property
     def edition(self) -> ServedEdition:
-        """The newest edition: who asks from now on sees it."""
+        """The newest version, which all requests see from now on."""
         return self.editions.newest
 
     @property
     def tree(self) -> DocumentTree:
-        """The tree of the newest edition."""
+        """The tree of the newest version."""
         return self.edition.tree
 
     @property
     def bandit(self) -> Bandit:
-        """What all learners of the newest edition share."""
+        """The bandit that all learners of the newest version share."""
         return self.edition.bandit
 
     @property
     def family(self) -> list[ServedCollection]:
-        """All that have the same documents."""
+        """The collection and its arms: all that share the documents."""
         return [self.home, *self.home.arms]
 
     def check_there(self) -> None:
-        """Refuse to go on with a collection that was removed meanwhile."""
+        """Raise NotFoundError if the collection was removed meanwhile."""
         if self.removed:
             raise NotFoundError(f"There is no collection “{self.name}” any more.")
 
     def query(self, asked: str) -> str:
-        """The query that somebody asks, in the one spelling that all of them have, if it can be one."""
+        """Return a query in its normalised spelling; UnusableError if it is empty or too long."""
         query = self.settings.folded(asked)
         if not 1 <= len(query) <= LONGEST_QUERY:
             raise UnusableError(
@@ -74,7 +74,7 @@ class ServedCollection:
         return query
 
     def about(self, said: About | None) -> str | None:
-        """What a query says of itself, as JSON, if that is something that can be said here."""
+        """Return a query's `about` as JSON; UnusableError if this collection cannot use it."""
         if self.neighbours is not None:
             return self.neighbours.checked(said)
         if said is not None:
@@ -82,7 +82,7 @@ class ServedCollection:
         return None
 
     def position_of(self, named: str) -> int:
-        """The position of a document by its id, as an address has it; NotFoundError if there is none."""
+        """Return the position of a document by its id in a URL; NotFoundError if there is none."""
         ids = self.tree.documents
         wanted: DocumentId = named
         if not isinstance(ids[0], str):  # all ids of a collection are of one kind
@@ -93,5 +93,5 @@ class ServedCollection:
             raise NotFoundError(f"There is no document “{named}” in “{self.name}”, or no more.") from None
 
     def label(self, node: int) -> str:
-        """A short name of a part of the tree."""
+        """Return a short name of a subtree."""
         return self.edition.label(node, self.name)

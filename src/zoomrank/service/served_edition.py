@@ -1,7 +1,7 @@
-"""`ServedEdition`: a collection as it is between two changes of its documents, as learners and pages need it.
+"""`ServedEdition`: one version of a collection's tree, as learners and pages need it, with the newest metadata.
 
-The log and the learners' rankings in it name documents by numbers that never change; kernels and pages know them by
-where they stand in the tree of this edition. Here the ones become the others.
+The log and the rankings in it name documents by numbers that never change; kernels and pages use positions in the tree
+of this version. Here the ones are translated to the others.
 """
 
 from __future__ import annotations
@@ -26,74 +26,78 @@ from zoomrank.spaces import DocumentId, DocumentIds, Eligible
 
 _DESCRIBED = 10_000  # documents
 _MOST_CROWDS = 5
-_REMEMBERED = 64  # sets of eligible documents: pages ask for the same few again and again
+_REMEMBERED = 64  # sets of eligible documents: requests repeat the same few
 
 
 class ServedEdition:
-    """Documents in their tree, the bandit of all who learn there, and how to speak of them."""
+    """Documents in their tree, the bandit of its learners, and descriptions of documents."""
 
-    def __init__(self, number: int, edition: Edition, settings: Settings) -> None:
+    def __init__(self, number: int, edition: Edition, settings: Settings, revision: int | None = None) -> None:
         self.number = number
-        self.edition = edition
-        self.collection = edition.collection
+        self.settings = settings
         self.tree = edition.collection.tree
         self.bandit = settings.bandit(self.tree)
-        # What is asked for, and what is shown, is mostly what was before. Neither knows this edition: it goes away at
-        # once when nobody needs it, however large it is.
+        # Requests mostly repeat earlier ones, so results are cached. The caches hold no reference to this version: it
+        # is freed as soon as no learner needs it, however large it is.
         self._eligible = lru_cache(_REMEMBERED)(partial(_find_eligible, self.tree.documents))
+        self.take_metadata(edition, number if revision is None else revision)
+
+    def take_metadata(self, edition: Edition, revision: int) -> None:
+        """Serve other titles, urls and texts from now on; the tree, the numbers and the learners stay."""
+        self.revision = revision  # the last change of the collection that is served
+        self.edition = edition
+        self.collection = edition.collection
         self.document = lru_cache(_DESCRIBED)(partial(_describe, self.collection))
 
     def prepare(self) -> None:
-        """Find out what takes long to find out, before anybody waits for it."""
+        """Compute what takes long, before a request waits for it."""
         _ = self.tree.fingerprint, self.crowded, self._as_numbered, self._nodes_as_numbered
 
-    # Numbers that never change, and where documents stand.
+    # Numbers that never change, and positions.
 
     @cached_property
     def _as_numbered(self) -> bool:
-        """Whether all documents stand where their numbers say, as they do before anything was changed."""
+        """True if positions equal numbers, as they do before the first change."""
         return bool((self.edition.documents == np.arange(len(self.tree))).all())
 
     def numbered(self, ranking: RankingArrays) -> RankingArrays:
-        """A ranking whose documents have their numbers, for the log."""
+        """Return a ranking with documents by number, for the log."""
         if self._as_numbered:
             return ranking
         documents = self.edition.documents
         return ranking._replace(shown=documents[ranking.shown], pick=documents[ranking.pick])
 
     def placed(self, ranking: RankingArrays) -> RankingArrays:
-        """A ranking of the log, whichever edition it was made in, with its documents where they stand: -1 for those
-        that are gone.
-        """
+        """Return a ranking of the log, from whichever version, with documents by position: -1 for removed ones."""
         if self._as_numbered and int(max(ranking.shown.max(), ranking.pick.max(), 0)) < len(self.tree):
             return ranking
         shown, pick = (self._positions(row) for row in (ranking.shown[0], ranking.pick[0]))
         return ranking._replace(shown=shown.reshape(1, -1), pick=pick.reshape(1, -1))
 
     def _positions(self, numbers: Array) -> Array:
-        known = numbers >= 0  # what another ranker showed may not have been known when it was learned
+        known = numbers >= 0  # an imported ranking may have documents that were not known
         places = np.full(len(numbers), -1, np.int64)
         places[known] = self.edition.positions(numbers[known])
         return places
 
     def numbers(self, positions: Iterable[int]) -> tuple[int, ...]:
-        """The numbers of documents, -1 for those that are not known here."""
+        """Return the numbers of documents, -1 for unknown ones."""
         documents = self.edition.documents
         return tuple(int(documents[position]) if position >= 0 else -1 for position in positions)
 
     def ids(self, numbers: Array) -> list[DocumentId]:
-        """The ids of documents by their numbers, also of those that are gone; None for what was never known here."""
+        """Return the ids of documents by number, also of removed ones; None for unknown ones."""
         return [one["id"] for one in self.describe_numbered(numbers)]
 
-    # What queries tell each other.
+    # Reports that queries exchange.
 
     def numbered_report(self, report: Report) -> Report:
-        """A report whose subtrees have their numbers, to be kept."""
+        """Return a report with nodes by number, to be stored."""
         return report if self._nodes_as_numbered else with_nodes(report, self.edition.nodes[report.node])
 
     def placed_report(self, report: Report) -> Report:
-        """A report that was kept, with its subtrees where they are; without those that are gone, or that have come
-        below others of which it tells nothing.
+        """Return a stored report with nodes of this tree; without those that are gone, or whose parents are not in it
+        any more.
         """
         if self._nodes_as_numbered and int(report.node.max(initial=0)) < self.tree.nodes:
             return report
@@ -105,13 +109,13 @@ class ServedEdition:
 
     @cached_property
     def crowded(self) -> list[str]:
-        """Where the tree no longer fits, in words; no more than a few places."""
+        """Sentences on the first few places where the tree no longer fits."""
         return [crowd.says for crowd in self.edition.crowded()[:_MOST_CROWDS]]
 
-    # What may be shown.
+    # Eligible documents.
 
     def order(self, ids: Sequence[DocumentId] | None) -> list[int] | None:
-        """Where the documents of an order stand that the caller has, if she has one; those not here are skipped."""
+        """Return the positions of a caller's order, if there is one; unknown documents are skipped."""
         if ids is not None and not self.bandit.counts_visits:
             raise UnusableError("The algorithm of this collection cannot begin with an `order`: leave it out.")
         return None if ids is None else places_of(self.tree.documents, ids)
@@ -119,7 +123,7 @@ class ServedEdition:
     def eligible(
         self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, skip: bool = False
     ) -> Eligible | None:
-        """The documents that a request allows; None if it allows all. Ids that nobody knows are refused, or skipped."""
+        """Return the documents that a request allows; None if it allows all. Unknown ids are an error, or skipped."""
         if only is None and not excluded:
             return None
         try:
@@ -130,28 +134,26 @@ class ServedEdition:
             raise UnusableError(str(error)) from error
 
     def fillable(self, allowed: Eligible | None, slots: int, fewer: bool = False) -> int:
-        """How many slots can be filled: as many as are wanted, or fewer if that will do."""
+        """Return the number of slots that can be filled: `slots`, or fewer if that is allowed."""
         if allowed is None:
             return slots
         filled = min(slots, len(allowed)) if fewer else slots
         try:
-            check_eligible(self.bandit, allowed, filled)  # here already, so that no learner is made in vain
+            check_eligible(self.bandit, allowed, filled)  # before a learner is created
         except SlotsError as error:
             raise UnusableError(f'{error} To be shown as many as there are, say "fewer": true.') from error
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         return filled
 
-    # How to speak of documents.
+    # Descriptions of documents.
 
     def describe(self, positions: Array) -> list[dict[str, Any]]:
-        """Documents as a page shows them; not to be changed, since others are shown the same."""
+        """Describe documents for a page; the dicts are shared between requests, so do not change them."""
         return [self.document(position) for position in positions.tolist()]
 
     def describe_numbered(self, numbers: Array) -> list[dict[str, Any]]:
-        """Documents of the log as a page shows them; of those that are gone there is the id, of what was never known
-        here not even that.
-        """
+        """Describe documents of the log for a page; removed ones have the id alone, unknown ones None."""
         positions = numbers if self._as_numbered else self._positions(numbers)
         return [
             self.document(at) if 0 <= at < len(self.tree) else self._gone(number)
@@ -162,19 +164,19 @@ class ServedEdition:
         return {"id": self.edition.id_of(number) if number >= 0 else None, "title": "", "url": ""}
 
     def title(self, position: int) -> str:
-        """What a document is called: its title, or else its id."""
+        """Return the title of a document, or else its id."""
         known = self.document(position)
         return str(known["title"] or known["id"])
 
     def path(self, position: int) -> list[str]:
-        """The categories of a document, from the root down; empty if they have no names."""
+        """Return the categories of a document, from the root down; empty if they have no names."""
         names, leaf = self.tree.names, int(self.tree.shape.leaf[position])
         if names is None:
             return []
         return [names[up] for up in reversed(list(self.tree.ancestors(leaf))) if up != leaf and names[up]]
 
     def label(self, node: int, root: str) -> str:
-        """A short name of a part of the tree, whose root is called so."""
+        """Return a short name of a subtree; that of the whole tree is `root`."""
         shape = self.tree.shape
         first, end = int(shape.first_document[node]), int(shape.end_document[node])
         if end - first == 1 and int(shape.leaf[first]) == node:

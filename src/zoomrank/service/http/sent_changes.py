@@ -1,6 +1,6 @@
-"""What was sent to change a collection: one JSON document, or a line of JSON for each change, however many there are.
+"""Changes in the body of a request: one JSON document, or a line of JSON for each change.
 
-Lines are read some thousand at a time, each such part makes an edition of its own, and nobody else has to wait for all
+Lines are read some thousand at a time; each such part is a revision of its own, so other changes need not wait for all
 of them.
 """
 
@@ -24,14 +24,14 @@ _CHANGE: TypeAdapter[schema.Change] = TypeAdapter(schema.Change)
 
 
 class Part(NamedTuple):
-    """Some changes that are made together, and the number of the first line that they come from."""
+    """Changes that are applied together, and the number of their first line."""
 
     changes: list[dict[str, Any]]
     line: int
 
 
 def documents_in(body: IO[bytes], is_lines: bool, there: str) -> Iterator[Part]:
-    """The documents that were sent, as changes that add them, or (`there`) change those that are there already."""
+    """Yield the documents of a body as changes that add them, or (`there`) change those that exist."""
     verb = "put" if there == "change" else "add"
     if is_lines:
         yield from _parts(body, _DOCUMENT, lambda one: _as_change(one, verb))
@@ -41,7 +41,7 @@ def documents_in(body: IO[bytes], is_lines: bool, there: str) -> Iterator[Part]:
 
 
 def changes_in(body: IO[bytes], is_lines: bool) -> Iterator[Part]:
-    """The changes that were sent."""
+    """Yield the changes of a body."""
     if is_lines:
         yield from _parts(body, _CHANGE, _said)
         return
@@ -88,5 +88,5 @@ def _parts(body: IO[bytes], kind: TypeAdapter[Any], said: Any) -> Iterator[Part]
 
 
 def is_lines(content_type: str) -> bool:
-    """Whether a body has a line for each change."""
+    """Return whether a body has a line for each change."""
     return content_type.partition(";")[0].strip().lower() in (LINES, "application/jsonl", "application/x-jsonlines")

@@ -1,4 +1,4 @@
-"""Documents come and go: added, changed, moved and removed, one at a time or many; and collections that go."""
+"""Routes that add, change, move and remove documents, one at a time or many, and remove collections."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _VERBS = {"add": "added", "put": "put", "change": "changed", "remove": "removed"
 
 
 class _Teller:
-    """Has changes made, and says what became of them."""
+    """Applies changes, and counts them for the response."""
 
     def __init__(self, engine: Engine, maker: Maker) -> None:
         self._engine = engine
         self._maker = maker
 
     async def change(self, name: str, changes: list[dict[str, Any]], unknown: str = "refuse") -> wire.Changed:
-        """Make some changes."""
+        """Apply changes."""
         edition = await self._engine.changing.change(self._engine.collections.find(name), changes, unknown)
         return _told(edition, Counter(_verb(one) for one in changes))
 
     async def change_all(self, name: str, parts: Iterator[Part], unknown: str) -> wire.Changed:
-        """Make all changes that were sent, part by part."""
+        """Apply all changes of a body, part by part."""
         served = self._engine.collections.find(name)
         told, done, edition = Counter[str](), 0, served.edition
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
@@ -57,7 +57,7 @@ class _Teller:
         return _told(edition, told)
 
     def streamed(self, read: Callable[..., Iterator[Part]], *options: str) -> Any:
-        """Declared with its body, so that it is documented, and served without: that would be read on the loop."""
+        """Return a route class that is documented with its body, but reads it off the event loop."""
 
         async def receive(request: Request) -> Response:
             said, lines = request.query_params, is_lines(request.headers.get("content-type", ""))
@@ -98,7 +98,7 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
 
     @api.patch(ANY_DOCUMENT, **changed)
     async def patch(asked: schema.DocumentChange, name: CollectionName, document: DocumentText) -> Any:
-        """Change what is known of a document, or where it belongs; it keeps what was learned of it."""
+        """Change the metadata of a document, or where it belongs; it keeps what was learned of it."""
         said = asked.model_dump(exclude_unset=True, exclude_none=True)
         return await teller.change(name, [{"change": named(name, document), **said}])
 
@@ -109,7 +109,7 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
 
     @api.post(wire.REMAKE, **changed)
     async def remake(name: CollectionName, seed: Annotated[int, Query(ge=0, lt=2**31)] = 0) -> Any:
-        """Make the tree of a collection anew; what was learned is carried over document by document."""
+        """Rebuild the tree of a collection; what was learned is carried over document by document."""
         return _told(await engine.changing.remake(engine.collections.find(name), seed), Counter())
 
     @api.delete(wire.COLLECTION, response_model=wire.RemovedCollection, responses=refusals(404))
@@ -123,7 +123,7 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
 
 
 def _chosen(said: Mapping[str, str], option: str) -> str:
-    """What was chosen after the question mark, if it is something that can be."""
+    """Return an option of the query string; MalformedError if it has another value."""
     chosen, other = said.get(option, "refuse"), {"there": "change", "unknown": "skip"}[option]
     if chosen not in ("refuse", other):
         raise MalformedError(f"query.{option}: it is “refuse” or “{other}”.")
@@ -141,7 +141,7 @@ def _verb(change: dict[str, Any]) -> str:
 def _told(edition: Any, told: Counter[str]) -> wire.Changed:
     return {
         "edition": edition.number,
-        "documents": len(edition.tree),
+        "documents": len(edition.edition),
         "added": told["added"] + told["put"],
         "changed": told["changed"],
         "removed": told["removed"],

@@ -1,4 +1,4 @@
-"""Collections: made of documents or of a file, listed, and looked into."""
+"""Routes that create collections from documents or a file, and list them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_collections(api: FastAPI, engine: Engine, maker: Maker) -> None:
     async def kept(name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
         try:
             return await engine.collections.add(name, lambda: file, settings)
-        except ServiceError:  # perhaps before anybody has begun with it
+        except ServiceError:  # perhaps before work on it began
             file.close()
             raise
 
@@ -47,7 +47,7 @@ def add_collections(api: FastAPI, engine: Engine, maker: Maker) -> None:
         return Response(content, 201, media_type="application/json")
 
     class Streamed(APIRoute):
-        """Declared with its body, so that it is documented, and served without: that would be read on the loop."""
+        """A route that is documented with its body, but reads it off the event loop."""
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             return receive
@@ -79,7 +79,7 @@ def add_collections(api: FastAPI, engine: Engine, maker: Maker) -> None:
 
 
 async def sent(request: Request, maker: Maker) -> IO[bytes]:
-    """The body of a request, in a file."""
+    """Return the body of a request in a file."""
     try:
         return await maker.received(request.stream())
     except ClientDisconnect:

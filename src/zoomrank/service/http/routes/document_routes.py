@@ -1,4 +1,4 @@
-"""Documents of a collection: listed, searched, and looked at one by one."""
+"""Routes that list, search and describe documents of a collection."""
 
 from __future__ import annotations
 
