@@ -179,7 +179,7 @@ def test_names_with_tricks_never_reach_the_file_system(sqlite: Place, trick: str
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine)
-            content = b"".join(engine.store.content(shop.id, 0))
+            content = b"".join(engine.store.read.content(shop.id, 0))
             before = sorted(sqlite.folder.rglob("*"))
             around = sorted(sqlite.folder.parent.iterdir())
             put = await client.put(f"/v1/collections/{trick}", content=content)
@@ -324,7 +324,7 @@ def test_a_file_that_is_no_collection_is_refused_and_not_kept(sqlite: Place) -> 
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             shop = await served(engine)
-            content = b"".join(engine.store.content(shop.id, 0))
+            content = b"".join(engine.store.read.content(shop.id, 0))
             before = sorted(sqlite.folder.rglob("*"))
             middle = len(content) // 2
             for wrong in (

@@ -101,8 +101,8 @@ def test_a_5xx_is_logged_with_its_request(
             await served(engine)
             for broken, status in ((refuse, 503), (break_, 500)):
                 with monkeypatch.context() as patched:
-                    patched.setattr(engine.store, "find", broken)
-                    patched.setattr(engine.store, "queries", broken)
+                    patched.setattr(engine.store.read, "find", broken)
+                    patched.setattr(engine.store.read, "queries", broken)
                     for method, path, body in (
                         ("POST", "/v1/collections/shop/rank", {"query": "owl"}),
                         ("GET", "/v1/collections/shop/queries", None),
@@ -120,7 +120,7 @@ def test_a_5xx_is_logged_with_its_request(
             assert (await client.get("/v1/collections/none")).status_code == 404
             assert not caplog.records
             monkeypatch.setattr(logs, "SELDOM", 1000.0)
-            monkeypatch.setattr(engine.store, "find", refuse)
+            monkeypatch.setattr(engine.store.read, "find", refuse)
             for _ in range(20):
                 await client.post("/v1/collections/shop/rank", json={"query": "owl"})
             assert not caplog.records  # refusals in words: there was one of late
@@ -137,7 +137,7 @@ def test_what_others_do_for_a_request_names_it(sqlite: Place, monkeypatch: pytes
     async def scenario() -> None:
         async with started(sqlite) as engine, client_of(engine) as client:
             seen: list[str] = []
-            add, find = engine.store.add_collection, engine.store.find
+            add, find = engine.store.add_collection, engine.store.read.find
 
             def noting(*given: Any) -> None:
                 seen.append(REQUEST.get())
@@ -148,7 +148,7 @@ def test_what_others_do_for_a_request_names_it(sqlite: Place, monkeypatch: pytes
                 return find(*given)
 
             monkeypatch.setattr(engine.store, "add_collection", noting)
-            monkeypatch.setattr(engine.store, "find", finding)
+            monkeypatch.setattr(engine.store.read, "find", finding)
             body = {"name": "new", "documents": [{"id": 1, "path": ["a"]}], "settings": {"slots": 1}}
             await client.post("/v1/collections", json=body, headers={"X-Request-Id": "making"})
             await client.post("/v1/collections/new/rank", json={"query": "a"}, headers={"X-Request-Id": "ranking"})

@@ -56,7 +56,7 @@ def test_clicks_that_could_not_be_written_down(
         async with started(place, clock) as engine, client_of(engine) as client:
 
             def refuse(_: Batch) -> None:
-                engine.store.away = True
+                engine.store.database.away = True
                 raise StorageError("The disk is away.")
 
             def no_probe() -> None:
@@ -146,7 +146,7 @@ def test_a_clock_that_jumps_abandons_nobody(sqlite: Place, jump: float) -> None:
         clocks = TwoClocks()
         engine = Engine(sqlite.open(), sqlite.folder, 2**30, lambda: clocks.day, lambda: clocks.steady)
         await engine.start()
-        engine._sweeping.cancel()
+        engine._stop_sweeping()
         five = await _five(engine)
         clocks.pass_by(30)
         await engine.sweep()

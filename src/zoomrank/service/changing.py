@@ -179,7 +179,7 @@ class Changing:
 
     def _caught_up(self, served: ServedCollection) -> ServedEdition:
         """The newest edition that the store has: one whose write seemed to fail may have come true."""
-        newest = self._store.last_edition(served.id)
+        newest = self._store.read.last_edition(served.id)
         return served.edition if newest == served.edition.number else served.editions.at(newest)
 
     def _kept(
@@ -199,7 +199,7 @@ class Changing:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())
         except StorageError:  # which may have come true all the same
             with suppress(StorageError):
-                if self._store.last_edition(served.id) == after.number:
+                if self._store.read.last_edition(served.id) == after.number:
                     return made
             raise
         return made
@@ -218,9 +218,9 @@ class Changing:
 
     def _keep_file(self, served: ServedCollection) -> None:
         edition = served.edition
-        whole = self._store.whole_edition(served.id, edition.number)
+        whole = self._store.read.whole_edition(served.id, edition.number)
         since = edition.number - (whole.number if whole is not None else 0)
-        size, file_size = self._store.sizes(served.id, edition.number - since)
+        size, file_size = self._store.read.sizes(served.id, edition.number - since)
         if since < _MOST_EDITIONS and size < max(_LEAST_FILE, file_size // 4):
             return
         with nameless_file(self._collections.folder) as file:

@@ -95,7 +95,7 @@ class Importing:
 
     async def _begun(self, name: str, log: ImportedLog) -> Record:
         """How far an import has come, by what is kept."""
-        kept = await asyncio.to_thread(self._store.said, name)
+        kept = await asyncio.to_thread(self._store.read.said, name)
         record: Record = {"content": log.digest, "done": 0} if kept is None else json.loads(kept)
         if record["content"] != log.digest:
             raise KeyReusedError("This Idempotency-Key came with another click log before: take a new key for each.")

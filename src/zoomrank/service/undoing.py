@@ -49,7 +49,7 @@ class Undoing:
         found: dict[int, list[int]] = defaultdict(list)
         after = 0
         while rows := await asyncio.to_thread(
-            self._store.shown_in, served.id, span.query, *bounds(span.since, span.until), after
+            self._store.read.shown_in, served.id, span.query, *bounds(span.since, span.until), after
         ):
             after = rows[-1][0]
             for _, event in rows:
@@ -59,10 +59,10 @@ class Undoing:
 
     async def retired(self, served: ServedCollection, span: Span) -> int:
         """How many impressions of the time of a span, at most, the log has no more, so that they cannot be void."""
-        count = await asyncio.to_thread(self._store.folded_shown, served.id, *bounds(span.since, span.until))
+        count = await asyncio.to_thread(self._store.read.folded_shown, served.id, *bounds(span.since, span.until))
         if count and span.query is not None:
             learner = await self._ledger.learners.find(served, span.query)
-            base = None if learner is None else await asyncio.to_thread(self._store.base, learner.number)
+            base = None if learner is None else await asyncio.to_thread(self._store.read.base, learner.number)
             return min(count, 0 if base is None else int(json.loads(base.counts or "{}")["impressions"]))
         return count
 
@@ -73,7 +73,7 @@ class Undoing:
             return
 
         async def make_anew() -> bool:
-            log = [event for _, event in await asyncio.to_thread(self._store.events, learner)]
+            log = [event for _, event in await asyncio.to_thread(self._store.read.events, learner)]
             void = self._lines(learner, log, numbers)
             anew = await asyncio.to_thread(self._made_of, served, learner, [*log, *void])
             self._ledger.learners.keep(key, anew)
@@ -93,7 +93,7 @@ class Undoing:
             await self._ledger.journal.written()
 
     def _made_of(self, served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
-        made = begun(self._store, served, learner)
+        made = begun(self._store.read, served, learner)
         made.replay(log)
         return made
 
@@ -112,7 +112,7 @@ class Undoing:
 
         async def take_away() -> bool:
             nonlocal removed
-            found = await asyncio.to_thread(self._store.find, served.id, query)
+            found = await asyncio.to_thread(self._store.read.find, served.id, query)
             if found is not None and (most is None or await self._shown(found.learner) <= most):
                 await asyncio.to_thread(self._store.remove, served.id, [found.learner])
                 self._ledger.learners.removed(key, found.learner)
@@ -123,5 +123,5 @@ class Undoing:
         return removed
 
     async def _shown(self, learner: int) -> int:
-        log = await asyncio.to_thread(self._store.events, learner)
+        log = await asyncio.to_thread(self._store.read.events, learner)
         return sum(event.outcome == WAITING for _, event in log)

@@ -36,7 +36,7 @@ from zoomrank.service.storage.events import DAY
 from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
 from zoomrank.service.storage.partitions import count_in
 from zoomrank.service.storage.store_reader import StoredCollection
-from zoomrank.service.storage.store_view import StoreView
+from zoomrank.service.storage.store_snapshot import StoreSnapshot
 
 Tell = Callable[[int, int], None]  # how many events were looked at, and of how many
 Counts = Counter[tuple[int, Outcome]]  # of a step of time, in one collection
@@ -58,7 +58,7 @@ class Verdict:
     findings: list[str] = field(default_factory=list)
 
 
-def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
+def verify(view: StoreSnapshot, tell: Tell = lambda _, __: None) -> Verdict:
     """Look at everything that a store has."""
     verdict = Verdict()
     damage = view.damage()
@@ -73,7 +73,7 @@ def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
     return verdict
 
 
-def _check_owners(view: StoreView, verdict: Verdict) -> None:
+def _check_owners(view: StoreSnapshot, verdict: Verdict) -> None:
     """Look for what belongs to nobody."""
     for table, words in _ORPHANS.items():
         own, others = ("collection", "collections") if table == "learners" else ("learner", "learners")
@@ -86,10 +86,10 @@ def _check_owners(view: StoreView, verdict: Verdict) -> None:
 # Collections.
 
 
-def _check_collections(view: StoreView, verdict: Verdict, tell: Tell) -> None:
+def _check_collections(view: StoreSnapshot, verdict: Verdict, tell: Tell) -> None:
     with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
         visits: Counter[ArmVisit] = Counter()
-        for stored in view.collections():
+        for stored in view.read.collections():
             served = _read_collection(view, stored, Path(folder), verdict)
             counted = _check_learners(view, stored, served, visits, verdict, tell)
             _check_activity(view, stored, counted, verdict)
@@ -97,7 +97,7 @@ def _check_collections(view: StoreView, verdict: Verdict, tell: Tell) -> None:
 
 
 def _read_collection(
-    view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict
+    view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: Verdict
 ) -> ServedCollection | None:
     """A collection as it is served, if it can be."""
     verdict.checked["collections"] += 1
@@ -105,25 +105,25 @@ def _read_collection(
         if stored.home is None:  # arms of its experiments have the same
             _check_editions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
-        return ServedCollection(stored, settings, EditionHistory.kept(view, stored, settings, folder))
+        return ServedCollection(stored, settings, EditionHistory.kept(view.read, stored, settings, folder))
     except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
         said = str(error).rstrip(".")
         verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
         return None
 
 
-def _check_editions(view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict) -> None:
+def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: Verdict) -> None:
     """Look at all editions of a collection: each that is kept whole is what the changes since the one before make."""
     made: Edition | None = None
-    first = view.first_edition(stored.id)
-    for row in view.changes(stored.id, first - 1, view.last_edition(stored.id)):
+    first = view.read.first_edition(stored.id)
+    for row in view.read.changes(stored.id, first - 1, view.read.last_edition(stored.id)):
         verdict.checked["editions"] += 1
         if made is not None and row.changes is not None:
             made = made.changed(unpacked_changes(row.changes))
         if row.digest is None:
             continue
         with nameless_file(folder) as file:
-            if filled(file, view.content(stored.id, row.number)) != row.digest:
+            if filled(file, view.read.content(stored.id, row.number)) != row.digest:
                 verdict.findings.append(
                     f"Collection “{stored.name}”: edition {row.number} is not what it was when it was made."
                 )
@@ -144,14 +144,14 @@ def _same(one: Edition, other: Edition) -> bool:
     )
 
 
-def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
+def _check_activity(view: StoreSnapshot, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
     """Compare what was counted with what the log says, or said of what it has no more."""
-    coarse = view.coarse_before
+    coarse = view.read.coarse_before
     counted = _by_day(counted, coarse)
-    for step, outcome, count in view.folded(stored.id):
+    for step, outcome, count in view.read.folded(stored.id):
         counted[_day(step, coarse), outcome] += count
     kept: Counts = Counter()
-    for step, outcome, count in view.activity([stored.id], 0):
+    for step, outcome, count in view.read.activity([stored.id], 0):
         kept[_day(step, coarse), outcome] += count
     verdict.checked["counts"] += len(kept)
     wrong = [
@@ -163,14 +163,14 @@ def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, 
         verdict.findings.append(f"Collection “{stored.name}”: activity is not what the log says: {few(wrong)}.")
 
 
-def _check_experiments(view: StoreView, visits: Counter[ArmVisit], verdict: Verdict) -> None:
+def _check_experiments(view: StoreSnapshot, visits: Counter[ArmVisit], verdict: Verdict) -> None:
     """Compare what counts in experiments with what the log says: it has no more than was counted, and of queries that
     were removed, or that were asked long ago, less.
     """
-    for stored in view.experiments():
+    for stored in view.read.experiments():
         verdict.checked["experiments"] += 1
         kept = Counter(
-            {ArmVisit(stored.id, arm, minute, kind): n for minute, arm, kind, n in view.arm_visits(stored.id)}
+            {ArmVisit(stored.id, arm, minute, kind): n for minute, arm, kind, n in view.read.arm_visits(stored.id)}
         )
         in_log = {visit: count for visit, count in visits.items() if visit.experiment == stored.id}
         wrong = [
@@ -202,7 +202,7 @@ def _day(step: int, coarse: int) -> int:
 
 
 def _check_learners(
-    view: StoreView,
+    view: StoreSnapshot,
     stored: StoredCollection,
     served: ServedCollection | None,
     visits: Counter[ArmVisit],
@@ -211,19 +211,21 @@ def _check_learners(
 ) -> Counts:
     """Look at all learners of a collection; returns what is to be counted of them, and adds what counts in arms."""
     [(total,)] = view.rows("SELECT COUNT(*) FROM events")
-    last = view.last("events")
-    reports = {report.learner: report for report in view.reports(stored.id)}
+    last = view.read.last("events")
+    reports = {report.learner: report for report in view.read.reports(stored.id)}
     counted: Counts = Counter()
-    for number, query, _ in view.learners(stored.id):
+    for number, query, _ in view.read.learners(stored.id):
         begins, wrong = _begun(view, served, number, verdict)
-        log = LearnerLog.read(view.events(number)) if begins is None else log_from(begins, view.events(number))
+        log = (
+            LearnerLog.read(view.read.events(number)) if begins is None else log_from(begins, view.read.events(number))
+        )
         early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed any further
         counted.update(log.counted)
         visits.update(log.arm_visits)
         snapshot = None
-        wrong += log.findings if begins is not None or not view.has_base(number) else []
+        wrong += log.findings if begins is not None or not view.read.has_base(number) else []
         try:
-            snapshot = view.find(stored.id, query)
+            snapshot = view.read.find(stored.id, query)
         except DamagedError:
             wrong.append("its snapshot cannot be read")
         verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
@@ -238,14 +240,14 @@ def _check_learners(
 
 
 def _begun(
-    view: StoreView, served: ServedCollection | None, number: int, verdict: Verdict
+    view: StoreSnapshot, served: ServedCollection | None, number: int, verdict: Verdict
 ) -> tuple[QueryLearner | None, list[str]]:
     """A learner where its log begins, if that can be known; and what is wrong with it."""
     if served is None:
         return None, []
     try:
-        base = view.base(number)
-        begins = begun(view, served, number)
+        base = view.read.base(number)
+        begins = begun(view.read, served, number)
     except Exception as error:  # noqa: BLE001  (whatever the bytes are)
         return None, [f"where its log begins cannot be read: {error!r}"]
     if base is None:
@@ -254,7 +256,7 @@ def _begun(
     return begins, [*_check_snapshot(begins, base, "base"), *_check_place(view, base)]
 
 
-def _check_place(view: StoreView, base: Snapshot) -> list[str]:
+def _check_place(view: StoreSnapshot, base: Snapshot) -> list[str]:
     """Look whether the log of a learner goes on behind its base."""
     early = view.rows(f"SELECT COUNT(*) FROM events WHERE learner = {base.learner:d} AND id <= {base.event:d}")  # noqa: S608
     [(count,)] = early
@@ -301,7 +303,7 @@ def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snap
     return wrong
 
 
-def _check_listed(view: StoreView, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
+def _check_listed(view: StoreSnapshot, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
     """Look at what lists of queries are sorted by: it can be old, and not more than the log has."""
     [listed] = view.rows(f"SELECT impressions, satisfied, answered FROM learners WHERE id = {number:d}")  # noqa: S608
     satisfied, answered = log.answers

@@ -1,7 +1,7 @@
-"""`FastPath`: the few paths that are asked for a hundred times as often as all others, without the framework.
+"""`FastPath`: the few paths that are requested a hundred times as often as all others, without the framework.
 
-Ranking and learning take less time than what a framework does in between for its general case. The routes are declared
-to it all the same, so that they are documented, and both call the same functions with the same checks.
+Ranking and learning take less time than a framework takes for its general case. The routes are declared to it all the
+same, so that they are documented, and both call the same functions with the same checks.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from zoomrank.service.engine import Asker
-from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
+from zoomrank.service.http.asgi import BODY, CALLER, App, Receive, Send, send_json, whole_body
 from zoomrank.service.http.error_responses import refusal
 from zoomrank.service.http.known_paths import KnownPath
+from zoomrank.service.rank_options import Caller
 from zoomrank.service.refusals import ServiceError, UnusableError
 
 ONCE = "[!-~]{1,255}"  # the form of an Idempotency-Key
@@ -25,22 +25,31 @@ Endpoint = Callable[..., Awaitable[Any]]
 
 
 class FastRoute(NamedTuple):
-    """A path, what its body is, and the function that it is for."""
+    """A path, the type of its body, and its function."""
 
     path: re.Pattern[str]
     body: TypeAdapter[Any]
     endpoint: Endpoint
-    asks: bool  # whether it wants to know who asks
+    has_caller: bool  # True if the function takes the caller
 
     @classmethod
-    def to(cls, endpoint: Endpoint, known: KnownPath, asks: bool = False) -> FastRoute:
-        """The route of a path that takes JSON."""
+    def to(cls, endpoint: Endpoint, known: KnownPath, has_caller: bool = False) -> FastRoute:
+        """Return the route of a path that takes JSON."""
         body: Any = known.body
-        return cls(known.pattern, TypeAdapter(body), endpoint, asks)
+        return cls(known.pattern, TypeAdapter(body), endpoint, has_caller)
+
+    def parsed(self, body: bytes, content: Any = None) -> Any:
+        """Return a body as its type; `content` is its JSON, where that was parsed before."""
+        if isinstance(content, dict):
+            try:
+                return self.body.validate_python(content)
+            except ValidationError:
+                pass  # parsed once more, since its errors are worded differently
+        return self.body.validate_json(body)
 
 
 class FastPath:
-    """Takes its own routes, and hands the rest on."""
+    """Serves its own routes, and hands other requests on."""
 
     def __init__(self, app: App, routes: list[FastRoute]) -> None:
         self._app = app
@@ -58,29 +67,24 @@ class FastPath:
         await self._app(scope, receive, send)
 
 
-def asker(scope: Any) -> Asker:
-    """Who asks, as a request's headers have it."""
+def caller_of(scope: Any) -> Caller:
+    """Return the caller of a request, with the idempotency key in its headers."""
     once = next((value for name, value in scope["headers"] if name == b"idempotency-key"), None)
     if once is not None and not _ONCE.fullmatch(once):
         raise UnusableError("An Idempotency-Key has 1 to 255 letters, digits and signs of ASCII, and no spaces.")
-    return Asker(scope.get(ASKER), None if once is None else once.decode())
+    return Caller(scope.get(CALLER), None if once is None else once.decode())
 
 
 async def _respond(route: FastRoute, names: dict[str, Any], scope: Any, receive: Receive, send: Send) -> None:
-    body = b""
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
+    body = await whole_body(receive)
+    if body is None:
+        return
     status = 200
     headers: dict[str, str] = {}
     try:
-        if route.asks:
-            names["asker"] = asker(scope)
-        content = await route.endpoint(route.body.validate_json(body), **names)
+        if route.has_caller:
+            names["caller"] = caller_of(scope)
+        content = await route.endpoint(route.parsed(body, scope.get(BODY)), **names)
     except (ServiceError, ValidationError) as error:
         status, content, headers = refusal(error)
     await send_json(send, status, content, headers)

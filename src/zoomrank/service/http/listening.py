@@ -1,4 +1,4 @@
-"""How a service listens: sockets, and how HTTP is spoken on them."""
+"""Sockets of a service, and the configuration of the HTTP server on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_REQUESTS = 5  # seconds that requests may take when it stops
 
 
 def listen(host: str, port: int, together: bool = False) -> socket.socket:
-    """Take a port, or say that it cannot be had; with others that take it together, each gets some connections."""
+    """Take a port; with `together` several processes may take it, and each gets some connections."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
@@ -33,18 +33,18 @@ def listen(host: str, port: int, together: bool = False) -> socket.socket:
 
 
 def address_of(listening: socket.socket) -> str:
-    """Where others reach it."""
+    """Return the address of a socket."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicorn.Config:
-    """How requests are read and responded to."""
+    """Return the configuration of a server of an application."""
     return uvicorn.Config(
         app,
         http=timed(limits),
         ws="none",
-        lifespan="off",  # whoever listens starts and stops the engine, so that what it refuses is said in words
+        lifespan="off",  # the caller starts and stops the engine, so that its errors are reported in words
         timeout_graceful_shutdown=LAST_REQUESTS,
         log_config=None,
         log_level="error",
@@ -57,9 +57,9 @@ def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicor
 
 
 class Listener(uvicorn.Server):
-    """Takes requests beside whatever else this process does, whose signals are not its own."""
+    """A server beside other work of this process, which keeps its signal handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them alone."""
+        """Leave signal handlers as they are."""
         yield
