@@ -162,12 +162,12 @@ def cluster() -> Iterator[Row]:
 def _replicas(
     count: int, direct: bool, store: str, folder: Path, file: bytes, commits: Callable[[], int], alone: float
 ) -> Iterator[Row]:
-    from zoomrank.cluster.deploying import Deployed
+    from zoomrank.cluster.deployment import Deployment
     from zoomrank.cluster.replica import Options
 
     port, door = _free_port(), _free_port()
     options = Options(store, str(folder / f"of-{count}"), 2**29, 2**28, door=door)
-    with Deployed(options, count, port=port):
+    with Deployment(options, count, port=port):
         time.sleep(5)  # until each owns its share
         _upload(port, file)
         measured = Measured(door if direct else port, commits)

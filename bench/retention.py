@@ -17,8 +17,9 @@ from zoomrank.documents import Collection
 from zoomrank.service.engine import Engine
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.sqlite_store import NAME, SQLiteStore
-from zoomrank.service.storage.store_view import SQLiteView
+from zoomrank.service.storage.sqlite_store import NAME, SQLiteDatabase
+from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store_snapshot import SQLiteSnapshot
 from zoomrank.service.verifying import verify
 
 DAYS, A_DAY, AT_ONCE = 365, 300, 25  # visitors
@@ -43,7 +44,7 @@ def retention() -> Iterator[Row]:
             began = time.perf_counter()
             sizes, events = asyncio.run(_year(Path(folder), kept))
             took = time.perf_counter() - began
-            with closing(SQLiteView(Path(folder) / NAME)) as view:
+            with closing(SQLiteSnapshot(Path(folder) / NAME)) as view:
                 found = len(verify(view).findings)
             words = "all of the log" if kept is None else f"the log of {kept} days"
             quarters = ", ".join(f"{size / 2**20:.1f}" for size in sizes)
@@ -54,10 +55,10 @@ def retention() -> Iterator[Row]:
 async def _year(folder: Path, kept: int | None) -> tuple[list[int], int]:
     """Return the bytes of the store after each quarter, and the number of events at the end."""
     clock, chance = _Clock(), np.random.default_rng(1)
-    store = SQLiteStore(folder)
+    store = Store(SQLiteDatabase(folder))
     engine = Engine(store, folder, now=clock)
     await engine.start()
-    engine._sweeping.cancel()
+    engine._stop_sweeping()
     paths = {f"d{number}": ("All", f"{number % 10}", f"{number % 100}") for number in range(DOCUMENTS)}
     settings = Settings(keep_events=None if kept is None else kept * 86_400.0)
     shop = await engine.collections.add("shop", lambda: Collection.from_taxonomy(paths), settings)
@@ -67,10 +68,10 @@ async def _year(folder: Path, kept: int | None) -> tuple[list[int], int]:
             clock.time += 86_400 / (A_DAY // AT_ONCE)
             await asyncio.gather(*(_visit(engine, shop, chance) for _ in range(AT_ONCE)))
             await engine.sweep()
-            store.tidy()
+            store.database.tidy()
         if day % (DAYS // 4) == 0:
             sizes.append(sum(file.stat().st_size for file in folder.glob(f"{NAME}*")))
-    events = int(store._read("SELECT COUNT(*) FROM events")[0][0])
+    events = int(store.database.query("SELECT COUNT(*) FROM events")[0][0])
     with contextlib.suppress(asyncio.CancelledError):
         await engine.stop()
     return sizes, events

@@ -9,7 +9,7 @@ import pytest
 from tests.support.services import Place
 from zoomrank.cli import main
 from zoomrank.lab.year import other_store
-from zoomrank.service.storage.opening import open_view
+from zoomrank.service.storage.opening import open_snapshot
 from zoomrank.service.verifying import verify
 
 SHORT = ["year", "--days", "20", "--products", "400", "--queries", "3", "--visits", "96", "--seed", "2"]
@@ -55,7 +55,7 @@ def test_a_short_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert _count(shown, r"too late, ([\d,]+) during an outage") > 0
     assert 0.25 < _count(shown, r"([\d,]+) with candidates") / visits < 0.42
     assert (folder / "figure-year.png").stat().st_size > 5000
-    with closing(open_view(folder / "second", None)) as view:
+    with closing(open_snapshot(folder / "second", None)) as view:
         found = verify(view)
     assert found.findings == []
     assert found.checked["queries"] == 3

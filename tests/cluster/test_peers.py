@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
-from zoomrank.cluster.peers import HttpPeers
+from zoomrank.cluster.leases import ClusterMember
+from zoomrank.cluster.peer_server import (
+    PEERS_KEPT,
+    ForwardedRequest,
+    ForwardedResponse,
+    HttpPeers,
+    PeerServer,
+    UnansweredError,
+    UnreachedError,
+)
 from zoomrank.service.http.listening import Listener, address_of, listen, spoken
-from zoomrank.service.http.passing import Passed, Said, UnansweredError, UnreachedError
-from zoomrank.service.http.peer_door import PEERS_KEPT, PeerDoor
 from zoomrank.service.refusals import ElsewhereError, StoppingError, UnusableError
-from zoomrank.service.storage.leases import Replica
 
 TOKEN = "0123456789abcdef"  # noqa: S105
 HEADERS = [
@@ -27,29 +33,31 @@ HEADERS = [
 class Passing:
     """Stands for the replica behind a door."""
 
-    def __init__(self, said: Callable[[Passed], Awaitable[Said]]) -> None:
+    def __init__(self, said: Callable[[ForwardedRequest], Awaitable[ForwardedResponse]]) -> None:
         self._said = said
-        self.heard: list[Passed] = []
+        self.heard: list[ForwardedRequest] = []
 
-    async def taken(self, request: Passed) -> Said:
+    async def respond_here(self, request: ForwardedRequest) -> ForwardedResponse:
         self.heard.append(request)
         return await self._said(request)
 
 
-async def _fine(_: Passed) -> Said:
-    return Said(201, [(b"content-type", b"application/json"), (b"retry-after", b"1")], '{"ü": 1}'.encode())
+async def _fine(_: ForwardedRequest) -> ForwardedResponse:
+    return ForwardedResponse(201, [(b"content-type", b"application/json"), (b"retry-after", b"1")], '{"ü": 1}'.encode())
 
 
 @contextlib.asynccontextmanager
-async def door(said: Callable[[Passed], Awaitable[Said]] = _fine) -> AsyncIterator[tuple[Passing, Replica]]:
+async def door(
+    said: Callable[[ForwardedRequest], Awaitable[ForwardedResponse]] = _fine,
+) -> AsyncIterator[tuple[Passing, ClusterMember]]:
     passing: Any = Passing(said)
     taken = listen("127.0.0.1", 0)
-    listener = Listener(spoken(PeerDoor(passing, TOKEN), timeout_keep_alive=PEERS_KEPT))
+    listener = Listener(spoken(PeerServer(passing.respond_here, TOKEN), timeout_keep_alive=PEERS_KEPT))
     serving = asyncio.create_task(listener.serve([taken]))
     while not listener.started:
         await asyncio.sleep(0.01)
     try:
-        yield passing, Replica(1, address_of(taken).removeprefix("http://"), 0.0, 0.0, {}, TOKEN)
+        yield passing, ClusterMember(1, address_of(taken).removeprefix("http://"), 0.0, 0.0, {}, TOKEN)
     finally:
         listener.should_exit = True
         await serving
@@ -82,7 +90,7 @@ async def test_a_request_arrives_as_it_was(
             (b"authorization", b"Bearer secret"),
             (b"connection", b"close"),
         ]
-        sent = Passed(method, path, query, [*HEADERS, *of_connection], body, asker)
+        sent = ForwardedRequest(method, path, query, [*HEADERS, *of_connection], body, asker)
         for _ in range(2):  # on a new connection, and on one that was kept
             said = await peers.ask(replica, sent, 5)
             heard = passing.heard.pop()
@@ -96,32 +104,32 @@ async def test_a_request_arrives_as_it_was(
 async def test_who_was_not_meant_says_so_and_hears_nothing(peers: HttpPeers) -> None:
     async with door() as (passing, replica):
         for token in ("", "0123456789abcdee"):
-            said = await peers.ask(replica._replace(token=token), Passed("GET", "/v1", b"", [], b"", None), 5)
+            said = await peers.ask(replica._replace(token=token), ForwardedRequest("GET", "/v1", b"", [], b"", None), 5)
             assert said.status == ElsewhereError.status
         assert passing.heard == []
 
 
 async def test_refusals_and_failures_are_said(peers: HttpPeers) -> None:
-    async def refuses(request: Passed) -> Said:
+    async def refuses(request: ForwardedRequest) -> ForwardedResponse:
         if request.path == "/refused":
             raise UnusableError("not that")
         raise RuntimeError("nobody expected this")
 
     async with door(refuses) as (_, replica):
-        refused = await peers.ask(replica, Passed("POST", "/refused", b"", [], b"", None), 5)
+        refused = await peers.ask(replica, ForwardedRequest("POST", "/refused", b"", [], b"", None), 5)
         assert refused.status == UnusableError.status
         assert b"not that" in refused.body
-        failed = await peers.ask(replica, Passed("POST", "/failed", b"", [], b"", None), 5)
+        failed = await peers.ask(replica, ForwardedRequest("POST", "/failed", b"", [], b"", None), 5)
         assert failed.status == 500
         assert b"expected" not in failed.body
 
 
 async def test_who_is_gone_has_done_nothing_and_who_is_silent_may_have(peers: HttpPeers) -> None:
-    async def sleeps(_: Passed) -> Said:
+    async def sleeps(_: ForwardedRequest) -> ForwardedResponse:
         await asyncio.sleep(1)
-        return Said(200, [], b"")
+        return ForwardedResponse(200, [], b"")
 
-    request = Passed("POST", "/v1/feedback", b"", [], b"{}", None)
+    request = ForwardedRequest("POST", "/v1/feedback", b"", [], b"{}", None)
     async with door(sleeps) as (_, replica):
         with pytest.raises(UnansweredError) as silent:
             await peers.ask(replica, request, 0.1)
@@ -144,7 +152,9 @@ async def test_who_hangs_up_may_have_done_it_and_is_not_asked_twice(peers: HttpP
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     address = "{}:{}".format(*server.sockets[0].getsockname())
     with pytest.raises(UnansweredError) as lost:
-        await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed(method, "/x", b"", [], b"{}", None), 5)
+        await peers.ask(
+            ClusterMember(1, address, 0.0, 0.0, {}, TOKEN), ForwardedRequest(method, "/x", b"", [], b"{}", None), 5
+        )
     assert not isinstance(lost.value, UnreachedError)
     assert heard == 1
     server.close()
@@ -162,17 +172,19 @@ async def test_what_somebody_else_says_is_no_answer(peers: HttpPeers) -> None:
     server = await asyncio.start_server(fine, "127.0.0.1", 0)
     address = "{}:{}".format(*server.sockets[0].getsockname())
     with pytest.raises(UnansweredError):
-        await peers.ask(Replica(1, address, 0.0, 0.0, {}, TOKEN), Passed("POST", "/x", b"", [], b"{}", None), 5)
+        await peers.ask(
+            ClusterMember(1, address, 0.0, 0.0, {}, TOKEN), ForwardedRequest("POST", "/x", b"", [], b"{}", None), 5
+        )
     server.close()
     await server.wait_closed()
 
 
 async def test_a_stop_is_said(peers: HttpPeers) -> None:
-    async def stopped(_: Passed) -> Said:
+    async def stopped(_: ForwardedRequest) -> ForwardedResponse:
         raise asyncio.CancelledError
 
     async with door(stopped) as (_, replica):
-        said = await peers.ask(replica, Passed("POST", "/v1/feedback", b"", [], b"{}", None), 5)
+        said = await peers.ask(replica, ForwardedRequest("POST", "/v1/feedback", b"", [], b"{}", None), 5)
         assert said.status == StoppingError.status
 
 

@@ -165,7 +165,7 @@ TRICKS = [
 async def test_names_with_tricks_never_reach_the_file_system(
     sqlite: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
 ) -> None:
-    content = b"".join(engine.store.content(shop.id, 0))
+    content = b"".join(engine.store.read.content(shop.id, 0))
     before = sorted(sqlite.folder.rglob("*"))
     around = sorted(sqlite.folder.parent.iterdir())
     for trick in TRICKS:
@@ -301,7 +301,7 @@ async def test_what_cannot_be_a_collection_is_refused(sqlite: Place) -> None:
 async def test_a_file_that_is_no_collection_is_refused_and_not_kept(
     sqlite: Place, engine: Engine, shop: ServedCollection, client: httpx.AsyncClient
 ) -> None:
-    content = b"".join(engine.store.content(shop.id, 0))
+    content = b"".join(engine.store.read.content(shop.id, 0))
     before = sorted(sqlite.folder.rglob("*"))
     middle = len(content) // 2
     for wrong in (

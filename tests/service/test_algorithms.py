@@ -12,6 +12,7 @@ from zoomrank.service import learner_cache
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.settings import ALGORITHMS
 from zoomrank.service.storage.events import pack, unpack
 
@@ -29,7 +30,9 @@ async def _visit(engine: Any, shop: Any, clock: Clock, visits: int, seed: int) -
         clock.pass_by(random_.random())
         query = random_.choice(["owl", "pike", "oak"])
         excluded = ["d000", "d111"] if restricted and random_.random() < 0.2 else None
-        waiting.append(await engine.rank(shop, query, random_.choice([None, 1, 2]), None, excluded))
+        waiting.append(
+            await engine.rank(shop, query, RankOptions(slots=random_.choice([None, 1, 2]), excluded=excluded))
+        )
         random_.shuffle(waiting)
         while len(waiting) > 5:
             impression, documents = waiting.pop()

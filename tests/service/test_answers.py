@@ -11,6 +11,7 @@ import pytest
 from tests.support.services import Clock, Place, audit, client_of, key_of, served, started
 from zoomrank.service.answers import Answer
 from zoomrank.service.engine import Engine
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import ContradictionError, ExpiredError, UnusableError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, by_word
@@ -25,7 +26,7 @@ class Visit:
 
     @classmethod
     async def begun(cls, engine: Engine, shop: ServedCollection, **options: Any) -> "Visit":
-        name, documents = await engine.rank(shop, "owl", **options)
+        name, documents = await engine.rank(shop, "owl", RankOptions(**options))
         return cls(engine, name, [one["id"] for one in documents])
 
     async def say(

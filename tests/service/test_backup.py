@@ -12,7 +12,7 @@ from tests.support.services import Clock, Place, audit, look_at, served, started
 from zoomrank.cli import main
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage import backups, sqlite_store, tables
-from zoomrank.service.storage.opening import open_view
+from zoomrank.service.storage.opening import open_snapshot
 
 
 def _silent(done: int, total: int) -> None:
@@ -62,31 +62,35 @@ async def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: 
 def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "CREATE TABLE IF NOT EXISTS more (id {whole} PRIMARY KEY, said TEXT, content {bytes})"
     known = tables.statements
-    for module in ("backups", "store"):
+    for module in ("backups", "database"):
         name = f"zoomrank.service.storage.{module}.statements"
         monkeypatch.setattr(name, lambda types: [*known(types), more.format(**types)])
     store = place.open()
-    store.writer.execute(store._sql("INSERT INTO more VALUES (?, ?, ?)"), (7, "owl", b"\0\1"))
-    with closing(open_view(place.folder, place.address)) as view:
+    store.database.writer.execute(store.database.sql("INSERT INTO more VALUES (?, ?, ?)"), (7, "owl", b"\0\1"))
+    with closing(open_snapshot(place.folder, place.address)) as view:
         backups.back_up(view, tmp_path / "backup.sqlite", _silent)
     again = Place(tmp_path / "again")
     assert backups.restore(tmp_path / "backup.sqlite", again.open, _silent)["more"] == 1
     restored = again.open()
-    assert restored._read("SELECT id, said, content FROM more") == [(7, "owl", b"\0\1")]
+    assert restored.database.query("SELECT id, said, content FROM more") == [(7, "owl", b"\0\1")]
     restored.close()
 
 
 def test_what_is_secret_is_for_its_owner_alone(sqlite: Place, tmp_path: Path) -> None:
     store = sqlite.open()
-    assert isinstance(store, sqlite_store.SQLiteStore)
+    assert isinstance(store.database, sqlite_store.SQLiteDatabase)
     backup = tmp_path / "backup.sqlite"
     assert main(["backup", str(backup), *sqlite.options()]) == 0
-    files = [store.path, *(store.path.with_name(f"{store.path.name}-{end}") for end in ("wal", "shm")), backup]
+    files = [
+        store.database.path,
+        *(store.database.path.with_name(f"{store.database.path.name}-{end}") for end in ("wal", "shm")),
+        backup,
+    ]
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 4
     store.close()
-    store.path.chmod(0o644)  # somebody copied it here
+    store.database.path.chmod(0o644)  # somebody copied it here
     sqlite.open()
-    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(store.database.path.stat().st_mode) == 0o600
 
 
 def test_a_backup_never_replaces_a_file_in_silence(
@@ -110,7 +114,7 @@ def test_one_that_is_broken_off_leaves_nothing(sqlite: Place, tmp_path: Path) ->
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
-    with closing(open_view(sqlite.folder, None)) as view, pytest.raises(KeyboardInterrupt):
+    with closing(open_snapshot(sqlite.folder, None)) as view, pytest.raises(KeyboardInterrupt):
         backups.back_up(view, folder / "backup.sqlite", stop)
     assert list(folder.iterdir()) == []
 
@@ -128,7 +132,7 @@ async def test_a_restore_that_is_broken_off_leaves_an_empty_store(place: Place, 
     with pytest.raises(KeyboardInterrupt):
         backups.restore(backup, place.open, stop)
     store = place.open()
-    assert (store.collections(), store.last("events")) == ([], 0)
+    assert (store.read.collections(), store.read.last("events")) == ([], 0)
     store.close()
     assert backups.restore(backup, place.open, _silent)["events"] == 1
 
@@ -199,15 +203,15 @@ async def test_writers_do_not_wait_for_a_backup(sqlite: Place, monkeypatch: pyte
         shop = await served(engine)
         with closing(look_at(engine.store)):
             await engine.rank(shop, "owl")
-            engine.store.tidy()  # which would wait for five seconds, and all who write for it
+            engine.store.database.tidy()  # which would wait for five seconds, and all who write for it
             await engine.rank(shop, "owl")
-        assert engine.store._tidier.execute("PRAGMA busy_timeout").fetchone()[0] < 100  # type: ignore[attr-defined]
+        assert engine.store.database._tidier.execute("PRAGMA busy_timeout").fetchone()[0] < 100  # type: ignore[attr-defined]
         await audit(engine)
 
 
 def test_a_look_that_lost_its_connection_is_over(on_postgres: Place) -> None:
     on_postgres.open()
-    with closing(open_view(on_postgres.folder, on_postgres.address)) as view:
-        view.reader.close()
+    with closing(open_snapshot(on_postgres.folder, on_postgres.address)) as view:
+        view.connection.close()
         with pytest.raises(StorageError, match="cannot be read"):
-            view.collections()
+            view.read.collections()

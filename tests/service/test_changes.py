@@ -39,12 +39,12 @@ async def test_a_learner_that_moved_is_written_down_by_the_next_sweep(
     await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1)}])
     await _visits(engine, shop, 3, "d11")
     assert (await engine.known(shop, "owl")).edition is shop.edition
-    known = engine.store.find(shop.id, "owl")
+    known = engine.store.read.find(shop.id, "owl")
     assert known is not None
     assert known.edition == 0  # who asked need not wait for more than the log
     await engine.sweep()
     await engine.journal.written()
-    known = engine.store.find(shop.id, "owl")
+    known = engine.store.read.find(shop.id, "owl")
     assert known is not None
     assert known.edition == 1
     await audit(engine)
@@ -208,7 +208,7 @@ async def test_a_change_that_is_not_kept_has_not_happened(
     assert "d000" not in shop.tree.documents
     with monkeypatch.context() as patched:  # it comes true only after somebody has looked
         patched.setattr(engine.store, "add_edition", keep_and_fail)
-        patched.setattr(engine.store, "last_edition", lambda _: 1)
+        patched.setattr(engine.store.read, "last_edition", lambda _: 1)
         with pytest.raises(StorageError):
             await engine.changing.change(shop, [{"remove": "d001"}])
     await engine.changing.change(shop, [{"remove": "d002"}])
@@ -278,9 +278,9 @@ async def test_a_collection_that_is_removed_leaves_nothing(place: Place) -> None
         assert (await client.delete(SHOP)).status_code == 404
         with pytest.raises(NotFoundError):
             await engine.feedback(waits, None)
-        assert {row[0] for row in engine.store._read("SELECT collection FROM learners")} == {other.id}
+        assert {row[0] for row in engine.store.database.query("SELECT collection FROM learners")} == {other.id}
         for table in ("activity", "contents", "editions"):
-            assert {row[0] for row in engine.store._read(f"SELECT collection FROM {table}")} == {other.id}  # noqa: S608
+            assert {row[0] for row in engine.store.database.query(f"SELECT collection FROM {table}")} == {other.id}  # noqa: S608
         await engine.sweep()
         await audit(engine)
         anew = await served(engine)
@@ -310,7 +310,7 @@ async def test_a_removal_that_was_broken_off_is_ended_at_the_next_start(
         assert engine.collections.by_name == {}
         with contextlib.closing(look_at(engine.store)) as view:
             assert verify(view).findings == []
-        assert engine.store._read("SELECT COUNT(*) FROM events")[0][0] == 0
+        assert engine.store.database.query("SELECT COUNT(*) FROM events")[0][0] == 0
 
 
 async def test_learners_that_cannot_move_refuse_another_tree(engine: Engine) -> None:

@@ -33,7 +33,9 @@ def large_collection() -> Collection:
 
 
 def _parts(store: Store) -> list[tuple[int, int, int]]:
-    return [tuple(row) for row in store._read("SELECT collection, part, LENGTH(bytes) FROM contents ORDER BY 1, 2")]
+    return [
+        tuple(row) for row in store.database.query("SELECT collection, part, LENGTH(bytes) FROM contents ORDER BY 1, 2")
+    ]
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ async def test_content_is_kept_in_pieces(place: Place, small_pieces: int) -> Non
         sizes = [size for _, _, size in _parts(engine.store)]
         assert len(sizes) > 5
         assert max(sizes) == small_pieces
-        content = b"".join(engine.store.content(large.id, 0))
+        content = b"".join(engine.store.read.content(large.id, 0))
         assert hashlib.sha256(content).hexdigest() == kept_digest(engine.store, large.id)
         impression, _ = await engine.rank(large, "owl")
         titles = list(large.edition.collection.titles or [])

@@ -43,9 +43,9 @@ async def _play(client: httpx.AsyncClient, copy: str, visits: int) -> list[list[
 async def _all_that_is_kept(engine: Engine, client: httpx.AsyncClient) -> list[Any]:
     metrics = (await client.get("/metrics")).text.splitlines()
     return [
-        [engine.store.last(table) for table in ("learners", "events")],
-        engine.store._read("SELECT * FROM reports ORDER BY learner"),
-        engine.store._read("SELECT * FROM activity ORDER BY collection, step, outcome"),
+        [engine.store.read.last(table) for table in ("learners", "events")],
+        engine.store.database.query("SELECT * FROM reports ORDER BY learner"),
+        engine.store.database.query("SELECT * FROM activity ORDER BY collection, step, outcome"),
         engine.journal.batches,
         [line for line in metrics if line.startswith(("zoomrank_impressions", "zoomrank_learners", "zoomrank_writes"))],
         [learner.snapshot() for _, learner in engine.learners],
@@ -197,4 +197,4 @@ async def test_a_query_is_more_than_spaces(engine: Engine, client: httpx.AsyncCl
     refused = await client.post("/v1/collections/shop/rank", json={"query": spaces})
     assert refused.status_code == 422
     assert "A query has" in as_json(refused)["message"]
-    assert engine.store.last("learners") == 0
+    assert engine.store.read.last("learners") == 0

@@ -67,15 +67,15 @@ async def test_damage_while_it_runs_is_said_in_words(sqlite: Place) -> None:
         shop = await served(engine)
         for number in range(300):
             await engine.rank(shop, f"query {number}")
-        engine.store.tidy()  # everything is in the file
+        engine.store.database.tidy()  # everything is in the file
         file = sqlite.folder / "zoomrank.sqlite"
-        pages = engine.store._read("SELECT rootpage FROM sqlite_master WHERE tbl_name = 'learners'")
+        pages = engine.store.database.query("SELECT rootpage FROM sqlite_master WHERE tbl_name = 'learners'")
         with file.open("r+b") as open_file:  # the same file, which the service has open
             for (page,) in pages:
                 open_file.seek(4096 * (page - 1))
                 open_file.write(random.Random(1).randbytes(4096))
-        engine.store.reader.close()
-        engine.store.reader = engine.store.connect()  # one that has nothing of it in memory
+        engine.store.database.reader.close()
+        engine.store.database.reader = engine.store.database.connect()  # one that has nothing of it in memory
         refused = await client.get("/v1/collections/shop/queries")
         assert (refused.status_code, refused.json()["error"]) == (503, "storage")
         assert "is damaged: " in refused.json()["message"]
@@ -86,6 +86,6 @@ async def test_damage_while_it_runs_is_said_in_words(sqlite: Place) -> None:
 
 async def test_other_failures_are_not_taken_for_damage(sqlite: Place) -> None:
     store = sqlite.open()
-    assert isinstance(store, sqlite_store.SQLiteStore)
-    assert store.words(sqlite3.OperationalError("database or disk is full")) == "database or disk is full"
-    assert "restore" in store.words(sqlite3.DatabaseError("database disk image is malformed"))
+    assert isinstance(store.database, sqlite_store.SQLiteDatabase)
+    assert store.database.words(sqlite3.OperationalError("database or disk is full")) == "database or disk is full"
+    assert "restore" in store.database.words(sqlite3.DatabaseError("database disk image is malformed"))

@@ -28,12 +28,12 @@ pytestmark = pytest.mark.store_contract
 
 def _fill_up(store: Store) -> None:
     """As if the disk had no room left."""
-    pages = store.writer.execute("PRAGMA page_count").fetchone()[0]
-    store.writer.execute(f"PRAGMA max_page_count = {pages}")
+    pages = store.database.writer.execute("PRAGMA page_count").fetchone()[0]
+    store.database.writer.execute(f"PRAGMA max_page_count = {pages}")
 
 
 def _make_room(store: Store) -> None:
-    store.writer.execute("PRAGMA max_page_count = 1000000")
+    store.database.writer.execute("PRAGMA max_page_count = 1000000")
 
 
 async def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> None:
@@ -178,7 +178,7 @@ async def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
     moody = Moody(engine.store, monkeypatch)
     shop = await served(engine)
     impression, documents = await engine.rank(shop, "owl")
-    lines = engine.store.impression
+    lines = engine.store.read.impression
 
     def slowly(learner: int, number: int) -> list[Event]:
         found = lines(learner, number)
@@ -187,7 +187,7 @@ async def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
         moody.fail = ""  # the store has recovered before the second report is looked at
         return found
 
-    monkeypatch.setattr(engine.store, "impression", slowly)
+    monkeypatch.setattr(engine.store.read, "impression", slowly)
     moody.fail = "before"
     told = await asyncio.gather(
         *(engine.feedback(impression, documents[0]["id"]) for _ in range(2)), return_exceptions=True
@@ -289,7 +289,7 @@ def test_only_one_service_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatc
 
 def test_a_store_of_another_layout_is_refused(place: Place) -> None:
     store = place.open()
-    store.writer.execute("UPDATE about SET value = '99' WHERE name = 'layout'")
+    store.database.writer.execute("UPDATE about SET value = '99' WHERE name = 'layout'")
     store.close()
     with pytest.raises(StorageError, match="layout 99"):
         place.open()
@@ -298,9 +298,9 @@ def test_a_store_of_another_layout_is_refused(place: Place) -> None:
 def test_a_store_of_an_earlier_layout_is_refused_in_words(place: Place) -> None:
     """Its tables are others, and nothing but its layout is looked at."""
     store = place.open()
-    store.writer.execute("DROP INDEX events_impression")
-    store.writer.execute("ALTER TABLE events RENAME COLUMN outcome TO answer")
-    store.writer.execute("UPDATE about SET value = '2' WHERE name = 'layout'")
+    store.database.writer.execute("DROP INDEX events_impression")
+    store.database.writer.execute("ALTER TABLE events RENAME COLUMN outcome TO answer")
+    store.database.writer.execute("UPDATE about SET value = '2' WHERE name = 'layout'")
     store.close()
     with pytest.raises(StorageError, match="layout 2; this zoomrank reads layout 8"):
         place.open()
@@ -314,13 +314,13 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 async def test_a_batch_is_written_whole_or_not_at_all(place: Place, engine: Engine, shop: ServedCollection) -> None:
     await engine.rank(shop, "owl")
-    [(owl, *_)] = engine.store.learners(shop.id)
-    taken = next(iter(engine.store.events(owl)))
+    [(owl, *_)] = engine.store.read.learners(shop.id)
+    taken = next(iter(engine.store.read.events(owl)))
     clash = Batch(learners=[StoredLearner(77, shop.id, "new", 0.0)], events=[taken])
     clash.activity[shop.id, 0, WAITING] += 5
     with pytest.raises(StorageError):
         engine.store.write(clash)
-    assert engine.store.query_of(77) is None
+    assert engine.store.read.query_of(77) is None
     await audit(engine)
     await engine.rank(shop, "owl")
     await audit(engine)
@@ -337,7 +337,7 @@ async def test_a_learner_that_missed_something_is_refused_and_read_again(
     with pytest.raises(StorageError):
         await engine.rank(shop, "owl")
     assert await engine.feedback(missed, documents[0]["id"]) == "learned"
-    fresh.replay([event for _, event in engine.store.events(learner.number)][:1])
+    fresh.replay([event for _, event in engine.store.read.events(learner.number)][:1])
     engine.learners._here[shop.id, "owl"] = fresh
     with pytest.raises(StorageError):
         await engine.feedback(missed, documents[1]["id"])
@@ -360,15 +360,15 @@ def test_a_store_can_be_closed_while_it_is_tidied_and_read(sqlite: Place) -> Non
 
     def use() -> None:
         while not closed.is_set():
-            store.tidy()
+            store.database.tidy()
             with contextlib.suppress(StorageError):
-                store.last("events")
+                store.read.last("events")
 
     threads = [threading.Thread(target=use) for _ in range(4)]
     for thread in threads:
         thread.start()
     store.close()
-    store.tidy()
+    store.database.tidy()
     closed.set()
     for thread in threads:
         thread.join()

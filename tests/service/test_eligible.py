@@ -5,6 +5,7 @@ import pytest
 
 from tests.support.services import audit, served
 from zoomrank.service.engine import Engine
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import UnusableError
 from zoomrank.service.served_collection import ServedCollection
 
@@ -14,11 +15,11 @@ THREE = ["d000", "d111", "d222"]
 async def test_three_documents_are_enough_for_two_slots_of_five(engine: Engine) -> None:
     shop = await served(engine, slots=5)
     for slots in (1, 2, 3):
-        impression, documents = await engine.rank(shop, "owl", slots=slots, eligible=THREE)
+        impression, documents = await engine.rank(shop, "owl", RankOptions(slots=slots, eligible=THREE))
         assert len(documents) == slots
         assert {one["id"] for one in documents} <= set(THREE)
         assert await engine.feedback(impression, documents[-1]["id"]) == "learned"
-    _, documents = await engine.rank(shop, "owl", slots=2, eligible=THREE, excluded=THREE[:1])
+    _, documents = await engine.rank(shop, "owl", RankOptions(slots=2, eligible=THREE, excluded=THREE[:1]))
     assert {one["id"] for one in documents} == set(THREE[1:])
     assert (await audit(engine)).closed == 3
 
@@ -27,7 +28,7 @@ async def test_three_documents_are_enough_for_two_slots_of_five(engine: Engine) 
 async def test_they_are_too_few_for_more(engine: Engine, slots: int | None) -> None:
     shop = await served(engine, slots=5)
     with pytest.raises(UnusableError, match=f"{slots or 5} slots cannot be filled: only 3 documents"):
-        await engine.rank(shop, "owl", slots=slots, eligible=THREE)
+        await engine.rank(shop, "owl", RankOptions(slots=slots, eligible=THREE))
     assert len(engine.learners) == 0  # none was made in vain
     assert not (await audit(engine)).outcomes
 
@@ -45,7 +46,7 @@ async def test_the_same_over_http(engine: Engine, client: httpx.AsyncClient) -> 
 async def test_a_ranker_that_cannot_is_refused_before_a_learner_is_made(engine: Engine) -> None:
     shop = await served(engine, algorithm="RankUCB1")
     with pytest.raises(UnusableError, match="cannot choose among some documents only"):
-        await engine.rank(shop, "owl", eligible=THREE)
+        await engine.rank(shop, "owl", RankOptions(eligible=THREE))
     assert len(engine.learners) == 0
 
 
@@ -55,29 +56,31 @@ NEW = [*THREE, "came in this morning", "so did this"]
 async def test_ids_that_nobody_knows_are_refused_or_skipped(engine: Engine) -> None:
     shop = await served(engine, slots=3)
     with pytest.raises(UnusableError, match=r"No document has the id 'came in this morning'.*unknown.*skip"):
-        await engine.rank(shop, "owl", eligible=NEW)
+        await engine.rank(shop, "owl", RankOptions(eligible=NEW))
     with pytest.raises(UnusableError, match='say "unknown": "skip"'):
-        await engine.rank(shop, "owl", excluded=["gone"])
+        await engine.rank(shop, "owl", RankOptions(excluded=["gone"]))
     assert len(engine.learners) == 0
-    _, documents = await engine.rank(shop, "owl", eligible=NEW, unknown="skip")
+    _, documents = await engine.rank(shop, "owl", RankOptions(eligible=NEW, unknown="skip"))
     assert {one["id"] for one in documents} == set(THREE)
-    _, documents = await engine.rank(shop, "owl", eligible=NEW, excluded=["gone", "d000"], slots=2, unknown="skip")
+    _, documents = await engine.rank(
+        shop, "owl", RankOptions(eligible=NEW, excluded=["gone", "d000"], slots=2, unknown="skip")
+    )
     assert {one["id"] for one in documents} == set(THREE[1:])
-    _, documents = await engine.rank(shop, "owl", excluded=["gone"], unknown="skip")
+    _, documents = await engine.rank(shop, "owl", RankOptions(excluded=["gone"], unknown="skip"))
     assert len(documents) == 3
     with pytest.raises(UnusableError, match="slots cannot be filled"):  # which is another thing
-        await engine.rank(shop, "owl", eligible=NEW[2:], unknown="skip")
+        await engine.rank(shop, "owl", RankOptions(eligible=NEW[2:], unknown="skip"))
     await audit(engine)
 
 
 async def test_fewer_documents_than_slots_will_do_if_they_may(engine: Engine) -> None:
     shop = await served(engine, slots=5)
     with pytest.raises(UnusableError, match='say "fewer": true'):
-        await engine.rank(shop, "owl", eligible=THREE)
-    impression, documents = await engine.rank(shop, "owl", eligible=THREE, fewer=True)
+        await engine.rank(shop, "owl", RankOptions(eligible=THREE))
+    impression, documents = await engine.rank(shop, "owl", RankOptions(eligible=THREE, fewer=True))
     assert {one["id"] for one in documents} == set(THREE)
     assert await engine.feedback(impression, documents[2]["id"]) == "learned"
-    left, documents = await engine.rank(shop, "owl", slots=2, eligible=THREE, fewer=True)
+    left, documents = await engine.rank(shop, "owl", RankOptions(slots=2, eligible=THREE, fewer=True))
     assert len(documents) == 2
     assert await engine.feedback(left, None) == "learned"
     learner = await engine.known(shop, "owl")

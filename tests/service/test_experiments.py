@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from tests.support.services import Clock, Place, audit, served, started
-from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.engine import Engine
 from zoomrank.service.experiment_results import result
 from zoomrank.service.experiments import Arm, Experiment, NewArm, visitor_digest
+from zoomrank.service.rank_options import Caller, RankOptions
 from zoomrank.service.refusals import ExistsError, NotFoundError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
@@ -34,14 +35,14 @@ async def _visits(engine: Engine, shop: ServedCollection, seed: int, number: int
     """Visitors, of whom some come again, who click what is in the first branch, or say nothing."""
     rng = random.Random(seed)
     for _ in range(number):
-        name, documents = await engine.rank(shop, "owl", visitor=f"v{rng.randrange(number)}")
+        name, documents = await engine.rank(shop, "owl", RankOptions(visitor=f"v{rng.randrange(number)}"))
         liked = [one["id"] for one in documents if one["id"].startswith("d0")]
         if rng.random() < answered:
             await engine.feedback(name, liked[0] if liked else None)
 
 
 def _told(engine: Engine, experiment: Experiment) -> dict[str, Any]:
-    return result(experiment, engine.store.arm_visits(experiment.id))
+    return result(experiment, engine.store.read.arm_visits(experiment.id))
 
 
 def test_visitors_are_shared_out_by_their_names() -> None:
@@ -96,10 +97,10 @@ async def test_the_same_visitor_is_shown_the_fixed_ranking_whenever_she_comes(pl
         visitor = f"v{number}"
         met = experiment.arm_of(visitor_digest(experiment.salt, visitor))
         for _ in range(2):
-            _, documents = await engine.rank(shop, "owl", visitor=visitor)
+            _, documents = await engine.rank(shop, "owl", RankOptions(visitor=visitor))
             if met == 1:
                 assert tuple(one["id"] for one in documents) == FIXED
-    _, documents = await engine.rank(experiment.arms[1].served, "owl", eligible=["d100", "d320", "d321"])
+    _, documents = await engine.rank(experiment.arms[1].served, "owl", RankOptions(eligible=["d100", "d320", "d321"]))
     assert documents[0]["id"] == "d100"  # what may not be shown is not
 
 
@@ -109,7 +110,7 @@ async def test_an_arm_with_the_order_of_the_caller_wants_one_from_everybody(plac
     with pytest.raises(UnusableError, match="send `order`"):
         await engine.rank(shop, "owl")
     for number in range(20):
-        _, documents = await engine.rank(shop, "owl", order=["d200", "d100", "d000"], visitor=str(number))
+        _, documents = await engine.rank(shop, "owl", RankOptions(order=["d200", "d100", "d000"], visitor=str(number)))
         if experiment.arm_of(visitor_digest(experiment.salt, str(number))) == 0:
             assert [one["id"] for one in documents] == ["d200", "d100", "d000"]
 
@@ -165,10 +166,10 @@ async def test_who_is_refused_for_want_of_a_store_does_not_count(
 
     monkeypatch.setattr(Store, "write", fail)
     with pytest.raises(StorageError):
-        await engine.rank(shop, "owl", visitor=known)
+        await engine.rank(shop, "owl", RankOptions(visitor=known))
     monkeypatch.setattr(Store, "write", write)
-    await engine.rank(shop, "owl", visitor=known)
-    await engine.rank(shop, "owl", visitor=known)
+    await engine.rank(shop, "owl", RankOptions(visitor=known))
+    await engine.rank(shop, "owl", RankOptions(visitor=known))
     assert _told(engine, experiment)["arms"][1]["visitors"] == 1
 
 
@@ -240,7 +241,7 @@ async def test_an_arm_that_is_promoted_serves_the_collection_with_what_it_has_le
     async with started(place, clock) as engine:
         await engine.changing.remove(engine.collections.find("shop"))
         assert not engine.collections.by_id
-        assert engine.store.collections() == []
+        assert engine.store.read.collections() == []
 
 
 async def test_documents_come_and_go_in_all_arms(place: Place, engine: Engine) -> None:
@@ -253,7 +254,7 @@ async def test_documents_come_and_go_in_all_arms(place: Place, engine: Engine) -
     for arm in experiment.arms:
         learner = await engine.known(arm.served, "owl")
         assert learner.edition.number == 1
-        _, documents = await engine.rank(arm.served, "owl", eligible=["new", "d111", "d222"])
+        _, documents = await engine.rank(arm.served, "owl", RankOptions(eligible=["new", "d111", "d222"]))
         assert {one["id"] for one in documents} == {"new", "d111", "d222"}
     await audit(engine)
 
@@ -314,8 +315,8 @@ async def test_one_experiment_at_a_time(place: Place, engine: Engine) -> None:
 async def test_a_request_that_comes_twice_is_one_visitor(place: Place, engine: Engine) -> None:
     shop, experiment = await _begun(engine)
     for number in range(20):
-        once = Asker(once=str(number))
-        both = await asyncio.gather(*(engine.rank(shop, "owl", asker=once) for _ in range(2)))
+        once = Caller(idempotency_key=str(number))
+        both = await asyncio.gather(*(engine.rank(shop, "owl", caller=once) for _ in range(2)))
         assert both[0] == both[1]
     learners = [await engine.learners.find(arm.served, "owl") for arm in experiment.arms]
     assert sum(one.counts.impressions for one in learners if one is not None) == 20

@@ -20,8 +20,9 @@ from zoomrank.documents import read_clicks
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service import exporting
 from zoomrank.service.answers import Answer
-from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
+from zoomrank.service.rank_options import Caller
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage import store_reader
@@ -36,8 +37,8 @@ async def lived(engine: Engine, clock: Clock, shop: ServedCollection) -> list[tu
     """Impressions of two queries, of which each became something else; a second between two of them."""
     shown: list[tuple[str, list[Any]]] = []
     for number in range(8):
-        asker = Asker(b"somebody" if number % 2 else None)
-        name, documents = await engine.rank(shop, f"query {number % 2}", asker=asker)
+        asker = Caller(b"somebody" if number % 2 else None)
+        name, documents = await engine.rank(shop, f"query {number % 2}", caller=asker)
         shown.append((name, [one["id"] for one in documents]))
         clock.pass_by(1)
     (one, ids), (two, _), *_ = shown

@@ -9,6 +9,7 @@ import pytest
 from tests.support.services import Clock, Place, audit, key_of, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import ContradictionError, ExpiredError, NotFoundError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN
@@ -104,7 +105,7 @@ async def test_an_altered_impression_is_unknown(engine: Engine) -> None:
 async def test_a_document_that_was_not_shown_is_refused_and_the_impression_still_waits(
     place: Place, engine: Engine, shop: ServedCollection
 ) -> None:
-    impression, documents = await engine.rank(shop, "owl", slots=2)
+    impression, documents = await engine.rank(shop, "owl", RankOptions(slots=2))
     assert len(documents) == 2
     shown = {one["id"] for one in documents}
     other = next(one["id"] for one in page_data.documents(shop, 0, 10)["documents"] if one["id"] not in shown)

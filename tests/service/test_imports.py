@@ -18,14 +18,15 @@ from tests.support.serving import serving
 from zoomrank.cli import main
 from zoomrank.client import Client
 from zoomrank.rankers import Ranked
-from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import asker_of
 from zoomrank.service.imported_log import ImportedLog
 from zoomrank.service.importing import Importing
+from zoomrank.service.rank_options import Caller
 from zoomrank.service.refusals import KeyReusedError, StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.opening import open_view
+from zoomrank.service.storage.opening import open_snapshot
 from zoomrank.service.undoing import Span
 from zoomrank.service.verifying import verify
 
@@ -87,8 +88,8 @@ async def test_the_service_learns_what_the_library_learns(place: Place, algorith
         name, documents = await engine.rank(shop, "owl")
         assert documents[0]["id"].startswith("d00")
         assert await engine.feedback(name, documents[0]["id"]) == "learned"
-        assert engine.store.activity([shop.id], int(clock()) // 10 - 10) != []
-        today = engine.store.activity([shop.id], int(clock()) // 10 - 10)
+        assert engine.store.read.activity([shop.id], int(clock()) // 10 - 10) != []
+        today = engine.store.read.activity([shop.id], int(clock()) // 10 - 10)
         assert sum(count for _, _, count in today) == 2  # that of the log is nobody's activity of today
         await audit(engine)
 
@@ -181,7 +182,7 @@ async def test_documents_that_the_collection_lacks(place: Place) -> None:
 
 async def test_it_can_be_taken_back(place: Place, engine: Engine, shop: ServedCollection) -> None:
     for _ in range(5):
-        name, documents = await engine.rank(shop, "owl", asker=Asker())
+        name, documents = await engine.rank(shop, "owl", caller=Caller())
         await engine.feedback(name, documents[0]["id"])
     before = (await engine.known(shop, "owl")).ranker.copied()
     await learn(engine, shop, lines(impressions(50)))
@@ -228,7 +229,7 @@ def test_the_command_here_and_over_http(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*command, str(log), "--data", str(folder), "--key", "again"]) == 0
     assert main([*command, str(tmp_path / "none.jsonl"), "--data", str(folder)]) == 2
     assert "none.jsonl cannot be read" in capsys.readouterr().err
-    with contextlib.closing(open_view(folder, None)) as view:
+    with contextlib.closing(open_snapshot(folder, None)) as view:
         found = verify(view)
     assert found.findings == []
     assert found.checked["impressions"] == 240

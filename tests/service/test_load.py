@@ -15,7 +15,7 @@ from zoomrank.service.storage.partitions import PARTITIONS
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.service.membership.RENEW_EVERY", 0.2)
+    monkeypatch.setattr("zoomrank.cluster.membership.RENEW_EVERY", 0.2)
 
 
 async def test_requests_of_late_are_those_of_the_last_whole_seconds(sqlite: Place) -> None:
@@ -100,10 +100,10 @@ async def test_one_of_which_nothing_is_heard_and_what_nobody_has(on_postgres: Pl
             rows = (await member.client.get("/v1/replicas")).json()["replicas"]
             assert rows[0]["silent"] > 1
         await _cut_off(b)  # so that it does not take them at once
-        with b.membership._store.leases._acting.asking() as connection:
+        with b.membership.database.leases._acting.use() as connection:
             connection.execute("UPDATE partitions SET owner = NULL WHERE number >= 200")
-            connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (a.engine.store.number,))
-        b.membership.roster = b.membership._store.leases.renew({})
+            connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (a.engine.store.database.writer_id,))
+        b.ownership.renew(b.membership.database.leases.renew({}), 0.0)
         said = (await b.client.get("/v1/replicas")).json()
         assert said["free"] > 0
         assert [row["name"] for row in said["replicas"]] == ["b"]

@@ -99,8 +99,8 @@ async def test_a_5xx_is_logged_with_its_request(
         await served(engine)
         for broken, status in ((refuse, 503), (break_, 500)):
             with monkeypatch.context() as patched:
-                patched.setattr(engine.store, "find", broken)
-                patched.setattr(engine.store, "queries", broken)
+                patched.setattr(engine.store.read, "find", broken)
+                patched.setattr(engine.store.read, "queries", broken)
                 for method, path, body in (
                     ("POST", "/v1/collections/shop/rank", {"query": "owl"}),
                     ("GET", "/v1/collections/shop/queries", None),
@@ -118,7 +118,7 @@ async def test_a_5xx_is_logged_with_its_request(
         assert (await client.get("/v1/collections/none")).status_code == 404
         assert not caplog.records
         monkeypatch.setattr(logs, "SELDOM", 1000.0)
-        monkeypatch.setattr(engine.store, "find", refuse)
+        monkeypatch.setattr(engine.store.read, "find", refuse)
         for _ in range(20):
             await client.post("/v1/collections/shop/rank", json={"query": "owl"})
         assert not caplog.records  # refusals in words: there was one of late
@@ -132,7 +132,7 @@ async def test_what_others_do_for_a_request_names_it(
 ) -> None:
     """A thread that makes a collection, a thread that reads."""
     seen: list[str] = []
-    add, find = engine.store.add_collection, engine.store.find
+    add, find = engine.store.add_collection, engine.store.read.find
 
     def noting(*given: Any) -> None:
         seen.append(REQUEST.get())
@@ -143,7 +143,7 @@ async def test_what_others_do_for_a_request_names_it(
         return find(*given)
 
     monkeypatch.setattr(engine.store, "add_collection", noting)
-    monkeypatch.setattr(engine.store, "find", finding)
+    monkeypatch.setattr(engine.store.read, "find", finding)
     body = {"name": "new", "documents": [{"id": 1, "path": ["a"]}], "settings": {"slots": 1}}
     await client.post("/v1/collections", json=body, headers={"X-Request-Id": "making"})
     await client.post("/v1/collections/new/rank", json={"query": "a"}, headers={"X-Request-Id": "ranking"})

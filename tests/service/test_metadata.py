@@ -13,6 +13,7 @@ from zoomrank.documents import Collection, editions, placing_changes
 from zoomrank.documents.applying_changes import applied
 from zoomrank.documents.editions import COLUMNS, Edition
 from zoomrank.errors import ChangeError
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service import changing, edition_history
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiments import NewArm
@@ -31,7 +32,7 @@ def _title(shop: ServedCollection, document: str) -> str:
 
 
 def _moves(engine: Engine) -> int:
-    return int(engine.store._read("SELECT COUNT(*) FROM events WHERE outcome = ?", (MOVED,))[0][0])
+    return int(engine.store.database.query("SELECT COUNT(*) FROM events WHERE outcome = ?", (MOVED,))[0][0])
 
 
 async def _visits(engine: Engine, shop: ServedCollection, count: int) -> Shown:
@@ -87,7 +88,7 @@ def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(place: Pla
             shop = await served(engine)
             await _visits(engine, shop, 9)
             learner = await engine.known(shop, "owl")
-            version, tree, events, noted = shop.edition, shop.tree, engine.store.last("events"), learner.noted
+            version, tree, events, noted = shop.edition, shop.tree, engine.store.read.last("events"), learner.noted
             said = await client.patch(f"{SHOP}/documents/d111", json={"title": "Barn owls", "url": "/owls"})
             assert as_json(said) == {
                 "edition": 0,
@@ -103,10 +104,10 @@ def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(place: Pla
             assert (found["title"], found["url"]) == ("Barn owls", "/owls")
             found = as_json(await client.get(f"{SHOP}/documents?search=barn"))
             assert [one["id"] for one in found["documents"]] == ["d111"]
-            _, documents = await engine.rank(shop, "owl", eligible=["d111"], fewer=True)
+            _, documents = await engine.rank(shop, "owl", RankOptions(eligible=["d111"], fewer=True))
             assert documents == [{"id": "d111", "title": "Barn owls", "url": "/owls"}]
             assert learner.noted == noted + 1  # the ranking
-            assert engine.store.last("events") != events
+            assert engine.store.read.last("events") != events
         async with started(place) as engine:
             shop = engine.collections.find("shop")
             assert (shop.edition.number, shop.edition.revision) == (0, 1)
@@ -219,7 +220,7 @@ def test_a_title_whose_write_seemed_to_fail_is_served_with_the_next(
 
             def lost(*arguments: Any) -> None:
                 add(*arguments)
-                patched.setattr(store, "last_edition", _fail)
+                patched.setattr(store.read, "last_edition", _fail)
                 raise StorageError("The connection was lost.")
 
             with monkeypatch.context() as patched:

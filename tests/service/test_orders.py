@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.support.services import Place, as_json, audit, client_of, served, started
-from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.engine import Engine
+from zoomrank.service.rank_options import Caller, RankOptions
 from zoomrank.service.refusals import KeyReusedError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 
@@ -21,17 +22,17 @@ async def test_the_first_visitors_see_it(place: Place, similar: str) -> None:
     async with started(place, crash=True) as engine:
         shop = await served(engine, similar=similar, slots=3)
         await engine.rank(shop, "owl at night")
-        name, documents = await engine.rank(shop, "owl", order=ORDER)
+        name, documents = await engine.rank(shop, "owl", RankOptions(order=ORDER))
         assert ids(documents) == ["d300", "d111", "d020"]
         await engine.feedback(name, "d020")
-        name, documents = await engine.rank(shop, "owl", order=ORDER)
+        name, documents = await engine.rank(shop, "owl", RankOptions(order=ORDER))
         assert ids(documents)[0] == "d020"
         await engine.feedback(name, None)
-        _, documents = await engine.rank(shop, "owl", excluded=["d020"], order=ORDER)
+        _, documents = await engine.rank(shop, "owl", RankOptions(excluded=["d020"], order=ORDER))
         assert "d020" not in ids(documents)
     async with started(place) as engine:
         shop = await served(engine)
-        _, documents = await engine.rank(shop, "owl", order=ORDER)
+        _, documents = await engine.rank(shop, "owl", RankOptions(order=ORDER))
         assert ids(documents)[0] == "d020"
         await audit(engine)
 
@@ -40,7 +41,7 @@ async def test_a_wrong_one_is_given_up(place: Place, engine: Engine) -> None:
     shop = await served(engine, slots=3, prior=4)
     seen = []
     for _ in range(5):
-        name, documents = await engine.rank(shop, "owl", order=ORDER[:4])
+        name, documents = await engine.rank(shop, "owl", RankOptions(order=ORDER[:4]))
         await engine.feedback(name, None)
         seen.append(set(ids(documents)))
     led = {"d300", "d111", "d020"}
@@ -50,13 +51,13 @@ async def test_a_wrong_one_is_given_up(place: Place, engine: Engine) -> None:
 
 
 async def test_it_is_part_of_the_request(place: Place, engine: Engine, shop: ServedCollection) -> None:
-    first = await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER)
-    assert await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER) == first
+    first = await engine.rank(shop, "owl", RankOptions(order=ORDER), caller=Caller(idempotency_key="k"))
+    assert await engine.rank(shop, "owl", RankOptions(order=ORDER), caller=Caller(idempotency_key="k")) == first
     with pytest.raises(KeyReusedError):
-        await engine.rank(shop, "owl", asker=Asker(once="k"), order=ORDER[1:])
+        await engine.rank(shop, "owl", RankOptions(order=ORDER[1:]), caller=Caller(idempotency_key="k"))
     other = await served(engine, "other", algorithm="RankUCB1")
     with pytest.raises(UnusableError, match="cannot begin with an `order`"):
-        await engine.rank(other, "owl", order=ORDER)
+        await engine.rank(other, "owl", RankOptions(order=ORDER))
     async with client_of(engine) as client:
         sent = await client.post("/v1/collections/shop/rank", json={"query": "pike", "order": ORDER})
         assert as_json(sent)["documents"][0]["id"] == "d300"

@@ -53,7 +53,7 @@ async def test_clicks_that_could_not_be_written_down(
     async with started(place, clock) as engine, client_of(engine) as client:
 
         def refuse(_: Batch) -> None:
-            engine.store.away = True
+            engine.store.database.away = True
             raise StorageError("The disk is away.")
 
         def no_probe() -> None:
@@ -135,7 +135,7 @@ async def test_a_clock_that_jumps_abandons_nobody(sqlite: Place, jump: float) ->
     clocks = TwoClocks()
     engine = Engine(sqlite.open(), sqlite.folder, 2**30, lambda: clocks.day, lambda: clocks.steady)
     await engine.start()
-    engine._sweeping.cancel()
+    engine._stop_sweeping()
     five = await _five(engine)
     clocks.pass_by(30)
     await engine.sweep()

@@ -8,13 +8,14 @@ import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, served, started
 from zoomrank.service import repeats
-from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.engine import Engine
+from zoomrank.service.rank_options import Caller, RankOptions
 from zoomrank.service.refusals import KeyReusedError, StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.partitions import count_in
 
-ONE = Asker(once="one")
+ONE = Caller(idempotency_key="one")
 
 
 def _shown(engine: Engine) -> int:
@@ -27,33 +28,37 @@ async def test_the_same_key_gets_the_same_ranking(place: Place, crash: bool) -> 
     clock = Clock()
     async with started(place, clock, crash=crash) as engine:
         shop = await served(engine)
-        first = await engine.rank(shop, "owl", asker=ONE)
+        first = await engine.rank(shop, "owl", caller=ONE)
         await engine.rank(shop, "owl")
-        assert await engine.rank(shop, "owl", asker=ONE) == first
-        assert await engine.rank(shop, "owl", asker=Asker(once="another")) != first
+        assert await engine.rank(shop, "owl", caller=ONE) == first
+        assert await engine.rank(shop, "owl", caller=Caller(idempotency_key="another")) != first
         assert _shown(engine) == 3
     clock.pass_by(100_000)  # time without service is nobody's fault
     async with started(place, clock) as engine:
         shop = engine.collections.find("shop")
-        assert await engine.rank(shop, "owl", asker=ONE) == first
+        assert await engine.rank(shop, "owl", caller=ONE) == first
         assert await engine.feedback(first[0], first[1][0]["id"]) == "learned"
-        assert await engine.rank(shop, "owl", asker=ONE) == first
+        assert await engine.rank(shop, "owl", caller=ONE) == first
         assert _shown(engine) == 3
         await audit(engine)
 
 
 async def test_another_request_under_the_same_key_is_refused(engine: Engine) -> None:
     shop, other = await served(engine), await served(engine, "other")
-    await engine.rank(shop, "owl", asker=ONE)
-    for changed in ({"query": "pike"}, {"query": "owl", "slots": 2}, {"query": "owl", "excluded": ["d000"]}):
+    await engine.rank(shop, "owl", caller=ONE)
+    for query, options in (
+        ("pike", RankOptions()),
+        ("owl", RankOptions(slots=2)),
+        ("owl", RankOptions(excluded=["d000"])),
+    ):
         with pytest.raises(KeyReusedError, match="use a new key"):
-            await engine.rank(shop, **changed, asker=ONE)
+            await engine.rank(shop, query, options, caller=ONE)
     assert _shown(engine) == 1
-    await engine.rank(other, "owl", asker=ONE)  # whose keys are its own
+    await engine.rank(other, "owl", caller=ONE)  # whose keys are its own
 
 
 async def test_those_who_ask_at_once_are_answered_once(place: Place, engine: Engine, shop: ServedCollection) -> None:
-    found = await asyncio.gather(*(engine.rank(shop, "owl", asker=ONE) for _ in range(20)))
+    found = await asyncio.gather(*(engine.rank(shop, "owl", caller=ONE) for _ in range(20)))
     assert len({name for name, _ in found}) == 1
     assert _shown(engine) == 1
 
@@ -61,14 +66,14 @@ async def test_those_who_ask_at_once_are_answered_once(place: Place, engine: Eng
 async def test_a_key_is_forgotten_in_the_end(
     clock: Clock, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await engine.rank(shop, "owl", asker=ONE)
+    first = await engine.rank(shop, "owl", caller=ONE)
     clock.pass_by(repeats.KEPT_FOR - 1)
-    assert await engine.rank(shop, "owl", asker=ONE) == first
+    assert await engine.rank(shop, "owl", caller=ONE) == first
     clock.pass_by(2)
-    assert await engine.rank(shop, "owl", asker=ONE) != first
+    assert await engine.rank(shop, "owl", caller=ONE) != first
     monkeypatch.setattr(repeats, "MOST_KEPT", 10)
     for number in range(100):
-        await engine.rank(shop, "owl", asker=Asker(once=f"key {number}"))
+        await engine.rank(shop, "owl", caller=Caller(idempotency_key=f"key {number}"))
     assert len(engine.repeats) <= 11
 
 
@@ -79,7 +84,7 @@ async def test_what_was_refused_is_looked_up(
     """A connection that breaks during a commit leaves everybody unsure."""
     await engine.rank(shop, "owl")
     write = engine.store.write
-    [(owl, *_)] = engine.store.learners(shop.id)
+    [(owl, *_)] = engine.store.read.learners(shop.id)
 
     def fail(batch: Batch) -> None:
         if comes_true:
@@ -89,10 +94,10 @@ async def test_what_was_refused_is_looked_up(
     with monkeypatch.context() as patched:
         patched.setattr(engine.store, "write", fail)
         with pytest.raises(StorageError):
-            await engine.rank(shop, "owl", asker=ONE)
-        engine.journal._count = count_in(engine.store.last("events"))  # as after another connection was made
-    await engine.rank(shop, "owl", asker=ONE)
-    assert len(list(engine.store.events(owl))) == 2
+            await engine.rank(shop, "owl", caller=ONE)
+        engine.journal._count = count_in(engine.store.read.last("events"))  # as after another connection was made
+    await engine.rank(shop, "owl", caller=ONE)
+    assert len(list(engine.store.read.events(owl))) == 2
 
 
 async def test_over_http(engine: Engine, client: httpx.AsyncClient) -> None:

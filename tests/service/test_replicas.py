@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.replicas import Company, Member, company
 from tests.support.services import Place, started
-from zoomrank.service.engine import Asker
+from zoomrank.service.rank_options import Caller
 from zoomrank.service.refusals import FencedError, StorageError
-from zoomrank.service.storage.opening import open_store, open_view
-from zoomrank.service.storage.partitions import CHAIR, PARTITIONS, partition_in, partition_of
+from zoomrank.service.storage.opening import open_snapshot, open_store
+from zoomrank.service.storage.partitions import COORDINATOR, PARTITIONS, partition_in, partition_of
 from zoomrank.service.verifying import verify
 
 QUERIES = [f"query {number}" for number in range(24)]
@@ -21,7 +21,7 @@ RANK, FEEDBACK = "/v1/collections/docs/rank", "/v1/feedback"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.service.membership.RENEW_EVERY", 0.2)
+    monkeypatch.setattr("zoomrank.cluster.membership.RENEW_EVERY", 0.2)
 
 
 async def _made(member: Member, **settings: Any) -> None:
@@ -49,11 +49,11 @@ async def _visit(member: Member, query: str, other: Member | None = None, **more
 def _owner(together: Company, query: str) -> Member:
     """Who looks after a query."""
     collection = next(iter(together.members.values())).engine.collections.find("docs").id
-    return next(one for one in together.members.values() if partition_of(collection, query) in one.engine.held)
+    return next(one for one in together.members.values() if partition_of(collection, query) in one.engine.ownership)
 
 
 def _verified(place: Place, impressions: int) -> None:
-    with contextlib.closing(open_view(place.folder, place.address)) as view:
+    with contextlib.closing(open_snapshot(place.folder, place.address)) as view:
         verdict = verify(view)
     assert verdict.findings == []
     assert verdict.checked["impressions"] == impressions
@@ -74,10 +74,10 @@ async def test_whichever_replica_is_asked_it_is_as_if_there_were_one(on_postgres
             assert listed["total"] == 24
             why = await member.client.get("/v1/collections/docs/query", params={"query": "query 7"})
             assert why.json()["impressions"] == 1
-        held = [member.engine.held.partitions for member in (a, b, c)]
+        held = [member.engine.ownership.partitions for member in (a, b, c)]
         assert sorted(partition for some in held for partition in some) == list(range(PARTITIONS))
         for member in (a, b, c):
-            assert all(partition_in(one.number) in member.engine.held for _, one in member.engine.learners)
+            assert all(partition_in(one.number) in member.engine.ownership for _, one in member.engine.learners)
     _verified(on_postgres, 24)
 
 
@@ -162,7 +162,7 @@ async def test_one_that_crashed_is_taken_over_with_all_that_it_knew(on_postgres:
         said = await _posted(a, FEEDBACK, {"impression": waiting["impression"], "clicked": None})
         assert said["status"] == "learned"
         await together.settled()
-        assert CHAIR in a.engine.held
+        assert COORDINATOR in a.engine.ownership
     _verified(on_postgres, 4)
 
 
@@ -172,20 +172,20 @@ async def test_one_that_was_taken_for_gone_can_write_nothing(on_postgres: Place)
         await _made(a)
         asked = next(query for query in QUERIES if _owner(together, query) is b)
         await _visit(a, asked)
-        store, number = b.engine.store, b.engine.store.number
-        with a.membership._store.leases._acting.asking() as connection:  # as if nothing had been heard of it
+        store, number = b.engine.store, b.engine.store.database.writer_id
+        with a.membership.database.leases._acting.use() as connection:  # as if nothing had been heard of it
             connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (number,))
             connection.execute("UPDATE partitions SET owner = NULL WHERE owner = %s", (number,))
         learner = await b.engine.known(b.engine.collections.find("docs"), asked)
-        before = len(list(store.events(learner.number)))
+        before = len(list(store.read.events(learner.number)))
         with pytest.raises(StorageError):
             await b.engine.rank(b.engine.collections.find("docs"), asked)
         with pytest.raises(FencedError):
             store.hide_collection(1)
-        await _eventually(b, lambda one: one.engine.store.number > number)  # it has joined anew
+        await _eventually(b, lambda one: one.engine.store.database.writer_id > number)  # it has joined anew
         await together.settled()
         learner = await _owner(together, asked).engine.known(a.engine.collections.find("docs"), asked)
-        assert len(list(store.events(learner.number))) == before
+        assert len(list(store.read.events(learner.number))) == before
         await _visit(b, asked)
     _verified(on_postgres, 2)
 
@@ -286,7 +286,7 @@ async def test_each_sweeps_its_own(on_postgres: Place, monkeypatch: pytest.Monke
             await asyncio.sleep(0.1)
             await a.engine.sweep()
             await b.engine.sweep()
-            if not a.engine.store.count_queries():
+            if not a.engine.store.read.count_queries():
                 return
         raise AssertionError("queries that were asked once were not removed")
 
@@ -298,13 +298,13 @@ async def test_what_a_lost_lease_leaves_behind_is_not_written_by_the_next(on_pos
         docs = a.engine.collections.find("docs")
         await _visit(a, "owl")
         learner = await a.engine.known(docs, "owl")
-        number = a.engine.store.number
+        number = a.engine.store.database.writer_id
         event, _ = learner.show(time.time(), 3, None, None)
         a.engine.ledger.append(docs, learner, event)  # on its way to the store, and nobody has written it yet
-        with a.membership._store.leases._acting.asking() as connection:
+        with a.membership.database.leases._acting.use() as connection:
             connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (number,))
             connection.execute("UPDATE partitions SET owner = NULL WHERE owner = %s", (number,))
-        await _eventually(a, lambda one: one.engine.store.number > number)
+        await _eventually(a, lambda one: one.engine.store.database.writer_id > number)
         await together.settled()
         again = await a.engine.known(docs, "owl")
         assert again.ranker.made == 1
@@ -317,13 +317,13 @@ async def test_who_hangs_up_and_asks_again_hears_of_the_same_impression(on_postg
     async with company(on_postgres, "a") as together:
         a = together.members["a"]
         await _made(a)
-        docs, once = a.engine.collections.find("docs"), Asker(once="key")
+        docs, once = a.engine.collections.find("docs"), Caller(idempotency_key="key")
         await a.engine.rank(docs, "owl")
-        asking = asyncio.create_task(a.engine.rank(docs, "owl", asker=once))
+        asking = asyncio.create_task(a.engine.rank(docs, "owl", caller=once))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         asking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asking
-        await a.engine.rank(docs, "owl", asker=once)
+        await a.engine.rank(docs, "owl", caller=once)
     _verified(on_postgres, 2)

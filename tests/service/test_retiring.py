@@ -33,7 +33,7 @@ def learned(engine: Engine) -> dict[str, bytes]:
 
 
 def lines(engine: Engine) -> int:
-    return int(engine.store._read("SELECT COUNT(*) FROM events")[0][0])
+    return int(engine.store.database.query("SELECT COUNT(*) FROM events")[0][0])
 
 
 async def lived(place: Place, clock: Clock, keeps: bool, seed: int = 3) -> dict[str, bytes]:
@@ -60,7 +60,7 @@ async def test_learners_are_the_same_bit_for_bit(place: Place, tmp_path: Any) ->
     clock = Clock()
     dropped = await lived(place, clock, keeps=False)
     async with started(place, clock) as engine:
-        bases = engine.store._read("SELECT learner, event FROM bases")
+        bases = engine.store.database.query("SELECT learner, event FROM bases")
         assert len(bases) == len(QUERIES)
         shown = engine.outcomes[1][WAITING]
         assert lines(engine) < shown  # of some two lines for each
@@ -84,7 +84,7 @@ async def test_killed_while_events_retire(place: Place) -> None:
                 process.kill()
         async with started(place, Clock(2e9)) as engine:
             await audit(engine)
-            retired = sum(count for _, outcome, count in engine.store.folded(1) if outcome == WAITING)
+            retired = sum(count for _, outcome, count in engine.store.read.folded(1) if outcome == WAITING)
     print(f"{KILLS} kills, {retired} impressions retired")
     assert retired > 0
 
@@ -94,24 +94,24 @@ async def test_the_log_keeps_what_it_should(sqlite: Place) -> None:
     async with started(sqlite, clock) as engine:
         shop = await served(engine, **LIFE)
         await visits(engine, shop, clock, random_, 300)
-        last = engine.store.last("events")
+        last = engine.store.read.last("events")
         await retire(engine)
-        oldest = engine.store._read("SELECT MIN(time) FROM events")[0][0]
+        oldest = engine.store.database.query("SELECT MIN(time) FROM events")[0][0]
         assert clock() - 2.25 * DAY - 3600 < oldest
-        assert clock() - 2.25 * DAY < engine.store.whole_since(shop.id) <= clock() - 2 * DAY
+        assert clock() - 2.25 * DAY < engine.store.read.whole_since(shop.id) <= clock() - 2 * DAY
         since = "SELECT COUNT(*) FROM events WHERE time >= ?", (clock() - 2 * DAY,)
-        young = engine.store._read(*since)[0][0]
+        young = engine.store.database.query(*since)[0][0]
         assert young > 10
         await retire(engine)
-        assert engine.store._read("SELECT MIN(time) FROM events")[0][0] == oldest  # nothing is due any more
-        assert engine.store._read(*since)[0][0] == young
-        assert engine.store.last("events") == last
+        assert engine.store.database.query("SELECT MIN(time) FROM events")[0][0] == oldest  # nothing is due any more
+        assert engine.store.database.query(*since)[0][0] == young
+        assert engine.store.read.last("events") == last
         await get_old(engine, clock)
         assert lines(engine) == 0
         await audit(engine)
     async with started(sqlite, clock) as engine:  # places in the log are not given twice
         shop = await served(engine)
-        assert engine.store.last("events") >= last
+        assert engine.store.read.last("events") >= last
         name, _ = await engine.rank(shop, QUERIES[0])
         assert await engine.feedback(name, None) == "learned"
         await audit(engine)
@@ -128,10 +128,10 @@ async def test_a_collection_that_keeps_everything_and_one_that_does_not(sqlite: 
         await get_old(engine, clock)
         await audit(engine)
         counted = "SELECT COUNT(*) FROM events e JOIN learners l ON l.id = e.learner WHERE l.collection = ?"
-        assert engine.store._read(counted, (shop.id,))[0][0] == 0
-        assert engine.store._read(counted, (ever.id,))[0][0] > 120
+        assert engine.store.database.query(counted, (shop.id,))[0][0] == 0
+        assert engine.store.database.query(counted, (ever.id,))[0][0] > 120
         assert (engine.outcomes[ever.id][WAITING], engine.outcomes[shop.id][WAITING]) == before == (120, 120)
-        assert engine.store.whole_since(ever.id) == 0
+        assert engine.store.read.whole_since(ever.id) == 0
 
 
 async def test_what_is_still_open_stays_and_can_be_answered(sqlite: Place) -> None:
@@ -184,7 +184,7 @@ async def test_a_void_and_a_retirement_at_the_same_time(clock: Clock, engine: En
     due = work._find()
     assert due is not None
     base = work._made(due)
-    query = engine.store.query_of(due.learner)
+    query = engine.store.read.query_of(due.learner)
     assert query is not None
     assert base is not None
     assert (await engine.void(shop, Span(query[1], 0.0, clock() - 15 * DAY)))[0] > 0
@@ -211,7 +211,7 @@ async def test_an_export_says_from_when_on_the_log_is_whole(
     await get_old(engine, clock)
     await visits(engine, shop, clock, random.Random(2), 10)
     exported = await client.get(path)
-    assert float(exported.headers["log-whole-since"]) == engine.store.whole_since(shop.id) > 0
+    assert float(exported.headers["log-whole-since"]) == engine.store.read.whole_since(shop.id) > 0
     assert len(exported.text.splitlines()) == 10
     file = sqlite.folder.parent / "some.jsonl"
     assert main(["export", str(file), *sqlite.options()]) == 0
@@ -226,7 +226,7 @@ async def test_removed_queries_leave_no_base(clock: Clock, engine: Engine) -> No
     await get_old(engine, clock)
     for query in QUERIES[:2]:
         await engine.remove_query(shop, query)
-    assert len(engine.store._read("SELECT learner FROM bases")) == 2
+    assert len(engine.store.database.query("SELECT learner FROM bases")) == 2
     assert engine.outcomes[shop.id][WAITING] == 80
     await audit(engine)
 
@@ -238,12 +238,12 @@ async def test_counts_of_long_ago_are_by_the_day(place: Place) -> None:
         shop = await served(engine, **{**LIFE, "keep_events": 30 * DAY})
         await visits(engine, shop, clock, random_, 100)
         rows = "SELECT COUNT(*) FROM activity"
-        fine = engine.store._read(rows)[0][0]
+        fine = engine.store.database.query(rows)[0][0]
         before = dict(engine.outcomes[shop.id])
         clock.pass_by(100 * DAY)
         await engine.sweep()
         await retire(engine)
-        coarse = engine.store._read(rows)[0][0]
+        coarse = engine.store.database.query(rows)[0][0]
         assert coarse < fine / 5
         assert all(engine.outcomes[shop.id][outcome] >= count for outcome, count in before.items())
         await audit(engine)
@@ -303,7 +303,7 @@ async def test_damage_is_still_found(sqlite: Place, damage: str, said: str) -> N
     store = sqlite.open()
     with closing(look_at(store)) as view:
         assert verify(view).findings == []
-    store.writer.execute(damage)
+    store.database.writer.execute(damage)
     with closing(look_at(store)) as view:
         assert any(said in found for found in verify(view).findings), verify(view).findings
 
@@ -313,12 +313,12 @@ async def test_a_log_that_cannot_be_replayed_is_left_alone(sqlite: Place, caplog
     async with started(sqlite, clock) as engine:
         shop = await served(engine, **LIFE)
         await visits(engine, shop, clock, random.Random(1), 60)
-        engine.store.writer.execute(
+        engine.store.database.writer.execute(
             "UPDATE events SET shown = X'01' WHERE learner = (SELECT MIN(id) FROM learners) AND number = 3"
         )
         await get_old(engine, clock)
-        left = engine.store._read("SELECT DISTINCT learner FROM events")
-        assert left == engine.store._read("SELECT MIN(id) FROM learners")
+        left = engine.store.database.query("SELECT DISTINCT learner FROM events")
+        assert left == engine.store.database.query("SELECT MIN(id) FROM learners")
     assert "cannot be replayed" in caplog.text
 
 
@@ -339,7 +339,7 @@ async def test_a_store_stays_as_large_as_what_it_keeps(sqlite: Place) -> None:
             for _ in range(5):
                 await visits(engine, shop, clock, random_, 340)  # six days
                 await retire(engine)
-                sizes.append(sum(len(bytes(shown or b"")) + 40 for (shown,) in engine.store._read(EVENTS)))
+                sizes.append(sum(len(bytes(shown or b"")) + 40 for (shown,) in engine.store.database.query(EVENTS)))
             await audit(engine)
         return sizes
 

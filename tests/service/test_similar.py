@@ -27,6 +27,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.neighbours import Neighbours
 from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import StorageError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import LONGEST_QUERY, Settings
@@ -140,7 +141,7 @@ REFUSED = [
 async def test_what_does_not_fit_is_refused_in_words(engine: Engine, client: httpx.AsyncClient, similar: str) -> None:
     shop = await served(engine, similar=similar)
     if similar == "vectors":
-        await engine.rank(shop, "the first", about=[1.0, 2.0, 3.0])
+        await engine.rank(shop, "the first", RankOptions(about=[1.0, 2.0, 3.0]))
     before = page_data.about(engine, shop)
     for _, about, code, words in (row for row in REFUSED if row[0] == similar):
         refused = await client.post(RANK, json={"query": "owl", "about": about})
@@ -175,12 +176,15 @@ async def test_a_start_brings_queries_and_reports_back(place: Place, similar: st
         await _visitors(engine, other, "snowy owl", 3)
         shop = await served(engine, similar=similar)
         for query, about in abouts.items():
-            await engine.rank(shop, query, about=about)
+            await engine.rank(shop, query, RankOptions(about=about))
             await _visitors(engine, shop, query, 5)
-        await engine.rank(shop, "a", about=None)
+        await engine.rank(
+            shop,
+            "a",
+        )
         assert shop.neighbours is not None
         before = shop.neighbours.queries
-        near, same, far, *_ = (number for number, *_ in engine.store.learners(shop.id))
+        near, same, far, *_ = (number for number, *_ in engine.store.read.learners(shop.id))
         assert before.steps_up(near, same) < before.steps_up(near, far)
         told, granted = _told(shop.neighbours), shop.neighbours.grant(near)
         assert len(told) == len(abouts)
@@ -239,7 +243,7 @@ async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_late
     await _visitors(engine, shop, "snowy owl", 100, "d3")
     await _visitors(engine, shop, "snowy eagle owl", 50, "d0")
     again = QueryLearner(learner.number, shop.editions, shop.settings)
-    log = [event for _, event in engine.store.events(learner.number)]
+    log = [event for _, event in engine.store.read.events(learner.number)]
     again.replay(log)
     assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
     assert again.snapshot() == before
@@ -352,11 +356,11 @@ async def test_a_first_vector_that_was_refused_says_nothing_about_others(
     with monkeypatch.context() as broken:
         broken.setattr(Store, "write", _broken)
         with pytest.raises(StorageError):
-            await engine.rank(shop, "owl", about=[1.0, 2.0])
+            await engine.rank(shop, "owl", RankOptions(about=[1.0, 2.0]))
     assert _told(shop.neighbours) == told
-    await engine.rank(shop, "owl", about=[1.0, 2.0, 3.0])
+    await engine.rank(shop, "owl", RankOptions(about=[1.0, 2.0, 3.0]))
     with pytest.raises(UnusableError, match="has 3 numbers"):
-        await engine.rank(shop, "pike", about=[1.0, 2.0])
+        await engine.rank(shop, "pike", RankOptions(about=[1.0, 2.0]))
     anything = await engine.known(shop, "anything")
     assert (await engine.known(shop, "owl")).lenders == (anything.number,)
     await audit(engine)

@@ -133,7 +133,7 @@ def test_a_request_in_many_pieces_is_served(sqlite: Place) -> None:
 def _learners_written(place: Place) -> bool:
     store = place.open()
     try:
-        return bool(store._read("SELECT COUNT(*) FROM snapshots")[0][0])
+        return bool(store.database.query("SELECT COUNT(*) FROM snapshots")[0][0])
     finally:
         store.close()
 

@@ -154,14 +154,14 @@ async def test_lists_are_right_while_a_learner_leaves(
 ) -> None:
     for query in ("owl", "owl", "owl", "other"):
         await engine.rank(shop, query)
-    since, loop = engine.store.since_snapshots, asyncio.get_running_loop()
+    since, loop = engine.store.read.since_snapshots, asyncio.get_running_loop()
 
     def leave_meanwhile(learners: Any) -> Any:
         engine.learners.budget = 1
         asyncio.run_coroutine_threadsafe(engine.learners.make_room(), loop).result(10)
         return since(learners)
 
-    monkeypatch.setattr(engine.store, "since_snapshots", leave_meanwhile)
+    monkeypatch.setattr(engine.store.read, "since_snapshots", leave_meanwhile)
     rows = (await page_data.queries(engine, shop, 0, 10))["queries"]
     assert len(engine.learners) == 1
     assert {row["query"]: row["impressions"] for row in rows} == {"owl": 3, "other": 1}
@@ -220,14 +220,14 @@ async def test_a_request_in_flight_when_it_stops_hears_of_it(
     engine = Engine(place.open(), place.folder)
     await engine.start()
     shop = await served(engine)
-    find, go = engine.store.find, threading.Event()
+    find, go = engine.store.read.find, threading.Event()
 
     def slowly(collection: int, query: str) -> Any:
         found = find(collection, query)
         go.wait(10)
         return found
 
-    monkeypatch.setattr(engine.store, "find", slowly)
+    monkeypatch.setattr(engine.store.read, "find", slowly)
     asking = asyncio.create_task(engine.rank(shop, "owl"))
     await asyncio.sleep(0.05)
     await engine.stop()
@@ -239,7 +239,7 @@ async def test_a_request_in_flight_when_it_stops_hears_of_it(
 def test_a_closed_store_stays_closed(place: Place) -> None:
     store = place.open()
     store.close()
-    for use in (lambda: store.last("events"), lambda: store.write(Batch()), lambda: store.find(1, "owl")):
+    for use in (lambda: store.read.last("events"), lambda: store.write(Batch()), lambda: store.read.find(1, "owl")):
         with pytest.raises(StorageError):
             use()
     place.open()  # nobody holds it
@@ -268,7 +268,7 @@ async def test_collections_in_the_making_do_not_keep_rankings_waiting(engine: En
 
 async def test_a_collection_that_is_written_does_not_stop_the_loop(engine: Engine, shop: ServedCollection) -> None:
     await engine.rank(shop, "owl")
-    with engine.store._writing:  # as it is held while a large one is written
+    with engine.store.database._writing:  # as it is held while a large one is written
         asking = asyncio.create_task(engine.rank(shop, "owl"))
         await asyncio.sleep(0.05)  # comes back: nobody waits for that lock here
         assert not asking.done()
@@ -332,7 +332,7 @@ def test_the_log_of_sqlite_begins_anew_under_load(sqlite: Place, monkeypatch: py
 
     def tidy() -> None:
         while not stop.wait(0.05):
-            store.tidy()
+            store.database.tidy()
 
     tidying = threading.Thread(target=tidy)
     tidying.start()
@@ -346,7 +346,7 @@ def test_the_log_of_sqlite_begins_anew_under_load(sqlite: Place, monkeypatch: py
     stop.set()
     tidying.join()
     assert sizes[-1] < 2 * sizes[0] + 2**20
-    assert store.last("events") == place
+    assert store.read.last("events") == place
 
 
 async def test_a_commit_of_postgres_that_comes_true_after_the_connection_was_lost(on_postgres: Place) -> None:
@@ -360,7 +360,7 @@ async def test_a_commit_of_postgres_that_comes_true_after_the_connection_was_los
         undo = await asyncio.to_thread(_slow_commits, on_postgres)
         telling = asyncio.create_task(engine.feedback(name, documents[0]["id"]))
         await asyncio.sleep(0.4)  # it is there
-        lost = socket.socket(fileno=os.dup(engine.store.writer.pgconn.socket))
+        lost = socket.socket(fileno=os.dup(engine.store.database.writer.pgconn.socket))
         lost.shutdown(socket.SHUT_RDWR)
         lost.close()
         with pytest.raises(StorageError):

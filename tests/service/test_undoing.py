@@ -11,10 +11,11 @@ import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, served, started
 from zoomrank.service import learner_cache
-from zoomrank.service.engine import Asker, Engine
+from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys, asker_of
 from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.rank_options import Caller
 from zoomrank.service.refusals import NotFoundError, StorageError, TooManyError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
@@ -23,17 +24,17 @@ from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING
 from zoomrank.service.sweeping import REMOVE_EVERY
 from zoomrank.service.undoing import Span
 
-NOBODY = Asker()
-BOT = Asker(digest=asker_of("the key of a bot"))
+NOBODY = Caller()
+BOT = Caller(digest=asker_of("the key of a bot"))
 
 
 async def _visits(
-    engine: Engine, shop: ServedCollection, seed: int, number: int = 60, asker: Asker = NOBODY, query: str = "owl"
+    engine: Engine, shop: ServedCollection, seed: int, number: int = 60, asker: Caller = NOBODY, query: str = "owl"
 ) -> list[str]:
     """Visitors who click what they like, some later than others, some not at all."""
     rng, names, late = random.Random(seed), [], []
     for _ in range(number):
-        name, documents = await engine.rank(shop, query, asker=asker)
+        name, documents = await engine.rank(shop, query, caller=asker)
         names.append(name)
         late.append((name, rng.choice([None, *(one["id"] for one in documents)])))
         rng.shuffle(late)
@@ -52,7 +53,7 @@ def _without(engine: Engine, served: ServedCollection, number: int, void: set[in
     """What a learner would be that never met some of its visitors: literally."""
     made = QueryLearner.restored(number, served.editions, served.settings, 0)
     place: dict[int, int] = {}
-    for _, event in engine.store.events(number):
+    for _, event in engine.store.read.events(number):
         if event.number not in void and event.outcome != VOIDED:
             place.setdefault(event.number, len(place))
             made.note(Event(number, place[event.number], event.time, event.outcome, event.shown))
@@ -103,11 +104,11 @@ async def test_what_a_bot_taught_is_untaught(
 async def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place, clock: Clock, engine: Engine) -> None:
     shop, other = await served(engine), await served(engine, "other")
     for query in ("owl", "pike"):
-        for asker in (Asker(), BOT):
+        for asker in (Caller(), BOT):
             for _ in range(3):
                 clock.pass_by(10)
-                await engine.rank(shop, query, asker=asker)
-                await engine.rank(other, query, asker=asker)
+                await engine.rank(shop, query, caller=asker)
+                await engine.rank(other, query, caller=asker)
     start = clock() - 110
     for span, found in (
         (Span(query="owl"), (6, 1)),
@@ -169,7 +170,7 @@ async def test_visitors_go_on_while_something_is_taken_back(place: Place) -> Non
                 await engine.sweep()
 
         await asyncio.gather(
-            *(_visits(engine, shop, seed, 60, BOT if seed % 2 else Asker()) for seed in range(4)), take_back()
+            *(_visits(engine, shop, seed, 60, BOT if seed % 2 else Caller()) for seed in range(4)), take_back()
         )
         await engine.void(shop, Span(asker=BOT.digest))
         assert (await engine.known(shop, "owl")).counts.impressions == 120
@@ -294,15 +295,15 @@ async def test_a_collection_takes_so_many_queries(engine: Engine, client: httpx.
 async def test_whoever_asks_takes_so_many_new_queries_an_hour(clock: Clock, engine: Engine) -> None:
     shop = await served(engine, new_queries=60)
     for number in range(60):
-        await engine.rank(shop, f"one {number}", asker=BOT)
+        await engine.rank(shop, f"one {number}", caller=BOT)
     with pytest.raises(TooManyError, match="60 new queries an hour"):
-        await engine.rank(shop, "another", asker=BOT)
-    await engine.rank(shop, "one 7", asker=BOT)  # which is not new
+        await engine.rank(shop, "another", caller=BOT)
+    await engine.rank(shop, "one 7", caller=BOT)  # which is not new
     await engine.rank(shop, "another")  # somebody else
     clock.pass_by(61)
-    await engine.rank(shop, "one more", asker=BOT)
+    await engine.rank(shop, "one more", caller=BOT)
     with pytest.raises(TooManyError):
-        await engine.rank(shop, "and one more", asker=BOT)
+        await engine.rank(shop, "and one more", caller=BOT)
 
 
 # Impressions that were seen.

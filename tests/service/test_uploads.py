@@ -189,7 +189,7 @@ async def test_one_at_a_time_and_none_after_a_stop(sqlite: Place, monkeypatch: p
             assert (response.status_code, response.json()["message"]) == (503, "The service is stopping.")
         assert not _is_there(pid)
         assert len(await _begun(begun, 1)) == 1
-        late = await client.put("/v1/collections/late", content=b"".join(engine.store.content(shop.id, 0)))
+        late = await client.put("/v1/collections/late", content=b"".join(engine.store.read.content(shop.id, 0)))
         assert (late.status_code, late.json()["message"]) == (503, "The service is stopping.")
 
 

@@ -28,11 +28,11 @@ async def test_a_store_that_has_seen_much_is_sound(place: Place, capsys: pytest.
         assert verdict.findings == []
         assert verdict.checked["collections"] == 2
         assert verdict.checked["impressions"] == 270
-        assert verdict.checked["events"] == engine.store._read("SELECT COUNT(*) FROM events")[0][0]
+        assert verdict.checked["events"] == engine.store.database.query("SELECT COUNT(*) FROM events")[0][0]
         assert min(verdict.checked[what] for what in ("queries", "snapshots", "reports", "counts")) > 5
         assert told[-1] == (
-            engine.store._read("SELECT COUNT(*) FROM events")[0][0],
-            engine.store._read("SELECT COUNT(*) FROM events")[0][0],
+            engine.store.database.query("SELECT COUNT(*) FROM events")[0][0],
+            engine.store.database.query("SELECT COUNT(*) FROM events")[0][0],
         )
         assert main(["verify", *place.options()]) == 0
     said = capsys.readouterr().out
@@ -173,12 +173,12 @@ async def test_each_damage_is_found_and_named(place: Place, capsys: pytest.Captu
     await live(place, Clock())
     store = place.open()
     for damage, expected in DAMAGES:
-        store.writer.execute("BEGIN")
+        store.database.writer.execute("BEGIN")
         _do(store, damage)
         found = "\n".join(_seen_by_the_writer(store))
         for said in expected:
             assert said in found, (damage.__name__, found)
-        store.writer.execute("ROLLBACK")
+        store.database.writer.execute("ROLLBACK")
     with closing(look_at(store)) as view:
         assert verify(view).findings == []
     _do(store, _an_outcome_is_altered)
@@ -190,21 +190,21 @@ async def test_each_damage_is_found_and_named(place: Place, capsys: pytest.Captu
 
 def _do(store: Store, damage: Damage) -> None:
     def do(statement: str, *values: Any) -> None:
-        cursor = store.writer.cursor()
-        cursor.execute(store._sql(statement), values)
+        cursor = store.database.writer.cursor()
+        cursor.execute(store.database.sql(statement), values)
         assert cursor.rowcount > 0
 
-    damage(do, store._read)
+    damage(do, store.database.query)
 
 
 def _seen_by_the_writer(store: Store) -> list[str]:
     """What is found in a store in the middle of a transaction that will not come true."""
     with closing(look_at(store)) as view:
-        there, view.reader = view.reader, store.writer
+        there, view.connection = view.connection, store.database.writer
         try:
             return verify(view).findings
         finally:
-            view.reader = there
+            view.connection = there
 
 
 @pytest.mark.parametrize("where", [100, -100])
@@ -212,9 +212,9 @@ async def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) 
     async with started(place) as engine:
         await engine.rank(await served(engine), "owl")
     store = place.open()
-    content = bytearray(b"".join(store.content(1, 0)))
+    content = bytearray(b"".join(store.read.content(1, 0)))
     content[where] ^= 1
-    store.writer.cursor().execute(store._sql("UPDATE contents SET bytes = ?"), (bytes(content),))
+    store.database.writer.cursor().execute(store.database.sql("UPDATE contents SET bytes = ?"), (bytes(content),))
     with closing(look_at(store)) as view:
         assert any(
             "“shop”: version 0 of the catalogue differs from what was stored" in said for said in verify(view).findings

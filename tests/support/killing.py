@@ -325,16 +325,16 @@ def _check_experiment(engine: Engine, memory: Memory) -> None:
     """What is counted of an experiment is what the log says, and each visitor met her arm, and counts once."""
     shop = engine.collections.find("shop")
     experiment = engine.experiments.find(shop, "first")
-    rows = engine.store.arm_visits(experiment.id)
+    rows = engine.store.read.arm_visits(experiment.id)
     kept = {ArmVisit(experiment.id, arm, minute, kind): count for minute, arm, kind, count in rows if count}
     in_log: Counter[ArmVisit] = Counter()
     homes = {}
-    for number, collection in engine.store._read("SELECT id, collection FROM learners"):
+    for number, collection in engine.store.database.query("SELECT id, collection FROM learners"):
         homes[number] = collection
-        begins = begun(engine.store, engine.collections.by_id[collection], number)
-        in_log.update(log_from(begins, engine.store.events(number)).arm_visits)
+        begins = begun(engine.store.read, engine.collections.by_id[collection], number)
+        in_log.update(log_from(begins, engine.store.read.events(number)).arm_visits)
     assert kept == in_log, "an experiment counts something else than the log has"
-    visitors = engine.store.visitors(experiment.id)
+    visitors = engine.store.read.visitors(experiment.id)
     assert len(set(visitors)) == len(visitors)
     memory.counted = len(visitors)
     for key, (_, impression) in memory.answered.items():
@@ -357,7 +357,7 @@ def check(place: Place, memory: Memory) -> Audit:
 async def _checked(place: Place, memory: Memory) -> Audit:
     engine = Engine(place.open(), place.folder)
     await engine.start()
-    engine._sweeping.cancel()
+    engine._stop_sweeping()
     try:
         found = await audit(engine)
         _check_requests(engine)
@@ -384,7 +384,7 @@ async def _checked(place: Place, memory: Memory) -> Audit:
 
 def _check_requests(engine: Engine) -> None:
     """Each request that came with a key, however often, has one impression."""
-    rows = engine.store._read(f"SELECT shown FROM events WHERE outcome = {WAITING}")  # noqa: S608
+    rows = engine.store.database.query(f"SELECT shown FROM events WHERE outcome = {WAITING}")  # noqa: S608
     requests = [parted(bytes(shown)).marks.request for (shown,) in rows]
     assert None not in requests
     assert len(set(requests)) == len(requests), "a request was answered twice"

@@ -10,16 +10,20 @@ from typing import Any
 import httpx
 
 from tests.support.services import Place
+from zoomrank.cluster.forwarding import Forwarding
+from zoomrank.cluster.leases import ClusterMember
+from zoomrank.cluster.membership import ClusterReplicas, Membership
+from zoomrank.cluster.ownership import OwnsByLeases
+from zoomrank.cluster.peer_server import ForwardedRequest, ForwardedResponse, UnansweredError
+from zoomrank.cluster.replica_sync import ReplicaSync
+from zoomrank.cluster.shared_store import SharedDatabase
 from zoomrank.service.engine import Engine
-from zoomrank.service.held import Held
-from zoomrank.service.http.app import make_app
-from zoomrank.service.http.asgi import App
-from zoomrank.service.http.passing import Passed, Passing, Said, UnansweredError
+from zoomrank.service.http.access import Access, Keys
+from zoomrank.service.http.app import LARGEST_BODY, make_routes
+from zoomrank.service.http.origins import Origins
 from zoomrank.service.load import Load
-from zoomrank.service.membership import Membership
-from zoomrank.service.storage.leases import Replica
 from zoomrank.service.storage.partitions import PARTITIONS
-from zoomrank.service.storage.shared_store import SharedStore
+from zoomrank.service.storage.store import Store
 
 
 @dataclass
@@ -28,9 +32,10 @@ class Member:
 
     name: str
     engine: Engine
+    ownership: OwnsByLeases
     membership: Membership
     client: httpx.AsyncClient
-    passing: Passing
+    forwarding: Forwarding
 
     async def crash(self) -> None:
         """End as a killed process does: nothing more is written, and nobody is told."""
@@ -55,7 +60,7 @@ class Company:
     passed: int = 0  # requests
     lost: set[str] = field(default_factory=set)  # names of those that never answer again
 
-    async def ask(self, replica: Replica, request: Passed, seconds: float | None) -> Said:
+    async def ask(self, replica: ClusterMember, request: ForwardedRequest, seconds: float | None) -> ForwardedResponse:
         if replica.name in self.lost:
             await asyncio.Event().wait()
         member = self.members.get(replica.name)
@@ -63,34 +68,31 @@ class Company:
             raise UnansweredError
         self.passed += 1
         try:
-            return await asyncio.wait_for(member.passing.taken(request), seconds)
+            return await asyncio.wait_for(member.forwarding.respond_here(request), seconds)
         except asyncio.TimeoutError as error:
             raise UnansweredError from error
 
     async def join(self, name: str) -> Member:
         assert self.place.address is not None
-        store = await asyncio.to_thread(SharedStore, self.place.address)
-        engine = Engine(store, self.place.folder, held=Held([]), steady=time.monotonic)
+        database = await asyncio.to_thread(SharedDatabase, self.place.address)
+        ownership = OwnsByLeases(self)
+        engine = Engine(Store(database), self.place.folder, steady=time.monotonic, ownership=ownership)
         self.place.folder.mkdir(exist_ok=True, parents=True)
         await engine.start()
-        load = Load(engine)
-        membership = Membership(engine, store, name, "", load.says)
-        wrapped: list[Passing] = []
-
-        def around(app: App) -> App:
-            wrapped.append(Passing(app, membership, self))
-            return wrapped[0]
-
-        app: Any = make_app(engine, around=around, load=load, roster=lambda: membership.roster)
+        sync, load, keys = ReplicaSync(engine, ownership), Load(engine), Keys({})
+        membership = Membership(database, ownership, sync, name, "", load.says)
+        routes = make_routes(engine, keys, ClusterReplicas(ownership, load))
+        forwarding = Forwarding(routes, engine, ownership, sync, self)
+        app: Any = Access(forwarding, keys, load, LARGEST_BODY, Origins(()))
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60)
         await membership.start()
-        self.members[name] = Member(name, engine, membership, client, wrapped[0])
+        self.members[name] = Member(name, engine, ownership, membership, client, forwarding)
         return self.members[name]
 
     async def settled(self) -> None:
         """Wait until each has its share, and nothing is nobody's."""
         for _ in range(600):
-            counts = [len(member.engine.held) for member in self.members.values()]
+            counts = [len(member.engine.ownership) for member in self.members.values()]
             if sum(counts) == PARTITIONS and max(counts) - min(counts) <= len(counts):
                 return
             await asyncio.sleep(0.05)

@@ -25,10 +25,10 @@ from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import parted
 from zoomrank.service.storage.opening import open_store
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
-from zoomrank.service.storage.postgres_store import PostgresStore
-from zoomrank.service.storage.sqlite_store import SQLiteStore
+from zoomrank.service.storage.postgres_store import PostgresDatabase
+from zoomrank.service.storage.sqlite_store import SQLiteDatabase
 from zoomrank.service.storage.store import Store
-from zoomrank.service.storage.store_view import PostgresView, SQLiteView, StoreView
+from zoomrank.service.storage.store_snapshot import PostgresSnapshot, SQLiteSnapshot, StoreSnapshot
 from zoomrank.service.verifying import verify
 
 START = 1_700_000_000.0  # an ordinary day
@@ -91,7 +91,7 @@ def only_edition(collection: Collection, settings: Settings) -> EditionHistory:
 
 def kept_digest(store: Store, collection: int) -> str | None:
     """The digest of a collection's first file."""
-    whole = store.whole_edition(collection, 0)
+    whole = store.read.whole_edition(collection, 0)
     return None if whole is None else whole.digest
 
 
@@ -150,10 +150,12 @@ async def audit(engine: Engine) -> Audit:
     assert findings == [], findings
     found = Audit()
     activity: dict[int, Counter[Outcome]] = {}
-    for number, collection, query in engine.store._read("SELECT id, collection, query FROM learners ORDER BY id"):
+    for number, collection, query in engine.store.database.query(
+        "SELECT id, collection, query FROM learners ORDER BY id"
+    ):
         where = engine.collections.by_id[collection]
-        replayed = begun(engine.store, where, number)
-        log = log_from(replayed, engine.store.events(number))
+        replayed = begun(engine.store.read, where, number)
+        log = log_from(replayed, engine.store.read.events(number))
         found.outcomes |= {(number, impression): outcome for impression, outcome in log.outcomes.items()}
         shown = [event.shown for _, event in log.events if event.outcome == WAITING]
         found.loans += sum(bool(content and parted(content).loan) for content in shown)
@@ -168,24 +170,24 @@ async def audit(engine: Engine) -> Audit:
         found.learners += 1
         assert where.neighbours is None or number in where.neighbours.queries
     for collection in engine.collections.by_id:
-        for _, outcome, count in engine.store.folded(collection):
+        for _, outcome, count in engine.store.read.folded(collection):
             activity.setdefault(collection, Counter())[outcome] += count
     _audit_counts(engine, activity)
     assert sum(engine.learners.queries.values()) == found.learners
     return found
 
 
-def look_at(store: Store) -> StoreView:
+def look_at(store: Store) -> StoreSnapshot:
     """A look at what a store has, beside whoever works in it."""
-    if isinstance(store, SQLiteStore):
-        return SQLiteView(store.path)
-    assert isinstance(store, PostgresStore)
-    return PostgresView(store.server.address)
+    if isinstance(store.database, SQLiteDatabase):
+        return SQLiteSnapshot(store.database.path)
+    assert isinstance(store.database, PostgresDatabase)
+    return PostgresSnapshot(store.database.server.address)
 
 
 def _audit_counts(engine: Engine, activity: dict[int, Counter[Outcome]]) -> None:
     """Check what is said of collections against the log."""
-    for counts in (engine.store.outcomes(), engine.outcomes):
+    for counts in (engine.store.read.outcomes(), engine.outcomes):
         assert {collection: +outcomes for collection, outcomes in counts.items() if +outcomes} == activity
     for served in engine.collections.by_name.values():
         outcomes = sum((activity.get(one.id, Counter()) for one in served.family), Counter())

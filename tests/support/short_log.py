@@ -64,7 +64,7 @@ async def live_on(place: Place, seed: int) -> None:
     """Live until killed, from where the log ends."""
     random_, clock = random.Random(seed), Clock()
     async with started(place, clock, budget=random_.choice([2**30, 60_000])) as engine:
-        clock.time += float(engine.store._read("SELECT COALESCE(MAX(time), 0) FROM events")[0][0]) % clock.time
+        clock.time += float(engine.store.database.query("SELECT COALESCE(MAX(time), 0) FROM events")[0][0]) % clock.time
         shop = await served(engine, **LIFE)
         print("ready", flush=True)
         while True:

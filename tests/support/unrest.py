@@ -26,7 +26,7 @@ from tests.support.killing import Client, Memory
 from tests.support.services import Place, key_of, small_collection
 from zoomrank.client import Client as Asking
 from zoomrank.client import ClientError
-from zoomrank.service.storage.opening import open_view
+from zoomrank.service.storage.opening import open_snapshot
 from zoomrank.service.storage.outcomes import ABANDONED, VOIDED, WAITING
 from zoomrank.service.storage.partitions import PARTITIONS
 from zoomrank.service.verifying import verify
@@ -191,7 +191,7 @@ class Unrest:
             shown, told = dict(self.memory.shown), dict(self.memory.told)
             answered = dict(self.memory.answered)
         assert self.ask(_FORMER) == [(0,)], "a former owner has written"
-        with contextlib.closing(open_view(self.place.folder, self.place.address)) as view:
+        with contextlib.closing(open_snapshot(self.place.folder, self.place.address)) as view:
             ends: dict[tuple[int, int], list[int]] = {}
             for learner, number, outcome in view.rows("SELECT learner, number, outcome FROM events ORDER BY id"):
                 ends.setdefault((learner, number), []).append(outcome)
@@ -223,7 +223,7 @@ def unrest(
     from ray.cluster_utils import Cluster
     from ray.serve.config import ProxyLocation
 
-    from zoomrank.cluster.deploying import Deployed, leave_ray
+    from zoomrank.cluster.deployment import Deployment, leave_ray
     from zoomrank.cluster.replica import Options
 
     server = Server(Path(tempfile.mkdtemp(prefix="zoomrank-unrest-")))
@@ -233,7 +233,9 @@ def unrest(
         it = Unrest(place, server, replicas, nodes)
         it.add_node(random.Random(seed))
         options = Options(server.address, str(folder), 2**28, 2**26, between="127.0.0.1")
-        with Deployed(options, replicas, port=port, address=nodes.address, location=ProxyLocation.HeadOnly) as deployed:
+        with Deployment(
+            options, replicas, port=port, address=nodes.address, location=ProxyLocation.HeadOnly
+        ) as deployed:
             it.deployed = deployed
             wait_until(it.is_whole, _LONG, "the cluster never was whole")
             with psycopg.connect(server.address, autocommit=True) as connection:

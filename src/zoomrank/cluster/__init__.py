@@ -1,5 +1,7 @@
-"""The service on several machines: Ray Serve starts, replaces and reaches replicas; PostgreSQL says who owns what.
+"""The service on several machines: all that knows of replicas.
 
-Nothing below knows of Ray: what a replica does with others is `zoomrank.service.membership`, and how a request finds
-the one whose it is `zoomrank.service.http.passing`.
+Ray Serve starts and replaces replicas (`deployment`, `replica`); PostgreSQL has the leases on partitions (`leases`,
+`shared_store`). Each replica takes its share of them (`membership`, `ownership`), applies the changes of others
+(`replica_sync`), and forwards requests to the owner of their partition (`forwarding`, `peer_server`). It imports the
+service, which knows nothing of it: an engine is given an `Ownership`, and an application a list of replicas.
 """

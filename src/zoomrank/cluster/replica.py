@@ -1,4 +1,4 @@
-"""`Replica`: one process of a service that has several, as Ray Serve starts it."""
+"""`Replica`: one process of a cluster, as Ray Serve starts it."""
 
 from __future__ import annotations
 
@@ -16,42 +16,44 @@ from typing import Any, NamedTuple
 import ray
 from ray import serve
 
-from zoomrank.cluster.peers import HttpPeers
+from zoomrank.cluster.forwarding import Forwarding
+from zoomrank.cluster.membership import ClusterReplicas, Membership
+from zoomrank.cluster.ownership import OwnsByLeases
+from zoomrank.cluster.peer_server import PEERS_KEPT, HttpPeers, PeerServer
+from zoomrank.cluster.replica_sync import ReplicaSync
+from zoomrank.cluster.shared_store import SharedDatabase
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.engine import Engine
-from zoomrank.service.held import Held
-from zoomrank.service.http.access import Keys
-from zoomrank.service.http.app import make_app
+from zoomrank.service.http.access import Access, Keys
+from zoomrank.service.http.app import make_routes
 from zoomrank.service.http.asgi import App, Receive, Send
 from zoomrank.service.http.listening import Listener, address_of, listen, spoken
-from zoomrank.service.http.passing import Passing
-from zoomrank.service.http.peer_door import PEERS_KEPT, PeerDoor
+from zoomrank.service.http.origins import Origins
 from zoomrank.service.load import Load
-from zoomrank.service.membership import Membership
-from zoomrank.service.storage.shared_store import SharedStore
+from zoomrank.service.storage.store import Store
 
 APP, DEPLOYMENT = "zoomrank", "Replica"  # as Ray Serve calls them
-_LOOK_EVERY = 1.0  # seconds between two looks at the file of keys
+_LOOK_EVERY = 1.0  # seconds between two checks of the file of keys
 _POLL = 0.01  # seconds
 
 
 class Options(NamedTuple):
-    """What all replicas are told."""
+    """Options of all replicas."""
 
-    store: str  # where PostgreSQL is
-    folder: str  # for files without a name, on the machine of each
+    store: str  # address of PostgreSQL
+    folder: str  # for temporary files, on the machine of each
     memory: int  # bytes that learners may take
     largest_body: int
     origins: tuple[str, ...] = ()
     keys: str | None = None  # the file of keys, on the machine of each
-    host: str = "127.0.0.1"  # where each takes requests directly, if there is
-    door: int | None = None  # a port for that, which those on one machine take together
-    between: str | None = None  # where each takes what others pass on; None: where Ray knows its machine
+    host: str = "127.0.0.1"  # address at which each takes requests directly, if there is
+    door: int | None = None  # a port for that, which those on one machine share
+    between: str | None = None  # address for requests of other replicas; None: as Ray knows its machine
 
 
 @serve.ingress()
 class Replica:
-    """An engine among others, and those who ask it."""
+    """An engine in a cluster, and the listeners through which requests reach it."""
 
     async def __init__(self, options: Options) -> None:  # type: ignore[misc]  # as Ray Serve has it
         options = Options(*options)
@@ -59,39 +61,28 @@ class Replica:
         folder.mkdir(parents=True, exist_ok=True)
         sys.setswitchinterval(0.0005)  # as one process alone does
         self._keys = Keys.read(Path(options.keys)) if options.keys else Keys({})
-        store = await asyncio.to_thread(SharedStore, options.store)
-        self._engine = Engine(store, folder, options.memory, time.time, time.monotonic, Held([]))
-        await self._engine.start()
-        load = Load(self._engine)
-        token = secrets.token_hex(16)
+        self._peers = HttpPeers()
+        ownership = OwnsByLeases(self._peers)
+        database = await asyncio.to_thread(SharedDatabase, options.store)
+        self._engine = engine = Engine(Store(database), folder, options.memory, time.time, time.monotonic, ownership)
+        await engine.start()
+        sync, load, token = ReplicaSync(engine, ownership), Load(engine), secrets.token_hex(16)
         known: Any = ray.util.get_node_ip_address
         between = listen(options.between or known(), 0)
         outside = None if options.door is None else listen(options.host, options.door, together=True)
-        self._membership = Membership(
-            self._engine, store, address_of(between).removeprefix("http://"), token, load.says
-        )
-        self._peers = HttpPeers()
-        self._app = make_app(
-            self._engine,
-            self._keys,
-            options.largest_body,
-            options.origins,
-            self._around,
-            load,
-            lambda: self._membership.roster,
-        )
-        self._doors = [await _open(PeerDoor(self._passing, token), between)]
+        address = address_of(between).removeprefix("http://")
+        self._membership = Membership(database, ownership, sync, address, token, load.says)
+        routes = make_routes(engine, self._keys, ClusterReplicas(ownership, load))
+        forwarding = Forwarding(routes, engine, ownership, sync, self._peers)
+        self._app = Access(forwarding, self._keys, load, options.largest_body, Origins(options.origins))
+        self._listening = [await _open(PeerServer(forwarding.respond_here, token), between)]
         self._stopped = False
         await self._membership.start()
         if outside is not None:
-            self._doors.append(await _open(self._app, outside))
+            self._listening.append(await _open(self._app, outside))
         self._looking = asyncio.create_task(self._look())
         gc.collect()
         gc.freeze()  # as one process alone does
-
-    def _around(self, app: App) -> App:
-        self._passing = Passing(app, self._membership, self._peers)
-        return self._passing
 
     async def _look(self) -> None:
         while True:
@@ -99,18 +90,18 @@ class Replica:
             self._keys.look_again()
 
     def __serve_build_asgi_app__(self) -> App:
-        """What Ray Serve hands requests to."""
+        """Return the application that Ray Serve hands requests to."""
         return _without_lifespan(self._app)
 
     async def __del__(self) -> None:
-        """Write everything down, and let others have it."""
+        """Write all learners down, and give up the partitions."""
         if getattr(self, "_stopped", True):
             return
         self._stopped = True
         if hasattr(self, "_looking"):
             self._looking.cancel()
-        between, *others = self._doors
-        await asyncio.gather(*(door.close() for door in others))  # who came here first
+        between, *others = self._listening
+        await asyncio.gather(*(listening.close() for listening in others))  # requests of clients end first
         with suppress(ZoomrankError):
             await self._membership.stop()
             await self._engine.stop()
@@ -118,32 +109,32 @@ class Replica:
         await self._peers.close()
 
 
-class _Door(NamedTuple):
-    """Where requests come in."""
+class _Listening(NamedTuple):
+    """A listener that takes requests, and its task."""
 
     listener: Listener
-    listening: asyncio.Task[None]
+    task: asyncio.Task[None]
 
     async def close(self) -> None:
         """Take no more requests; those that are here have some seconds."""
         self.listener.should_exit = True
-        await self.listening
+        await self.task
 
 
-async def _open(app: App, taken: socket.socket) -> _Door:
-    """Take requests, from now on; who asks hangs up first, if nobody uses a connection."""
+async def _open(app: App, taken: socket.socket) -> _Listening:
+    """Take requests from now on; the client of an idle connection hangs up first."""
     listener = Listener(spoken(app, timeout_keep_alive=PEERS_KEPT))
-    listening = asyncio.create_task(listener.serve([taken]))
+    task = asyncio.create_task(listener.serve([taken]))
     while not listener.started:
-        if listening.done():
-            listening.result()
-            raise ZoomrankError("A door of this replica was closed before it was open.")
+        if task.done():
+            task.result()
+            raise ZoomrankError("A listener of this replica was closed before it was open.")
         await asyncio.sleep(_POLL)
-    return _Door(listener, listening)
+    return _Listening(listener, task)
 
 
 def _without_lifespan(app: App) -> App:
-    """An application that has begun already when its server says so."""
+    """Return an application that ignores the events of its server's start and end."""
 
     async def whole(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":

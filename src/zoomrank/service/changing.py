@@ -155,7 +155,7 @@ class Changing:
     # In another thread.
 
     def _missed(self, served: ServedCollection) -> Revision | None:
-        is_served = self._store.last_edition(served.id) == served.edition.revision
+        is_served = self._store.read.last_edition(served.id) == served.edition.revision
         return None if is_served else served.editions.newer()
 
     def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> _Update | None:
@@ -191,7 +191,7 @@ class Changing:
             self._store.add_edition(served.id, stored, None if pieces is None else pieces())
         except StorageError:  # the write may have succeeded all the same
             with suppress(StorageError):
-                if self._store.last_edition(served.id) == stored.number:
+                if self._store.read.last_edition(served.id) == stored.number:
                     return update
             raise
         return update
@@ -203,9 +203,9 @@ class Changing:
 
     def _keep_file(self, served: ServedCollection) -> None:
         number, edition = served.edition.revision, served.edition.edition
-        whole = self._store.whole_edition(served.id, number)
+        whole = self._store.read.whole_edition(served.id, number)
         since = number - (whole.number if whole is not None else 0)
-        size, file_size = self._store.sizes(served.id, number - since)
+        size, file_size = self._store.read.sizes(served.id, number - since)
         if since < _MOST_EDITIONS and size < max(_LEAST_FILE, file_size // 4):
             return
         with nameless_file(self._collections.folder) as file:

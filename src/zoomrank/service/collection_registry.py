@@ -23,6 +23,7 @@ from zoomrank.documents.edition_file import load_edition
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.nameless_files import digest_of, nameless_file, pieces_of
+from zoomrank.service.ownership import Ownership
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
     ExistsError,
@@ -45,14 +46,15 @@ _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped th
 class CollectionRegistry:
     """Collections that are served, and names of those that are being created."""
 
-    def __init__(self, store: Store, folder: Path, now: Callable[[], float]) -> None:
+    def __init__(self, store: Store, folder: Path, now: Callable[[], float], ownership: Ownership) -> None:
         self.folder = folder  # for temporary files
         self.by_name: dict[str, ServedCollection] = {}
         self.by_id: dict[int, ServedCollection] = {}  # arms of experiments, too
         self.arms: dict[str, ServedCollection] = {}  # of experiments, by names that no collection can have
         self._store = store
         self._now = now
-        self._last = store.last("collections")
+        self._ownership = ownership
+        self._last = store.read.last("collections")
         self._coming: set[str] = set()  # names of collections that are being created
         self.makers = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
         self.when_stopped: list[Callable[[], None]] = []  # called by `stop`, to cancel other work
@@ -68,9 +70,9 @@ class CollectionRegistry:
     def start(self) -> None:
         """Restore all collections."""
         shutil.rmtree(self.folder / _MAPPED_ONCE, ignore_errors=True)
-        if not self._store.shared:  # else another replica may be creating one
+        if self._ownership.is_coordinator:  # else the coordinator may be making one
             self._store.drop_unfinished()
-        kept = self._store.collections()
+        kept = self._store.read.collections()
         for stored in homes_first(kept):
             self.register(self.brought_back(stored))
         self.promote_all(kept)
@@ -80,12 +82,12 @@ class CollectionRegistry:
         settings = Settings.model_validate_json(stored.settings)
         home = None if stored.home is None else self.by_id[stored.home]
         if home is None:
-            editions = EditionHistory.kept(self._store, stored, settings, self.folder)
+            editions = EditionHistory.kept(self._store.read, stored, settings, self.folder)
         else:
             editions = home.editions.for_arm(settings)
         served = ServedCollection(stored, settings, editions, home)
         if served.neighbours is not None:
-            served.neighbours.read_back(self._store.learners(stored.id), self._store.reports(stored.id))
+            served.neighbours.read_back(self._store.read.learners(stored.id), self._store.read.reports(stored.id))
         rehearse(served)
         return served
 
@@ -220,7 +222,7 @@ class CollectionRegistry:
         except ZoomrankError as error:
             raise UnusableError(str(error).replace("This file", "What was sent")) from error
         stored = StoredCollection(number, name, self._now(), settings.model_dump_json())
-        editions = EditionHistory.kept(self._store, stored, settings, self.folder, edition)
+        editions = EditionHistory.kept(self._store.read, stored, settings, self.folder, edition)
         served = ServedCollection(stored, settings, editions)
         rehearse(served)
         return served
@@ -230,19 +232,19 @@ class CollectionRegistry:
         try:
             self._store.add_collection(served.stored, digest, self.pieces(file))
         except StorageError:  # the write may have succeeded all the same, now or in an earlier attempt
-            found = next((one for one in self._store.collections() if one.name == served.name), None)
+            found = next((one for one in self._store.read.collections() if one.name == served.name), None)
             if found is None:
                 raise
             if found.id != served.id:  # so there never will be a row of this one
                 with suppress(StorageError):  # the next start drops it
                     self._store.drop_content(served.id, 0)
-            whole = self._store.whole_edition(found.id, 0)
+            whole = self._store.read.whole_edition(found.id, 0)
             if whole is None or whole.digest != digest:
                 raise _exists(served.name) from None
             settings = Settings.model_validate_json(found.settings)
             first = served.edition.edition
             return ServedCollection(
-                found, settings, EditionHistory.kept(self._store, found, settings, self.folder, first)
+                found, settings, EditionHistory.kept(self._store.read, found, settings, self.folder, first)
             )
         return served
 

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import time as clock
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from zoomrank import documents
@@ -18,20 +18,19 @@ from zoomrank.numbers import Array
 from zoomrank.queries.lending import Granted
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_notes
-from zoomrank.service.catching_up import CatchingUp
 from zoomrank.service.changing import Changing
 from zoomrank.service.collection_registry import CollectionRegistry
 from zoomrank.service.edition_history import EditionHistory
 from zoomrank.service.experiments import Assigned, Experiments
-from zoomrank.service.held import Held
 from zoomrank.service.importing import Importing
 from zoomrank.service.impression_names import Signer
 from zoomrank.service.learner_cache import Wanted
 from zoomrank.service.ledger import Ledger
-from zoomrank.service.neighbours import About
 from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.ownership import Ownership, OwnsEverything
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
 from zoomrank.service.refusals import (
     ExpiredError,
     NotFoundError,
@@ -45,63 +44,13 @@ from zoomrank.service.served_edition import ServedEdition
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.events import Event, Marks, known_propensities, unpack
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome, is_note
-from zoomrank.service.storage.partitions import CHAIR, partition_in
+from zoomrank.service.storage.partitions import partition_in
 from zoomrank.service.storage.store import Store
 from zoomrank.service.sweeping import Sweeper
 from zoomrank.service.undoing import Span, Undoing
-from zoomrank.spaces import DocumentId, DocumentTree, Eligible
+from zoomrank.spaces import DocumentId, DocumentTree
 
 NOBODY = 0  # the number of a learner that no query has, and so no neighbours
-
-
-class Asker(NamedTuple):
-    """Who asks, and under which key of her own, so that she may ask again for what she has not heard."""
-
-    digest: bytes | None = None  # of the key with which she was let in
-    once: str | None = None
-
-
-class Among(NamedTuple):
-    """What a ranking is chosen among: so many of those documents."""
-
-    slots: int
-    eligible: Sequence[DocumentId] | None
-    excluded: Sequence[DocumentId] | None
-    unknown: str  # "skip": ids that nobody knows are left out
-    fewer: bool  # whether fewer will do
-    order: Sequence[DocumentId] | None  # of the caller, from the best
-
-    def found_in(self, edition: ServedEdition, settings: Settings) -> Found:
-        """What that comes to in an edition."""
-        brought, exactly = self.order, settings.shows != "learned"
-        if exactly and settings.shows != "order":
-            brought = settings.shows
-        elif exactly and brought is None:
-            raise UnusableError("This collection shows the order that you bring: send `order`.")
-        order = edition.order(brought)
-        allowed = edition.eligible(self.eligible, self.excluded, self.unknown == "skip")
-        slots = edition.fillable(allowed, self.slots, self.fewer)
-        if not slots:
-            raise _NothingToShow
-        return Found(slots, allowed, order, exactly)
-
-
-class Found(NamedTuple):
-    """What a ranking is chosen among, in an edition."""
-
-    slots: int  # that can be filled
-    allowed: Eligible | None  # None: all
-    order: list[int] | None
-    exactly: bool  # whether the order is shown as it is
-
-
-class _ReadBack(NamedTuple):
-    """What the store knows of some partitions."""
-
-    event: int  # the last in the log
-    learner: int  # the last number
-    away: dict[tuple[int, str], float]  # of which learners an impression may wait
-    recent: list[Event]
 
 
 class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
@@ -118,47 +67,47 @@ class Engine:
         budget: int = 2**30,
         now: Callable[[], float] = clock.time,
         steady: Callable[[], float] | None = None,
-        held: Held | None = None,
+        ownership: Ownership | None = None,
     ) -> None:
+        steady = steady or now  # a clock that cannot be set
         self.store = store
-        self.held = Held() if held is None else held  # the partitions that are looked after here
+        self.ownership = ownership = ownership or OwnsEverything()
         self.now = now
-        self._steady = steady or now  # a clock that nobody can set
-        self.collections = CollectionRegistry(store, folder, now)
         self.ready = False
-        self._budget = budget  # bytes of learners in memory
-        self.signer = Signer(store.about("secret"))
+        self.signer = Signer(store.read.about("secret"))
+        self.patience = Patience(now, steady)
+        self.collections = CollectionRegistry(store, folder, now, ownership)
+        by_id = self.collections.by_id
+        self.ledger = Ledger(store, by_id, budget, now, self.patience, Newcomers(steady), ownership)
+        self.journal, self.learners = self.ledger.journal, self.ledger.learners
+        self.repeats = Repeats(store, steady, ownership)
+        self.importing = Importing(store, self.ledger)
+        self.undoing = Undoing(store, self.ledger, now)
+        self.experiments = Experiments(store, self.collections, self.ledger, now, ownership)
+        self.changing = Changing(store, self.collections, self.experiments, self.ledger, now)
+        self.sweeper = Sweeper(store, self.ledger, self.undoing, by_id, self.patience, ownership, now, steady)
+        self._sweeping: asyncio.Task[None] | None = None
         self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
     async def start(self, sweeping: bool = True) -> None:
-        """Read what there is. Learners come back when they are asked for. Without `sweeping` whoever starts it has to
-        `sweep` now and then.
+        """Compile the kernels and read the store. Learners are read when they are needed. Without `sweeping` the
+        caller has to call `sweep` from time to time.
         """
         self._rehearse()
         self.collections.start()
-        self.patience = Patience(self.now, self._steady)
-        newcomers = Newcomers(self._steady)
-        collections = self.collections.by_id
-        self.ledger = Ledger(self.store, collections, self._budget, self.now, self.patience, newcomers, self.held)
-        self.journal, self.learners = self.ledger.journal, self.ledger.learners
-        self.repeats = Repeats(self.store, self._steady, self.held)
-        self.importing = Importing(self.store, self.ledger)
-        self.undoing = Undoing(self.store, self.ledger, self.now)
-        self.experiments = Experiments(self.store, self.collections, self.ledger, self.now)
-        if not self.store.shared:
+        self.patience.renew()
+        self.ledger.start()
+        self.repeats.start()
+        self.experiments.start()
+        if self.ownership.is_coordinator:
             await self.experiments.tidy()
-        self.changing = Changing(self.store, self.collections, self.experiments, self.ledger, self.now)
-        self.catching_up = CatchingUp(self.store, self.collections, self.experiments, self.ledger, self.held)
-        self.sweeper = Sweeper(
-            self.store, self.ledger, self.undoing, collections, self.patience, self.held, self.now, self._steady
-        )
-        self._sweeping = asyncio.create_task(self.sweeper.run())
-        if not sweeping:
-            self._sweeping.cancel()
+        self.sweeper.start()
+        if sweeping:
+            self._sweeping = asyncio.create_task(self.sweeper.run())
         self.ready = True
 
     def _rehearse(self) -> None:
-        """Have everything compiled before somebody waits for it."""
+        """Compile all kernels before a request waits for them."""
         settings = Settings()
         small = Edition.first(documents.Collection(DocumentTree.exponential(depth=3)))
         QueryLearner.rehearse(EditionHistory(ServedEdition(0, small, settings)), settings)
@@ -166,11 +115,12 @@ class Engine:
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
         self.ready = False
-        self._sweeping.cancel()
+        self._stop_sweeping()
         self.collections.stop()
         await self.importing.stop()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._sweeping
+        if self._sweeping is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeping
         try:
             with contextlib.suppress(StorageError):  # the log has everything anyway
                 await self.learners.write_all()
@@ -180,57 +130,16 @@ class Engine:
             self.store.close()
 
     async def abandon(self) -> None:
-        """End as a crash does: nothing more is written down. For those who try what becomes of that."""
+        """End as a crash does: nothing more is written. For tests of crashes."""
         self.ready = False
-        self._sweeping.cancel()
+        self._stop_sweeping()
         self.collections.stop()
         await self.journal.abandon()
         self.store.close()
 
-    # Working with others in one store.
-
-    async def take(self, partitions: Collection[int]) -> None:
-        """Look after partitions from now on that nobody has looked after since they were this service's."""
-        await self.catching_up()
-        found = await asyncio.to_thread(self._read_back, partitions)
-        self.journal.go_on_after(found.event)
-        self.learners.take(found.learner, found.away)
-        self.repeats.take(found.recent)
-        self.patience.renew()  # nobody could report anything meanwhile
-        if CHAIR in partitions:
-            await asyncio.to_thread(self.store.drop_unfinished_files)
-            self.collections.go_on_after(await asyncio.to_thread(self.store.last, "collections"))
-            self.experiments.go_on_after(await asyncio.to_thread(self.store.last, "experiments"))
-        self.held.add(partitions)
-        if CHAIR in partitions:  # nobody has to wait for that
-            self._tidying = asyncio.create_task(self._tidy())
-
-    async def _tidy(self) -> None:
-        """End what another, who had the chair, has begun to remove."""
-        with contextlib.suppress(StorageError):  # whoever has the chair next goes on
-            await self.ledger.others_know()
-            await asyncio.to_thread(self.store.drop_left_over)
-            await self.experiments.tidy()
-
-    def _read_back(self, partitions: Collection[int]) -> _ReadBack:
-        store = self.store
-        return _ReadBack(
-            store.last_place(),
-            store.last("learners"),
-            store.unfinished(partitions),
-            self.repeats.recent(partitions),
-        )
-
-    async def give_up(self, partitions: Collection[int], write: bool = True) -> None:
-        """Look after some partitions no more; all that is known of them is durable then, or (without `write`) somebody
-        else's by now.
-        """
-        self.held.remove(partitions)
-        if not write:
-            await self.journal.discard()  # or it might be taken for what is written as their next owner
-        await self.learners.give_up(partitions, write)
-        if write:
-            await self.journal.written()
+    def _stop_sweeping(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
 
     # Ranking and learning.
 
@@ -238,39 +147,27 @@ class Engine:
         self,
         served: ServedCollection,
         query: str,
-        slots: int | None = None,
-        eligible: Sequence[DocumentId] | None = None,
-        excluded: Sequence[DocumentId] | None = None,
-        about: About | None = None,
-        asker: Asker = Asker(),  # noqa: B008  (a tuple)
-        unknown: str = "refuse",
-        fewer: bool = False,
-        order: Sequence[DocumentId] | None = None,
-        visitor: str | None = None,
+        options: RankOptions = DEFAULTS,
+        caller: Caller = Caller(),  # noqa: B008  (a tuple)
     ) -> tuple[str, list[dict[str, Any]]]:
-        """Choose what a visitor sees; returns the impression's name and the documents.
+        """Choose a ranking for a visitor; returns the name of the impression and the documents.
 
-        The query is what `ServedCollection.query` made of it; `about` says where it belongs when it is new, and `order`
-        what it begins with. Ids that the collection lacks are refused, or skipped if they are `unknown` and may be.
-        Where fewer documents may be shown than there are slots, that is refused unless `fewer` will do; if none may be,
-        there is no impression, and its name is empty. While there is an experiment, the name of the `visitor` decides
-        which arm she meets.
+        The query is as `ServedCollection.query` returns it. If no document may be shown and the options allow that,
+        there is no impression, and its name is empty. A caller that repeats a request under the same idempotency key
+        gets the same impression again.
         """
-        wanted = served.settings.slots if slots is None else slots
-        if wanted > served.settings.slots:
-            raise UnusableError(f"{wanted} slots are more than this collection has ({served.settings.slots}).")
+        most = served.settings.slots
+        if options.slots is not None and options.slots > most:
+            raise UnusableError(f"{options.slots} slots are more than this collection has ({most}).")
         described: list[dict[str, Any]] | None = None
         request = None
-        if asker.once is not None:
-            body = repr((query, slots, eligible, excluded, about, unknown, fewer, order, visitor)).encode()
-            request = request_digest(served.id, asker.once, body)
+        if caller.idempotency_key is not None:
+            request = request_digest(served.id, caller.idempotency_key, options.fingerprint(query))
 
         async def show() -> Event:
             nonlocal described
-            among = Among(wanted, eligible, excluded, unknown, fewer, order)
-            met = await self.experiments.assign(served, visitor, order is not None)
-            new = Wanted(met.served.about(about), asker.digest or b"")
-            event, described = await self._show(met, query, among, new, Marks(request, asker.digest, met.mark))
+            met = await self.experiments.assign(served, options.visitor, options.order is not None)
+            event, described = await self._show(met, query, options, request, caller)
             return event
 
         try:
@@ -283,24 +180,28 @@ class Engine:
         return name, described
 
     async def _show(
-        self, met: Assigned, query: str, among: Among, new: Wanted, marks: Marks
+        self, met: Assigned, query: str, options: RankOptions, request: bytes | None, caller: Caller
     ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
         served = met.served
-        edition = served.edition
+        new = Wanted(served.about(options.about), caller.digest or b"")
         if met.mark is not None and not served.bandit.counts_visits:
-            among = among._replace(order=None)  # another arm may begin with it
-        found = among.found_in(edition, served.settings)  # here already, so that no learner is made in vain
+            options = options.without_order()  # only learners of other arms can begin with it
+        edition = served.edition
+        resolved = _resolved(options, edition, served.settings)  # before a learner is made in vain
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
         if edition is not served.edition:  # documents were changed meanwhile
             edition = served.edition
-            found = among.found_in(edition, served.settings)
+            resolved = _resolved(options, edition, served.settings)
         time = round(self.now(), 3)
         self.ledger.move_on(served, learner, time)
         loan = self.next_loan(served, learner)
+        marks = Marks(request, caller.digest, met.mark)
         try:
-            event, ranking = learner.show(time, found.slots, found.allowed, loan, marks, found.order, found.exactly)
+            event, ranking = learner.show(
+                time, resolved.slots, resolved.allowed, loan, marks, resolved.order, resolved.is_exact
+            )
         except ZoomrankError as error:
             raise UnusableError(str(error)) from error
         self.ledger.append(served, learner, event)
@@ -357,7 +258,7 @@ class Engine:
         if served is None or served.removed or learner is None or impression.number >= learner.ranker.made:
             raise NotFoundError("This impression is not known here: it was never written down.")
         within = served.settings.feedback_within
-        if impression.time < self.patience.began(within) and not self.store.away:
+        if impression.time < self.patience.began(within) and not self.store.database.away:
             raise ExpiredError(f"This impression has expired: feedback is taken for {within:g} seconds.")
         return served, learner, impression.number
 
@@ -367,7 +268,7 @@ class Engine:
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
             await self.journal.written()  # the first may still be on its way to the disk, and may not get there
             impression = self.signer.read(name)
-            lines = await asyncio.to_thread(self.store.impression, impression.learner, impression.number)
+            lines = await asyncio.to_thread(self.store.read.impression, impression.learner, impression.number)
             served, learner, number = await self._impression(name)
             outcome = learner.outcome_of(number)
             if outcome == before:  # else it is void by now, or its end got lost
@@ -383,12 +284,14 @@ class Engine:
         _, learner, number = await self._impression(name)
         if number in learner.waiting:
             return known_propensities(learner.shown_at(number))
-        return known_propensities(_ranking_in(await asyncio.to_thread(self.store.impression, learner.number, number)))
+        return known_propensities(
+            _ranking_in(await asyncio.to_thread(self.store.read.impression, learner.number, number))
+        )
 
     async def _shown(self, learner: int, number: int) -> Array:
         """The documents of an impression that is in the log, by their numbers."""
-        lines = await asyncio.to_thread(self.store.impression, learner, number)
-        if not lines and await asyncio.to_thread(self.store.has_base, learner):  # it was long ago
+        lines = await asyncio.to_thread(self.store.read.impression, learner, number)
+        if not lines and await asyncio.to_thread(self.store.read.has_base, learner):  # it was long ago
             raise ExpiredError("This impression has expired.")
         return _shown_in(lines)
 
@@ -398,7 +301,7 @@ class Engine:
         for one in self.collections.meant_by(served):
             found = await self.undoing.find(one, span)
             for learner, numbers in found.items():
-                if partition_in(learner) not in self.held:  # whoever has it does that
+                if partition_in(learner) not in self.ownership:  # its owner does that
                     continue
                 key = await self.learners.key_of(learner)
                 queries.add(learner if key is None else key[1])
@@ -432,6 +335,13 @@ class Engine:
     async def sweep(self) -> None:
         """Do at once what is done every second."""
         await self.sweeper.sweep()
+
+
+def _resolved(options: RankOptions, edition: ServedEdition, settings: Settings) -> ResolvedOptions:
+    resolved = options.resolve(edition, settings)
+    if not resolved.slots:
+        raise _NothingToShow
+    return resolved
 
 
 def _check_open(outcome: Outcome) -> None:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from zoomrank.service.collection_registry import CollectionRegistry, rehearse
 from zoomrank.service.ledger import Ledger
+from zoomrank.service.ownership import Ownership
 from zoomrank.service.refusals import ExistsError, NotFoundError, UnusableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
@@ -121,15 +122,27 @@ class _Experiments:
 class Experiments:
     """All experiments, the assignment of visitors, and changes to experiments."""
 
-    def __init__(self, store: Store, collections: CollectionRegistry, ledger: Ledger, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        collections: CollectionRegistry,
+        ledger: Ledger,
+        now: Callable[[], float],
+        ownership: Ownership,
+    ) -> None:
         self._store = store
         self._collections = collections
         self._ledger = ledger
         self._now = now
-        self._last = store.last("experiments")
+        self._ownership = ownership
+        self._last = 0
         self._of: dict[int, _Experiments] = {}
         self._changing = asyncio.Lock()  # one experiment is changed at a time
-        self.read_again(store.experiments())
+
+    def start(self) -> None:
+        """Read all experiments from the store."""
+        self._last = self._store.read.last("experiments")
+        self.read_again(self._store.read.experiments())
 
     def read_again(self, kept: Sequence[StoredExperiment]) -> None:
         """Replace the experiments by the stored ones, which another replica may have changed."""
@@ -168,13 +181,13 @@ class Experiments:
         if visitor is not None and not await self._counts_from_now_on(running.id, digest):
             return Assigned(arm)
         mark = Mark(running.id, number)
-        return Assigned(arm, mark, None if visitor is None or self._store.shared else digest)
+        return Assigned(arm, mark, None if visitor is None or self._ownership.is_shared else digest)
 
     async def _counts_from_now_on(self, experiment: int, visitor: bytes) -> bool:
         """Return whether a visitor is new. With several replicas the store decides."""
         if visitor in self._ledger.counted[experiment]:
             return False
-        if not self._store.shared:
+        if not self._ownership.is_shared:
             return True
         self._ledger.counted[experiment].add(visitor)
         try:
@@ -307,8 +320,8 @@ class Experiments:
             self._collections.arms[arm_name(experiment.home.name, experiment.name, arm.name)] = arm.served
         if experiment.ended is None:
             known.running = experiment
-            if not self._store.shared:  # a shared store answers that itself
-                self._ledger.counted[experiment.id] = set(self._store.visitors(experiment.id))
+            if not self._ownership.is_shared:  # which knows better
+                self._ledger.counted[experiment.id] = set(self._store.read.visitors(experiment.id))
 
     def _read_back(self, stored: StoredExperiment) -> Experiment | None:
         """Return a stored experiment; None if it is being removed with its collection."""

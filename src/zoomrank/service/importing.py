@@ -96,7 +96,7 @@ class Importing:
 
     async def _begun(self, name: str, log: ImportedLog) -> Record:
         """Read the stored progress of an import."""
-        kept = await asyncio.to_thread(self._store.said, name)
+        kept = await asyncio.to_thread(self._store.read.said, name)
         record: Record = {"content": log.digest, "done": 0} if kept is None else json.loads(kept)
         if record["content"] != log.digest:
             raise KeyReusedError("This Idempotency-Key was used with another click log: use a new key for each log.")

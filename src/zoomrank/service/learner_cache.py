@@ -18,8 +18,8 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any, NamedTuple
 
-from zoomrank.service.held import Held
 from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.ownership import Ownership
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError
@@ -59,18 +59,18 @@ class LearnerCache:
         now: Callable[[], float],
         patience: Patience,
         newcomers: Newcomers,
-        held: Held,
+        ownership: Ownership,
     ) -> None:
         self.budget = budget  # bytes of learners in memory
         self.size = 0  # of them
-        self.queries = store.count_queries()  # of each collection, in memory or not
+        self.queries: dict[int, int] = {}  # of each collection, in memory or not
         self._store = store
         self._journal = journal
         self._collections = collections
         self._now = now
         self._patience = patience
         self._newcomers = newcomers
-        self.held = held  # partitions whose learners may be in memory
+        self._ownership = ownership  # learners of other partitions are never here
         self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
         self._keys: dict[int, Key] = {}  # of learners in memory
         self._sizes: dict[int, int] = {}
@@ -80,7 +80,11 @@ class LearnerCache:
             Key, float
         ] = {}  # learners not in memory with impressions that may wait for feedback, and since when
         self._last = 0
-        self.take(store.last("learners"), store.unfinished(held.partitions))
+
+    def start(self) -> None:
+        """Read from the store how many queries there are, and of which learners an impression may wait."""
+        self.queries = self._store.read.count_queries()
+        self.take(self._store.read.last("learners"), self._store.read.unfinished(self._ownership.partitions))
 
     def __len__(self) -> int:
         return len(self._here)
@@ -94,7 +98,7 @@ class LearnerCache:
 
     async def key_of(self, number: int) -> Key | None:
         """Return the collection and the query of a learner."""
-        return self._keys.get(number) or await asyncio.to_thread(self._store.query_of, number)
+        return self._keys.get(number) or await asyncio.to_thread(self._store.read.query_of, number)
 
     async def find(self, served: ServedCollection, query: str, wanted: Wanted | None = None) -> QueryLearner | None:
         """Return the learner of a query; a new one, if that is wanted and there is none.
@@ -105,7 +109,7 @@ class LearnerCache:
         partition = partition_of(served.home.id, query)
         while True:
             served.check_there()
-            self.held.check(partition)
+            self._ownership.check(partition)
             learner = self._here.get(key)
             if learner is not None:
                 self._here.move_to_end(key)
@@ -137,7 +141,7 @@ class LearnerCache:
         """
         while key in self._coming:
             await asyncio.wait({self._coming[key]})
-        self.held.check(self._partition(key))
+        self._ownership.check(self._partition(key))
 
         async def when_durable() -> bool:
             await self._journal.written()
@@ -158,11 +162,11 @@ class LearnerCache:
         return learner is not None
 
     def _restored(self, served: ServedCollection, query: str) -> QueryLearner | None:
-        found = self._store.find(served.id, query)
+        found = self._store.read.find(served.id, query)
         if found is None:
             return None
         learner = QueryLearner.restored(found.learner, served.editions, served.settings, found.edition, found.content)
-        learner.replay(event for _, event in self._store.events(found.learner, found.event, found.first))
+        learner.replay(event for _, event in self._store.read.events(found.learner, found.event, found.first))
         return learner
 
     def _made(self, served: ServedCollection, query: str, wanted: Wanted) -> QueryLearner:
@@ -246,10 +250,10 @@ class LearnerCache:
 
     def count_again(self) -> None:
         """Read counts from the store while nothing is being written: a write that seemed to fail may have succeeded."""
-        self.queries = self._store.count_queries()
+        self.queries = self._store.read.count_queries()
         for collection, count in self._journal.unwritten.queries.items():
             self.queries[collection] = self.queries.get(collection, 0) + count
-        self.take(0, self._store.unfinished(self.held.partitions))
+        self.take(0, self._store.read.unfinished(self._ownership.partitions))
 
     def _partition(self, key: Key) -> int:
         return partition_of(self._collections[key[0]].home.id, key[1])

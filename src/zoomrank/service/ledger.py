@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
-from zoomrank.service.held import Held
 from zoomrank.service.learner_cache import LearnerCache
 from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.ownership import Ownership
 from zoomrank.service.patience import Patience
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
@@ -31,17 +31,22 @@ class Ledger:
         now: Callable[[], float],
         patience: Patience,
         newcomers: Newcomers,
-        held: Held,
+        ownership: Ownership,
     ) -> None:
         self.journal = Journal(store, self._refused)
-        self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers, held)
-        self.outcomes = store.outcomes()  # outcome counts per collection
-        self.counted: dict[int, set[bytes]] = defaultdict(set)  # visitors already counted in each running experiment
-        self.others_know: Callable[[], Awaitable[None]] = (
-            _at_once  # waits until every replica has forgotten a removed collection
-        )
+        self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers, ownership)
+        self.outcomes: dict[int, Counter[Outcome]] = defaultdict(Counter)  # of the impressions of each collection
+        self.counted: dict[int, set[bytes]] = defaultdict(set)  # the visitors of each experiment that goes on
+        self._ownership = ownership
         self._store = store
-        self._renewals = store.renewals
+        self._renewals = store.database.renewals
+
+    def start(self) -> None:
+        """Read the counts from the store, and begin to write."""
+        self._renewals = self._store.database.renewals
+        self.outcomes = self._store.read.outcomes()
+        self.journal.start()
+        self.learners.start()
 
     def append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
         """Append an event of a learner, with its counts and reports."""
@@ -75,9 +80,8 @@ class Ledger:
     async def drop(self, collection: int) -> None:
         """Delete all that was learned in a collection, or in an arm of an experiment, that is no longer served."""
         await self.let_go(collection)
-        if self._store.shared:
-            await asyncio.to_thread(self._store.hide_collection, collection)
-            await self.others_know()
+        await asyncio.to_thread(self._store.hide_collection, collection)
+        await self._ownership.wait_for_replicas()  # until then they may still read it
         await asyncio.to_thread(self._store.drop_collection, collection)
 
     async def let_go(self, collection: int) -> None:
@@ -89,8 +93,8 @@ class Ledger:
     async def look_again(self) -> None:
         """Reload counts that other replicas have changed in the shared store."""
         before = self._sums()
-        outcomes = await asyncio.to_thread(self._store.outcomes)
-        queries = await asyncio.to_thread(self._store.count_queries)
+        outcomes = await asyncio.to_thread(self._store.read.outcomes)
+        queries = await asyncio.to_thread(self._store.read.count_queries)
         for collection, counts in self._sums().items():  # the store may or may not have counts that arrived meanwhile
             outcomes[collection].update(counts - before.get(collection, Counter()))
         self.outcomes, self.learners.queries = outcomes, queries
@@ -114,17 +118,13 @@ class Ledger:
 
     def count_again(self) -> None:
         """Reload the counts after a lost connection, when it is unknown whether the last write succeeded."""
-        if self._renewals != self._store.renewals and self.journal.is_idle:
-            self._renewals = self._store.renewals
-            self.outcomes = self._store.outcomes()
+        if self._renewals != self._store.database.renewals and self.journal.is_idle:
+            self._renewals = self._store.database.renewals
+            self.outcomes = self._store.read.outcomes()
             for collection, counts in self.journal.unwritten.outcomes.items():
                 self.outcomes[collection].update(counts)
             for experiment in self.counted:
-                self.counted[experiment] = set(self._store.visitors(experiment))
+                self.counted[experiment] = set(self._store.read.visitors(experiment))
             for experiment, visitor in self.journal.unwritten.visitors:
                 self.counted[experiment].add(visitor)
             self.learners.count_again()
-
-
-async def _at_once() -> None:
-    """Return at once: there is no other replica."""

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
-from zoomrank.service.held import Held
+from zoomrank.service.ownership import Ownership
 from zoomrank.service.refusals import ElsewhereError, KeyReusedError, StorageError
 from zoomrank.service.storage.events import Event, parted
 from zoomrank.service.storage.store import Store
@@ -42,18 +42,21 @@ class Answered(NamedTuple):
 class Repeats:
     """Recent requests by idempotency key."""
 
-    def __init__(self, store: Store, steady: Callable[[], float], held: Held) -> None:
+    def __init__(self, store: Store, steady: Callable[[], float], ownership: Ownership) -> None:
         self._store = store
         self._steady = steady
-        self._held = held
+        self._ownership = ownership
         self._answered: OrderedDict[bytes, Answered] = OrderedDict()
         self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | Answered]]] = {}
         self._unsure: dict[bytes, float] = {}  # failed requests whose write may have succeeded: until when
-        self.take(self.recent(held.partitions))
+
+    def start(self) -> None:
+        """Read the requests of late from the log."""
+        self.take(self.recent(self._ownership.partitions))
 
     def recent(self, partitions: Collection[int]) -> list[Event]:
         """Return recent ranking events of some partitions, newest first."""
-        return list(self._store.recent(KEPT_FOR, partitions))
+        return list(self._store.read.recent(KEPT_FOR, partitions))
 
     def take(self, recent: Sequence[Event]) -> None:
         """Remember the requests of recent events."""
@@ -103,7 +106,7 @@ class Repeats:
 
     async def _find(self, key: bytes) -> None:
         """Check whether the write of a failed request succeeded after all."""
-        for event in await asyncio.to_thread(self.recent, self._held.partitions):
+        for event in await asyncio.to_thread(self.recent, self._ownership.partitions):
             request = _request_of(event)
             if request is not None and request[:_KEY] == key:
                 self._remember(request, event)

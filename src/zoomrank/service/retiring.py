@@ -22,13 +22,13 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from zoomrank.service.bases import begun
-from zoomrank.service.held import Held
+from zoomrank.service.ownership import Ownership
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Retired, Snapshot
 from zoomrank.service.storage.events import STEP, Event, counted
 from zoomrank.service.storage.outcomes import VOIDED, WAITING, is_end
-from zoomrank.service.storage.partitions import CHAIR, partition_in
+from zoomrank.service.storage.partitions import partition_in
 from zoomrank.service.storage.store import Store
 
 LOOK_EVERY = 3600.0  # seconds between two passes over the old end of the log
@@ -58,14 +58,14 @@ class Retiring:
         store: Store,
         collections: Mapping[int, ServedCollection],
         busy: asyncio.Lock,
-        held: Held,
+        ownership: Ownership,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
         self._store = store
         self._collections = collections
         self._busy = busy  # held while impressions are voided
-        self._held = held
+        self._ownership = ownership
         self._now = now
         self._steady = steady
         self._after = 0  # place in the log up to which this pass has come
@@ -91,19 +91,19 @@ class Retiring:
 
     def _coarsen(self) -> None:
         before = int(self._now() - FINE_FOR) // STEP
-        if before > 0 and CHAIR in self._held:
+        if before > 0 and self._ownership.is_coordinator:
             self._store.coarsen(before)
 
     def _find(self) -> _Due | None:
         """Return the next learner with old events; None at the young end of the log, where the pass ends."""
         youngest = max((due for one in self._collections.values() if (due := self._due(one)) is not None), default=None)
-        rows = [] if youngest is None else self._store.oldest(self._after, _LINES_AT_ONCE)
+        rows = [] if youngest is None else self._store.read.oldest(self._after, _LINES_AT_ONCE)
         for place, collection, learner, time in rows:
             served = self._collections.get(collection)
             due = None if served is None else self._due(served)
             self._after = place
-            is_held = partition_in(learner) in self._held  # otherwise its owner removes it
-            if served is not None and due is not None and time < due and is_held:
+            is_owned = partition_in(learner) in self._ownership  # else somebody else sees to it
+            if served is not None and due is not None and time < due and is_owned:
                 return _Due(place, served, learner, self._now() - (served.settings.keep_events or 0.0))
             if youngest is not None and time >= youngest:
                 rows = []
@@ -126,10 +126,10 @@ class Retiring:
 
     def _made(self, due: _Due) -> tuple[Snapshot, Retired] | None:
         """Build the new base of a learner, with the events that it replaces."""
-        learner = begun(self._store, due.served, due.learner)
+        learner = begun(self._store.read, due.served, due.learner)
         last = learner.ranker.made + _IMPRESSIONS_AT_ONCE
-        log = self._store.early_events(due.learner, last)
-        old = _beginning(log, last, due.until, self._store.created(due.learner))
+        log = self._store.read.early_events(due.learner, last)
+        old = _beginning(log, last, due.until, self._store.read.created(due.learner))
         if not old:
             return None
         void = {event.number for _, event in log if event.outcome == VOIDED}

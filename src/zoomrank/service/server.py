@@ -1,4 +1,4 @@
-"""`serve`: the service in this process, until it is told to stop."""
+"""`Server`: the service in this process, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -42,9 +42,13 @@ def make_server(
     limits: TimeLimits = TIME_LIMITS,
     origins: Sequence[str] = (),
     now: Callable[[], float] = time.time,
+    announce: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> Server:
-    """A server that is ready to run; refused if others could reach it without a key."""
+    """Return a server that is ready to run; refused if other machines could reach it without a key.
+
+    It calls `announce` with its address as soon as it takes requests.
+    """
     check_reachable(host, bool(keys))
     check_origins(origins)
     listening = listen(host, port)
@@ -56,11 +60,11 @@ def make_server(
         raise
     keys = keys or Keys({})
     config = spoken(make_app(engine, keys, largest_body, origins), limits, host=host, port=port, **options)
-    return Server(config, listening, engine, keys)
+    return Server(config, listening, engine, keys, announce)
 
 
 def check_reachable(host: str, has_keys: bool) -> None:
-    """Refuse to serve without keys where others could ask."""
+    """Refuse to serve without keys where other machines could send requests."""
     if not has_keys and not is_loopback(host):
         raise ParameterError(
             f"{host} can be reached from outside, so keys are needed: write a role and a key on each line of a file "
@@ -69,7 +73,7 @@ def check_reachable(host: str, has_keys: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
+    """Return whether an address is this machine's own."""
     if host == "localhost":
         return True
     try:
@@ -79,15 +83,22 @@ def is_loopback(host: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """An engine, and those who ask it; says its address as soon as it takes requests."""
+    """An engine and the server of its application."""
 
-    def __init__(self, config: uvicorn.Config, listening: socket.socket, engine: Engine, keys: Keys) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        listening: socket.socket,
+        engine: Engine,
+        keys: Keys,
+        announce: Callable[[str], None],
+    ) -> None:
         super().__init__(config)
         self.listening = listening
-        self.announce: Callable[[str], None] = lambda _: None
+        self.announce = announce
         self._engine = engine
         self._keys = keys
-        self._hung_up = False  # whether there was a SIGHUP
+        self._hung_up = False  # True after a SIGHUP
         self._refused: ZoomrankError | None = None
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
@@ -99,7 +110,7 @@ class Server(uvicorn.Server):
             raise self._refused
 
     async def startup(self, sockets: Any = None) -> None:
-        """Bring back what there is, and start to listen."""
+        """Start the engine, and listen."""
         try:
             await self._engine.start()
         except ZoomrankError as error:
@@ -109,25 +120,25 @@ class Server(uvicorn.Server):
             return
         await super().startup(sockets)
         gc.collect()
-        gc.freeze()  # to look through all that was imported takes a tenth of a second, in which nobody is served
+        gc.freeze()  # a collection of all that was imported takes a tenth of a second, in which no request is served
         self.announce(address_of(self.listening))
 
     async def on_tick(self, counter: int) -> bool:
-        """Look whether there is something new, now and then."""
+        """Read the file of keys again from time to time."""
         if self._hung_up or counter % _LOOK_EVERY == 0:
             self._keys.look_again(anyway=self._hung_up)
             self._hung_up = False
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """Let requests end, some seconds at most; then write everything down."""
-        self._engine.collections.stop()  # who waits for a collection need not wait for this
+        """Let requests end, some seconds at most; then write all learners down."""
+        self._engine.collections.stop()  # requests for new collections end at once
         await super().shutdown(sockets)
         if not self.force_exit:
             await self._engine.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """A signal is the usual end, and no failure; after a second one nothing is waited for."""
+        """Stop on a signal, which is no failure; on a second one, without waiting."""
         if self.should_exit:
             self.force_exit = True
             threading.Thread(target=_end, daemon=True).start()
@@ -138,6 +149,6 @@ class Server(uvicorn.Server):
 
 
 def _end() -> None:
-    """End the process, whatever else it does: the log has all that was acknowledged."""
+    """End the process, whatever else it does: the log has everything that was acknowledged."""
     time.sleep(_AT_ONCE)
     os._exit(1)

@@ -12,9 +12,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
-from zoomrank.service.held import Held
 from zoomrank.service.learner_cache import Key
 from zoomrank.service.ledger import Ledger
+from zoomrank.service.ownership import Ownership
 from zoomrank.service.patience import Patience
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.retiring import Retiring
@@ -45,7 +45,7 @@ class Sweeper:
         undoing: Undoing,
         collections: Mapping[int, ServedCollection],
         patience: Patience,
-        held: Held,
+        ownership: Ownership,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
@@ -54,13 +54,18 @@ class Sweeper:
         self._collections = collections
         self._patience = patience
         self._undoing = undoing
-        self._held = held
-        self._retiring = Retiring(store, collections, undoing.busy, held, now, steady)
+        self._ownership = ownership
+        self._retiring = Retiring(store, collections, undoing.busy, ownership, now, steady)
         self._now = now
         self._steady = steady
         self._writes = 0  # successful writes at the last probe
         self._probed = self._removed = steady()
         self._awake = time.monotonic()  # not `now`, which may be a test's clock
+
+    def start(self) -> None:
+        """Begin to count time: nothing is due for what happened before."""
+        self._probed = self._removed = self._steady()
+        self._awake = time.monotonic()
 
     async def run(self) -> None:
         """Sweep for ever."""
@@ -69,7 +74,7 @@ class Sweeper:
             try:
                 with contextlib.suppress(StorageError):  # retried in the next sweep
                     await self.sweep()
-                await asyncio.to_thread(self._store.tidy)
+                await asyncio.to_thread(self._store.database.tidy)
             except Exception:  # noqa: BLE001  (the next sweep must run whatever happens)
                 _log.exception("A sweep failed.")
 
@@ -98,8 +103,8 @@ class Sweeper:
         """Probe the store; if it was unreachable, restart the feedback deadlines."""
         writes = self._ledger.journal.batches - self._ledger.journal.failures
         idle = self._steady() - self._probed >= PROBE_EVERY and writes == self._writes
-        if self._store.away or idle:
-            away = self._store.away
+        if self._store.database.away or idle:
+            away = self._store.database.away
             await asyncio.to_thread(self._store.probe)
             if away:
                 self._patience.renew()
@@ -119,7 +124,7 @@ class Sweeper:
         """Close some impressions of a learner that are past their deadline; return how many."""
         self._notice_sleep()
         learner = self._ledger.learners.get(key)
-        if learner is None or self._store.away:
+        if learner is None or self._store.database.away:
             return 0
         now, served = self._now(), self._collections[key[0]]
         left = served.settings.no_feedback == "abandoned"
@@ -156,7 +161,7 @@ class Sweeper:
         for served in list(self._collections.values()):
             settings = served.settings
             before = self._now() - max(settings.asked_again_within, settings.feedback_within)
-            once = await asyncio.to_thread(self._store.asked_once, served.id, before, _REMOVE_AT_ONCE)
+            once = await asyncio.to_thread(self._store.read.asked_once, served.id, before, _REMOVE_AT_ONCE)
             for query in once:
-                if partition_of(served.home.id, query) in self._held:  # otherwise its owner removes it
-                    await self._undoing.remove(served, query, most=1)  # `most`: it may be asked again just now
+                if partition_of(served.home.id, query) in self._ownership:  # else somebody else removes it
+                    await self._undoing.remove(served, query, most=1)  # or somebody asks it just now

@@ -47,7 +47,7 @@ class Undoing:
         found: dict[int, list[int]] = defaultdict(list)
         after = 0
         while rows := await asyncio.to_thread(
-            self._store.shown_in, served.id, span.query, *bounds(span.since, span.until), after
+            self._store.read.shown_in, served.id, span.query, *bounds(span.since, span.until), after
         ):
             after = rows[-1][0]
             for _, event in rows:
@@ -57,10 +57,10 @@ class Undoing:
 
     async def retired(self, served: ServedCollection, span: Span) -> int:
         """Return an upper bound of the impressions in a span that have left the log and cannot be voided."""
-        count = await asyncio.to_thread(self._store.folded_shown, served.id, *bounds(span.since, span.until))
+        count = await asyncio.to_thread(self._store.read.folded_shown, served.id, *bounds(span.since, span.until))
         if count and span.query is not None:
             learner = await self._ledger.learners.find(served, span.query)
-            base = None if learner is None else await asyncio.to_thread(self._store.base, learner.number)
+            base = None if learner is None else await asyncio.to_thread(self._store.read.base, learner.number)
             return min(count, 0 if base is None else int(json.loads(base.counts or "{}")["impressions"]))
         return count
 
@@ -71,7 +71,7 @@ class Undoing:
             return
 
         async def make_anew() -> bool:
-            log = [event for _, event in await asyncio.to_thread(self._store.events, learner)]
+            log = [event for _, event in await asyncio.to_thread(self._store.read.events, learner)]
             void = self._lines(learner, log, numbers)
             anew = await asyncio.to_thread(self._made_of, served, learner, [*log, *void])
             self._ledger.learners.keep(key, anew)
@@ -91,7 +91,7 @@ class Undoing:
             await self._ledger.journal.written()
 
     def _made_of(self, served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
-        made = begun(self._store, served, learner)
+        made = begun(self._store.read, served, learner)
         made.replay(log)
         return made
 
@@ -110,7 +110,7 @@ class Undoing:
 
         async def take_away() -> bool:
             nonlocal removed
-            found = await asyncio.to_thread(self._store.find, served.id, query)
+            found = await asyncio.to_thread(self._store.read.find, served.id, query)
             if found is not None and (most is None or await self._shown(found.learner) <= most):
                 await asyncio.to_thread(self._store.remove, served.id, [found.learner])
                 self._ledger.learners.removed(key, found.learner)
@@ -121,5 +121,5 @@ class Undoing:
         return removed
 
     async def _shown(self, learner: int) -> int:
-        log = await asyncio.to_thread(self._store.events, learner)
+        log = await asyncio.to_thread(self._store.read.events, learner)
         return sum(event.outcome == WAITING for _, event in log)

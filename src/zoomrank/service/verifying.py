@@ -36,7 +36,7 @@ from zoomrank.service.storage.events import DAY
 from zoomrank.service.storage.outcomes import VOIDED, Outcome, word_of
 from zoomrank.service.storage.partitions import count_in
 from zoomrank.service.storage.store_reader import StoredCollection
-from zoomrank.service.storage.store_view import StoreView
+from zoomrank.service.storage.store_snapshot import StoreSnapshot
 
 Tell = Callable[[int, int], None]  # progress: (events checked, total)
 Counts = Counter[tuple[int, Outcome]]  # by time step and outcome, in one collection
@@ -58,7 +58,7 @@ class Verdict:
     findings: list[str] = field(default_factory=list)
 
 
-def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
+def verify(view: StoreSnapshot, tell: Tell = lambda _, __: None) -> Verdict:
     """Check everything in a store."""
     verdict = Verdict()
     damage = view.damage()
@@ -73,7 +73,7 @@ def verify(view: StoreView, tell: Tell = lambda _, __: None) -> Verdict:
     return verdict
 
 
-def _check_owners(view: StoreView, verdict: Verdict) -> None:
+def _check_owners(view: StoreSnapshot, verdict: Verdict) -> None:
     """Look for orphaned rows."""
     for table, words in _ORPHANS.items():
         own, others = ("collection", "collections") if table == "learners" else ("learner", "learners")
@@ -86,10 +86,10 @@ def _check_owners(view: StoreView, verdict: Verdict) -> None:
 # Collections.
 
 
-def _check_collections(view: StoreView, verdict: Verdict, tell: Tell) -> None:
+def _check_collections(view: StoreSnapshot, verdict: Verdict, tell: Tell) -> None:
     with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
         visits: Counter[ArmVisit] = Counter()
-        for stored in view.collections():
+        for stored in view.read.collections():
             served = _read_collection(view, stored, Path(folder), verdict)
             counted = _check_learners(view, stored, served, visits, verdict, tell)
             _check_activity(view, stored, counted, verdict)
@@ -97,7 +97,7 @@ def _check_collections(view: StoreView, verdict: Verdict, tell: Tell) -> None:
 
 
 def _read_collection(
-    view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict
+    view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: Verdict
 ) -> ServedCollection | None:
     """Load a collection as the service would; None if that fails."""
     verdict.checked["collections"] += 1
@@ -105,25 +105,25 @@ def _read_collection(
         if stored.home is None:  # arms of its experiments share these
             _check_editions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
-        return ServedCollection(stored, settings, EditionHistory.kept(view, stored, settings, folder))
+        return ServedCollection(stored, settings, EditionHistory.kept(view.read, stored, settings, folder))
     except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
         said = str(error).rstrip(".")
         verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
         return None
 
 
-def _check_editions(view: StoreView, stored: StoredCollection, folder: Path, verdict: Verdict) -> None:
+def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: Verdict) -> None:
     """Check that each complete version of the catalogue equals the previous one with its changes applied."""
     made: Edition | None = None
-    first = view.first_edition(stored.id)
-    for row in view.changes(stored.id, first - 1, view.last_edition(stored.id)):
+    first = view.read.first_edition(stored.id)
+    for row in view.read.changes(stored.id, first - 1, view.read.last_edition(stored.id)):
         verdict.checked["editions"] += 1
         if made is not None and row.changes is not None:
             made = made.changed(unpacked_changes(row.changes))
         if row.digest is None:
             continue
         with nameless_file(folder) as file:
-            if filled(file, view.content(stored.id, row.number)) != row.digest:
+            if filled(file, view.read.content(stored.id, row.number)) != row.digest:
                 verdict.findings.append(
                     f"Collection “{stored.name}”: version {row.number} of the catalogue differs from what was stored "
                     "(wrong digest)."
@@ -147,14 +147,14 @@ def _same(one: Edition, other: Edition) -> bool:
     )
 
 
-def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
+def _check_activity(view: StoreSnapshot, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
     """Compare activity counts with the log, including what has left the log."""
-    coarse = view.coarse_before
+    coarse = view.read.coarse_before
     counted = _by_day(counted, coarse)
-    for step, outcome, count in view.folded(stored.id):
+    for step, outcome, count in view.read.folded(stored.id):
         counted[_day(step, coarse), outcome] += count
     kept: Counts = Counter()
-    for step, outcome, count in view.activity([stored.id], 0):
+    for step, outcome, count in view.read.activity([stored.id], 0):
         kept[_day(step, coarse), outcome] += count
     verdict.checked["counts"] += len(kept)
     wrong = [
@@ -166,12 +166,12 @@ def _check_activity(view: StoreView, stored: StoredCollection, counted: Counts, 
         verdict.findings.append(f"Collection “{stored.name}”: activity counts differ from the log: {few(wrong)}.")
 
 
-def _check_experiments(view: StoreView, visits: Counter[ArmVisit], verdict: Verdict) -> None:
+def _check_experiments(view: StoreSnapshot, visits: Counter[ArmVisit], verdict: Verdict) -> None:
     """Compare visitor counts with the log, which may have fewer (queries are removed, events expire) but never more."""
-    for stored in view.experiments():
+    for stored in view.read.experiments():
         verdict.checked["experiments"] += 1
         kept = Counter(
-            {ArmVisit(stored.id, arm, minute, kind): n for minute, arm, kind, n in view.arm_visits(stored.id)}
+            {ArmVisit(stored.id, arm, minute, kind): n for minute, arm, kind, n in view.read.arm_visits(stored.id)}
         )
         in_log = {visit: count for visit, count in visits.items() if visit.experiment == stored.id}
         wrong = [
@@ -203,7 +203,7 @@ def _day(step: int, coarse: int) -> int:
 
 
 def _check_learners(
-    view: StoreView,
+    view: StoreSnapshot,
     stored: StoredCollection,
     served: ServedCollection | None,
     visits: Counter[ArmVisit],
@@ -212,19 +212,21 @@ def _check_learners(
 ) -> Counts:
     """Check all learners of a collection; return their expected counts and add their visits to arms."""
     [(total,)] = view.rows("SELECT COUNT(*) FROM events")
-    last = view.last("events")
-    reports = {report.learner: report for report in view.reports(stored.id)}
+    last = view.read.last("events")
+    reports = {report.learner: report for report in view.read.reports(stored.id)}
     counted: Counts = Counter()
-    for number, query, _ in view.learners(stored.id):
+    for number, query, _ in view.read.learners(stored.id):
         begins, wrong = _begun(view, served, number, verdict)
-        log = LearnerLog.read(view.events(number)) if begins is None else log_from(begins, view.events(number))
+        log = (
+            LearnerLog.read(view.read.events(number)) if begins is None else log_from(begins, view.read.events(number))
+        )
         early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed further
         counted.update(log.counted)
         visits.update(log.arm_visits)
         snapshot = None
-        wrong += log.findings if begins is not None or not view.has_base(number) else []
+        wrong += log.findings if begins is not None or not view.read.has_base(number) else []
         try:
-            snapshot = view.find(stored.id, query)
+            snapshot = view.read.find(stored.id, query)
         except DamagedError:
             wrong.append("its snapshot cannot be read")
         verdict.checked.update(queries=1, events=len(log.events), impressions=log.shown)
@@ -239,14 +241,14 @@ def _check_learners(
 
 
 def _begun(
-    view: StoreView, served: ServedCollection | None, number: int, verdict: Verdict
+    view: StoreSnapshot, served: ServedCollection | None, number: int, verdict: Verdict
 ) -> tuple[QueryLearner | None, list[str]]:
     """Return a learner at the start of its log, or None, and the findings about it."""
     if served is None:
         return None, []
     try:
-        base = view.base(number)
-        begins = begun(view, served, number)
+        base = view.read.base(number)
+        begins = begun(view.read, served, number)
     except Exception as error:  # noqa: BLE001  (whatever the bytes are)
         return None, [f"the start of its log cannot be read: {error!r}"]
     if base is None:
@@ -255,7 +257,7 @@ def _begun(
     return begins, [*_check_snapshot(begins, base, "base"), *_check_place(view, base)]
 
 
-def _check_place(view: StoreView, base: Snapshot) -> list[str]:
+def _check_place(view: StoreSnapshot, base: Snapshot) -> list[str]:
     """Check that the log of a learner starts after its base."""
     early = view.rows(f"SELECT COUNT(*) FROM events WHERE learner = {base.learner:d} AND id <= {base.event:d}")  # noqa: S608
     [(count,)] = early
@@ -305,7 +307,7 @@ def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snap
     return wrong
 
 
-def _check_listed(view: StoreView, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
+def _check_listed(view: StoreSnapshot, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
     """Check the counts by which queries are listed: they may lag behind the log, but not exceed it."""
     [listed] = view.rows(f"SELECT impressions, satisfied, answered FROM learners WHERE id = {number:d}")  # noqa: S608
     satisfied, answered = log.answers

@@ -38,10 +38,10 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the backup."""
     from zoomrank.service.storage.backups import back_up
-    from zoomrank.service.storage.opening import open_view
+    from zoomrank.service.storage.opening import open_snapshot
 
     check_new(options.file, options.force)
-    with closing(open_view(options.data, options.store)) as view, ProgressLine("rows") as progress:
+    with closing(open_snapshot(options.data, options.store)) as view, ProgressLine("rows") as progress:
         copied = back_up(view, options.file, progress.tell)
     print(f"{options.file} has {told(copied)}: {options.file.stat().st_size / 2**20:,.1f} MB.")
 

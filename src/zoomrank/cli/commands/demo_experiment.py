@@ -70,7 +70,6 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError(f"{options.visits} visits are too few; the first check comes after {_LOOK}.")
     with tempfile.TemporaryDirectory(prefix="zoomrank-") as folder:
         clock = Clock(options.visits)
-        server = make_server(Path(folder), port=options.port, now=clock)
         failed: list[str] = []
 
         def decide(address: str) -> None:
@@ -80,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         def begin(address: str) -> None:
             threading.Thread(target=decide, args=[address], name="zoomrank-visitors", daemon=True).start()
 
-        server.announce = begin
+        server = make_server(Path(folder), port=options.port, now=clock, announce=begin)
         server.run()
     sys.stderr.writelines(f"zoomrank: {words}\n" for words in failed)
     return 2 if failed else 0

@@ -83,7 +83,6 @@ def _serve(folder: Path, options: argparse.Namespace) -> None:
     own_key = secrets.token_urlsafe(24)
     keys = Keys.read(options.keys).also(own_key, "admin") if options.keys else None
     memory = in_bytes("--memory", options.memory, 2**30)
-    server = make_server(folder, options.host, options.port, keys=keys, memory=memory)
     threads = []
 
     def begin(address: str) -> None:
@@ -95,7 +94,7 @@ def _serve(folder: Path, options: argparse.Namespace) -> None:
         thread.start()
         threads.append(thread)
 
-    server.announce = begin
+    server = make_server(folder, options.host, options.port, keys=keys, memory=memory, announce=begin)
     server.run()
     for thread in threads:
         thread.join()

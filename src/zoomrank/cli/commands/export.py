@@ -51,12 +51,12 @@ def run(options: argparse.Namespace) -> None:
     """Write the file."""
     from zoomrank.files import whole_file
     from zoomrank.service.exporting import WRITERS
-    from zoomrank.service.storage.opening import open_view
+    from zoomrank.service.storage.opening import open_snapshot
 
     kind = options.format or ("parquet" if options.output.suffix == ".parquet" else "jsonl")
     check_new(options.output, options.force)
-    with closing(open_view(options.data, options.store)) as view, ProgressLine("events") as progress:
-        rows = _pages(view, options, progress)
+    with closing(open_snapshot(options.data, options.store)) as view, ProgressLine("events") as progress:
+        rows = _pages(view.read, options, progress)
         first = next(rows, [])  # errors come before the file is created
 
         def all_of_them() -> Iterator[list[dict[str, Any]]]:
@@ -65,15 +65,15 @@ def run(options: argparse.Namespace) -> None:
 
         with whole_file(options.output, private=True) as file:
             count = WRITERS[kind](file, all_of_them())
-        told = _retired(view, options)
+        told = _retired(view.read, options)
     size = options.output.stat().st_size / 2**20
     print(f"{options.output} has impressions: {count:,}: {size:,.1f} MB.", *told, sep="\n")
 
 
-def _retired(view: Any, options: argparse.Namespace) -> list[str]:
+def _retired(reader: Any, options: argparse.Namespace) -> list[str]:
     """Return notes on collections whose log no longer covers the time asked for."""
-    wanted = [one for one in view.collections() if options.collection in (None, one.name)]
-    whole = {one.name: view.whole_since(one.id) for one in wanted}
+    wanted = [one for one in reader.collections() if options.collection in (None, one.name)]
+    whole = {one.name: reader.whole_since(one.id) for one in wanted}
     times = {name: datetime.fromtimestamp(since, timezone.utc) for name, since in whole.items()}
     return [
         f"Of “{name}” the log has everything since {times[name]:%Y-%m-%d %H:%M} UTC; older events were deleted by "
@@ -83,18 +83,18 @@ def _retired(view: Any, options: argparse.Namespace) -> list[str]:
     ]
 
 
-def _pages(view: Any, options: argparse.Namespace, progress: ProgressLine) -> Iterator[list[dict[str, Any]]]:
+def _pages(reader: Any, options: argparse.Namespace, progress: ProgressLine) -> Iterator[list[dict[str, Any]]]:
     from zoomrank.service.exporting import Wish, exported, pages
     from zoomrank.service.impression_names import Signer
 
-    wish, signer = Wish(options.since, options.until, options.learned), Signer(view.about("secret"))
-    wanted = [one for one in view.collections() if options.collection in (None, one.name)]
+    wish, signer = Wish(options.since, options.until, options.learned), Signer(reader.about("secret"))
+    wanted = [one for one in reader.collections() if options.collection in (None, one.name)]
     if options.collection is not None and not wanted:
-        known = ", ".join(one.name for one in view.collections()) or "none"
+        known = ", ".join(one.name for one in reader.collections()) or "none"
         raise ParameterError(f"There is no collection {options.collection!r}; there are: {known}.")
     with TemporaryDirectory(prefix="zoomrank-export-") as folder:
         for stored in wanted:
-            yield from pages(view, signer, exported(view, stored, Path(folder)), wish, progress.tell)
+            yield from pages(reader, signer, exported(reader, stored, Path(folder)), wish, progress.tell)
 
 
 def _time(text: str) -> float:

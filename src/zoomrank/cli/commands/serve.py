@@ -131,8 +131,8 @@ def run(options: argparse.Namespace) -> None:
         memory=in_bytes("--memory", options.memory, 2**30),
         largest_body=in_bytes("--largest-body", options.largest_body, 2**20),
         origins=options.allow_origin,
+        announce=lambda address: print(f"zoomrank serves on {address} (stop it with Ctrl-C)", flush=True),
     )
-    server.announce = lambda address: print(f"zoomrank serves on {address} (stop it with Ctrl-C)", flush=True)
     server.run()
     if options.log == "json":
         logging.getLogger(__name__).info("Stopped; all data is saved.")
@@ -145,7 +145,7 @@ def _run_cluster(options: argparse.Namespace) -> None:
     down.
     """
     require("serve --cluster", ["cluster"])
-    from zoomrank.cluster.deploying import Deployed
+    from zoomrank.cluster.deployment import Deployment
     from zoomrank.cluster.replica import Options
     from zoomrank.service.server import check_reachable
 
@@ -166,7 +166,7 @@ def _run_cluster(options: argparse.Namespace) -> None:
         options.host,
         options.door,
     )
-    deployed = Deployed(told, options.replicas, options.host, options.port, options.address)
+    deployed = Deployment(told, options.replicas, options.host, options.port, options.address)
     some = f"{options.replicas} replica{'s' if options.replicas > 1 else ''}"
     print(f"zoomrank serves on {deployed.address} with {some}", flush=True)
     if not deployed.began:

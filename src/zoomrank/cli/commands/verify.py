@@ -34,11 +34,11 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was checked and found; return the exit status."""
-    from zoomrank.service.storage.opening import open_view
-    from zoomrank.service.storage.store_view import SQLiteView
+    from zoomrank.service.storage.opening import open_snapshot
+    from zoomrank.service.storage.store_snapshot import SQLiteSnapshot
     from zoomrank.service.verifying import verify
 
-    opened = SQLiteView(options.backup) if options.backup else open_view(options.data, options.store)
+    opened = SQLiteSnapshot(options.backup) if options.backup else open_snapshot(options.data, options.store)
     with closing(opened) as view, ProgressLine("events") as progress:
         verdict = verify(view, progress.tell)
     print("Checked " + ", ".join(f"{what}: {count:,}" for what, count in verdict.checked.items()) + ".")

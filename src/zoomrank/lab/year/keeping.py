@@ -11,7 +11,7 @@ from pathlib import Path
 from zoomrank.service.engine import Engine
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.backups import Tell, back_up, restore
-from zoomrank.service.storage.opening import open_store, open_view
+from zoomrank.service.storage.opening import open_snapshot, open_store
 from zoomrank.service.storage.sqlite_store import NAME
 from zoomrank.service.verifying import Verdict, verify
 
@@ -34,12 +34,12 @@ class Place:
         """Return the bytes of the store."""
         if self.address is None:
             return sum(path.stat().st_size for path in self.folder.glob(f"{NAME}*"))
-        with closing(open_view(self.folder, self.address)) as view:
+        with closing(open_snapshot(self.folder, self.address)) as view:
             return int(next(iter(view.rows("SELECT pg_database_size(current_database())")))[0])
 
     def verify(self, tell: Tell) -> Verdict:
         """Verify that everything in the store agrees with its event log."""
-        with closing(open_view(self.folder, self.address)) as view:
+        with closing(open_snapshot(self.folder, self.address)) as view:
             return verify(view, tell)
 
 
@@ -63,7 +63,7 @@ class Kept:
 
     async def tidy(self) -> None:
         """Run the store's housekeeping, as a service does every second."""
-        await asyncio.to_thread(self.engine.store.tidy)
+        await asyncio.to_thread(self.engine.store.database.tidy)
 
     async def stop(self) -> None:
         """Stop cleanly."""
@@ -75,7 +75,7 @@ class Kept:
 
     async def move(self, to: Place, backup: Path) -> None:
         """Take a backup while running, stop, and restart from the backup in another place."""
-        with closing(open_view(self.place.folder, self.place.address)) as view:
+        with closing(open_snapshot(self.place.folder, self.place.address)) as view:
             back_up(view, backup, _untold)
         await self.stop()
         to.folder.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from zoomrank.lab.year.shop import Shop, number_of
 from zoomrank.lab.year.tastes import Tastes
 from zoomrank.numbers import Array
 from zoomrank.service.engine import Engine
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import ExpiredError, NotFoundError, StoppingError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 
@@ -165,7 +166,7 @@ class Traffic:
         among = search.candidates(query) if listed else None
         try:
             impression, documents = await engine.rank(
-                served, self._tastes.queries[query], eligible=among, unknown="skip", fewer=True
+                served, self._tastes.queries[query], RankOptions(eligible=among, unknown="skip", fewer=True)
             )
         except StoppingError:
             self.tally.counts["visits during an outage"] += 1

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from zoomrank.errors import ParameterError
-from zoomrank.service.http.asgi import ASKER, App, Receive, Send, send_json
+from zoomrank.service.http.asgi import CALLER, App, Receive, Send, send_json
 from zoomrank.service.http.error_responses import refusal, unexpected
 from zoomrank.service.http.known_paths import KnownPath, known_path
 from zoomrank.service.http.origins import Origins
@@ -211,7 +211,7 @@ class Access:
             if self._origins.is_question(scope["method"], known, headers):
                 await self._origins.answer(response.send)
                 return None
-            scope[ASKER] = self._check(scope["method"], known, limit, headers)
+            scope[CALLER] = self._check(scope["method"], known, limit, headers)
             if (
                 b"content-length" not in headers or b"transfer-encoding" in headers
             ):  # otherwise the server checks the length

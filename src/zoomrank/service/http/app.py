@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 
 from fastapi import FastAPI, Request
@@ -20,7 +20,7 @@ from zoomrank.service.http.fast_path import FastPath
 from zoomrank.service.http.maker import Maker
 from zoomrank.service.http.metrics import Metrics
 from zoomrank.service.http.origins import Origins
-from zoomrank.service.http.replicas import Replicas
+from zoomrank.service.http.replicas import Replicas, SingleReplica
 from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
 from zoomrank.service.http.routes.copy_routes import add_copies
@@ -35,23 +35,21 @@ from zoomrank.service.http.routes.parameters import refusals
 from zoomrank.service.http.routes.rank_and_feedback import add_ranking
 from zoomrank.service.load import Load
 from zoomrank.service.refusals import ServiceError
-from zoomrank.service.storage.leases import Roster
 
 LARGEST_BODY = 256 * 2**20
 
 
 def make_app(
-    engine: Engine,
-    keys: Keys | None = None,
-    largest_body: int = LARGEST_BODY,
-    origins: Iterable[str] = (),
-    around: Callable[[App], App] = lambda app: app,
-    load: Load | None = None,
-    roster: Callable[[], Roster] | None = None,
+    engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY, origins: Iterable[str] = ()
 ) -> App:
-    """Return the application of a started engine. Pages of `origins` may send feedback; `around` wraps every admitted
-    request. As one of several replicas it reports `load` to the others, and `roster` lists them.
-    """
+    """Return the application of a service that works alone; `origins` are those whose pages may give feedback."""
+    keys, load = keys or Keys({}), Load(engine)
+    routes = make_routes(engine, keys, SingleReplica(load))
+    return Access(routes, keys, load, largest_body, Origins(origins))
+
+
+def make_routes(engine: Engine, keys: Keys, replicas: Replicas) -> App:
+    """Return the application of an engine behind `Access`, which checks requests before they come here."""
     api = FastAPI(
         title="zoomrank",
         version=metadata.version("zoomrank"),
@@ -61,8 +59,6 @@ def make_app(
         redoc_url=None,
         openapi_url="/v1/openapi.json",
     )
-    keys, load = keys or Keys({}), load or Load(engine)
-    replicas = Replicas(engine, load, roster)
     _add_errors(api)
     fast = add_ranking(api, engine)
     maker = Maker(engine.collections.folder)
@@ -78,7 +74,7 @@ def make_app(
     add_imports(api, engine)
     add_operations(api, engine, Metrics(engine, replicas), keys, replicas)
     add_page_files(api)
-    return Access(around(FastPath(api, fast)), keys, load, largest_body, Origins(origins))
+    return FastPath(api, fast)
 
 
 def _add_errors(api: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""ASGI without a framework: types, and a JSON response."""
+"""HTTP without a framework, by Python's ASGI: its types, how to read a body, and how to send JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,21 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
-ASKER = "zoomrank.asker"  # scope entry: digest of the caller's API key
+# Entries of a request's scope.
+CALLER = "zoomrank.caller"  # digest of the key with which it was let in
+BODY = "zoomrank.body"  # its JSON, where that was parsed before
+
+
+async def whole_body(receive: Receive) -> bytes | None:
+    """Return the body of a request; None if the client hung up."""
+    parts, more = list[bytes](), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
 
 
 async def send_json(send: Send, status: int, content: Any, headers: Mapping[str, str]) -> None:

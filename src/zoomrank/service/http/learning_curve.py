@@ -87,11 +87,11 @@ def _read(store: Store, learner: int, impressions: int) -> dict[str, Any]:
     for window in windows(impressions):
         read = window[:_MOST_READ]
         points.append(
-            {"start": window.start, "end": window.stop, **counted(store.ends(learner, read.start, read.stop))}
+            {"start": window.start, "end": window.stop, **counted(store.read.ends(learner, read.start, read.stop))}
         )
-    first = list(store.ends(learner, 0, FIRST))
+    first = list(store.read.ends(learner, 0, FIRST))
     early = counted((number, outcome) for number, outcome in first if number < UNLEARNED)
-    unlearned = None if store.has_imported(learner, UNLEARNED) else _if_any(early)
+    unlearned = None if store.read.has_imported(learner, UNLEARNED) else _if_any(early)
     return {"points": points, "first": _if_any(counted(first)), "unlearned": unlearned}
 
 

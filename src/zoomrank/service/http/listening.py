@@ -1,4 +1,4 @@
-"""Listening sockets, and the HTTP server on them."""
+"""Sockets of a service, and the configuration of the HTTP server on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_REQUESTS = 5  # seconds that requests may take at shutdown
 
 
 def listen(host: str, port: int, together: bool = False) -> socket.socket:
-    """Bind a port or raise; with `together`, several processes share it and each gets some connections."""
+    """Take a port; with `together` several processes may take it, and each gets some connections."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
@@ -33,18 +33,18 @@ def listen(host: str, port: int, together: bool = False) -> socket.socket:
 
 
 def address_of(listening: socket.socket) -> str:
-    """Return the URL of a socket."""
+    """Return the address of a socket."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicorn.Config:
-    """Return the configuration of the HTTP server."""
+    """Return the configuration of a server of an application."""
     return uvicorn.Config(
         app,
         http=timed(limits),
         ws="none",
-        lifespan="off",  # the caller starts and stops the engine, so its errors are reported properly
+        lifespan="off",  # the caller starts and stops the engine, so that its errors are reported in words
         timeout_graceful_shutdown=LAST_REQUESTS,
         log_config=None,
         log_level="error",
@@ -57,9 +57,9 @@ def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicor
 
 
 class Listener(uvicorn.Server):
-    """HTTP server beside other work of this process, which keeps its own signal handlers."""
+    """A server beside other work of this process, which keeps its signal handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signal handlers alone."""
+        """Leave signal handlers as they are."""
         yield

@@ -7,16 +7,15 @@ replica, and the total outcomes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.replicas import Replicas
+from zoomrank.service.http.replicas import Replicas, ReplicaStatus
 from zoomrank.service.load import BOUNDS
-from zoomrank.service.storage.leases import Roster
 from zoomrank.service.storage.outcomes import by_word
 
 _OF_EACH = (
@@ -42,9 +41,9 @@ class Metrics:
 
     def collect(self) -> Iterable[Any]:
         """Yield the metric families; called by the registry."""
-        roster = self._replicas.roster()
+        replicas = self._replicas.status()
         # A replica restarted under its name may be listed twice for some seconds: the newer entry wins.
-        said = {replica.name: replica.said for replica in roster.replicas if replica.said}
+        said = {replica.name: replica.said for replica in replicas if replica.said}
         yield from self._of_requests(said)
         yield self._of_impressions()
         for family, name, about in _OF_EACH:
@@ -52,7 +51,7 @@ class Metrics:
             for replica, words in said.items():
                 found.add_metric(self._values(replica), words[name])
             yield found
-        yield from _of_partitions(roster)
+        yield from _of_partitions(replicas, self._replicas.free())
 
     def _labels(self, *names: str) -> list[str]:
         """Return the labels of a per-replica metric; a single service needs no replica label."""
@@ -86,14 +85,13 @@ class Metrics:
         return impressions
 
 
-def _of_partitions(roster: Roster) -> Iterable[Any]:
-    counts = Counter(roster.owners.values())
+def _of_partitions(replicas: Sequence[ReplicaStatus], free: int) -> Iterable[Any]:
     of_names: Counter[str] = Counter()
-    for replica in roster.replicas:
-        of_names[replica.name] += counts[replica.number]
+    for replica in replicas:
+        of_names[replica.name] += replica.partitions
     partitions = GaugeMetricFamily("zoomrank_partitions", "Partitions owned by a replica.", labels=["replica"])
     for name, number in of_names.items():
         partitions.add_metric([name], number)
     yield partitions
-    yield GaugeMetricFamily("zoomrank_partitions_nobody_has", "Partitions without an owner.", value=roster.free)
-    yield GaugeMetricFamily("zoomrank_replicas", "Running replicas.", value=len(roster.replicas))
+    yield GaugeMetricFamily("zoomrank_partitions_nobody_has", "Partitions without a replica.", value=free)
+    yield GaugeMetricFamily("zoomrank_replicas", "Replicas that are there.", value=len(replicas))

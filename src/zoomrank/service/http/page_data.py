@@ -72,12 +72,12 @@ async def queries(
 ) -> dict[str, Any]:
     """Return queries of a collection with their outcome counts."""
     text = served.settings.folded(search)
-    rows, total = await asyncio.to_thread(engine.store.queries, served.id, offset, limit, text, sort)
+    rows, total = await asyncio.to_thread(engine.store.read.queries, served.id, offset, limit, text, sort)
     here = {
         row.id: engine.learners.get((served.id, row.query)) for row in rows
     }  # looked up once: they may be evicted meanwhile
     away = [number for number, learner in here.items() if learner is None]
-    since = await asyncio.to_thread(engine.store.since_snapshots, away)
+    since = await asyncio.to_thread(engine.store.read.since_snapshots, away)
     listed = []
     for row in rows:
         live = here[row.id]
@@ -160,7 +160,7 @@ async def _support(
     if served.neighbours is None:
         return None
     support = support_of(state, [*lenders])
-    asked = await asyncio.to_thread(engine.store.asked, lenders)
+    asked = await asyncio.to_thread(engine.store.read.asked, lenders)
     rows = []
     for query, impressions in (asked[lender] for lender in lenders if lender in asked):
         here = engine.learners.get((served.id, query))
@@ -174,7 +174,7 @@ async def _trials(engine: Engine, served: ServedCollection, twin: Ranked, impres
         return None
     share = impressions / max(1, by_word(engine.outcomes_of(served))["shown"])
     found = await asyncio.to_thread(twin.forecast)
-    recent = await asyncio.to_thread(engine.store.activity, [served.id], (int(engine.now()) - _DAY) // STEP)
+    recent = await asyncio.to_thread(engine.store.read.activity, [served.id], (int(engine.now()) - _DAY) // STEP)
     a_day = share * sum(count for _, outcome, count in recent if word_of(outcome) == "shown")
     return {
         "visits": found.visits,
@@ -227,7 +227,7 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
     at_once = max(step, _DAY // step * step)
     for first in range(start, end, at_once):  # a day at a time, so that other readers get their turn
         piece = (first // STEP, step // STEP, (first + at_once) // STEP)
-        rows += await asyncio.to_thread(engine.store.activity, whose, *piece)
+        rows += await asyncio.to_thread(engine.store.read.activity, whose, *piece)
     slots = max((each.settings.slots for each in engine.collections.by_name.values()), default=0)
     if served is not None:
         slots = served.settings.slots

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from zoomrank import wire
 from zoomrank.service.answers import Answer
 from zoomrank.service.experiments import MOST_ARMS
+from zoomrank.service.rank_options import Path, PathText, RankOptions, Vector
 from zoomrank.service.settings import (
     LONGEST_NAME,
     LONGEST_QUERY,
-    LONGEST_STEP,
-    MOST_DIMENSIONS,
     MOST_NAMED,
     MOST_SLOTS,
-    MOST_STEPS,
     NAME_PATTERN,
     DocumentName,
     Settings,
@@ -32,24 +30,6 @@ QueryText = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_QU
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 
 Documents = Annotated[list[DocumentName], Field(max_length=MOST_SLOTS)]
-
-
-def _kind(about: Any) -> str | None:
-    """Return the kind of a query's description: a path as text or as steps, or a vector."""
-    if isinstance(about, list):
-        return "steps" if about and isinstance(about[0], str) else "vector"
-    return "path" if isinstance(about, str) else None
-
-
-PathText = Annotated[str, StringConstraints(min_length=1, max_length=MOST_STEPS * (LONGEST_STEP + 3))]
-PathStep = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_STEP)]
-Path = Annotated[list[PathStep], Field(min_length=1, max_length=MOST_STEPS)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Vector = Annotated[list[Number], Field(min_length=1, max_length=MOST_DIMENSIONS)]
-About = Annotated[
-    Annotated[PathText, Tag("path")] | Annotated[Path, Tag("steps")] | Annotated[Vector, Tag("vector")],
-    Discriminator(_kind, "about", "It is a path, as a text or as a list of its steps, or a vector of numbers"),
-]
 Step = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Time = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]  # seconds since 1970
 
@@ -61,12 +41,18 @@ def _named(one_or_more: int | str | list[int | str] | None) -> list[int | str]:
 
 
 class Strict(BaseModel):
-    """Base of requests: rejects unknown fields."""
+    """Rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class RankRequest(Strict):
+class QueryRequest(Strict):
+    """A request about one query."""
+
+    query: QueryText
+
+
+class RankRequest(RankOptions, QueryRequest):
     """A request for a ranking. `about` places a new query by its path or vector, and `order` is the caller's own order,
     best first, with which a new query begins.
 
@@ -76,15 +62,6 @@ class RankRequest(Strict):
     response has the probability of each document in its slot.
     """
 
-    query: QueryText
-    about: About | None = None
-    slots: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
-    eligible: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
-    excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
-    unknown: Literal["refuse", "skip"] = "refuse"
-    fewer: bool = False
-    order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
-    visitor: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
     propensities: bool = False
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from zoomrank.files import whole_file
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.sqlite_store import SQLiteStore
+from zoomrank.service.storage.sqlite_store import SQLiteDatabase
 from zoomrank.service.storage.store import Store
-from zoomrank.service.storage.store_view import SQLiteView, StoreView
+from zoomrank.service.storage.store_snapshot import SQLiteSnapshot, StoreSnapshot
 from zoomrank.service.storage.tables import ABOUT, statements
 
 Tell = Callable[[int, int], None]  # progress: (rows done, total)
@@ -34,7 +34,7 @@ def tables() -> dict[str, list[str]]:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    for statement in (ABOUT, *statements(SQLiteStore.types)):
+    for statement in (ABOUT, *statements(SQLiteDatabase.types)):
         connection.execute(statement)
 
 
@@ -43,41 +43,41 @@ def _tables_of(connection: sqlite3.Connection) -> dict[str, list[str]]:
     return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for (name,) in named}
 
 
-def back_up(view: StoreView, path: Path, tell: Tell) -> dict[str, int]:
+def back_up(snapshot: StoreSnapshot, path: Path, tell: Tell) -> dict[str, int]:
     """Write a backup, which appears complete or not at all; return the number of rows per table."""
     with whole_file(path, private=True) as file, closing(sqlite3.connect(file.name, isolation_level=None)) as backup:
         backup.execute("PRAGMA journal_mode = OFF")  # an incomplete file is thrown away
         backup.execute("PRAGMA synchronous = OFF")
         _make_tables(backup)
         backup.execute("BEGIN")
-        copied = _copy(view, backup.cursor(), "?", tables(), tell)
+        copied = _copy(snapshot, backup.cursor(), "?", tables(), tell)
         backup.execute("COMMIT")
     return copied
 
 
 def restore(path: Path, open_store: Callable[[], Store], tell: Tell) -> dict[str, int]:
     """Restore a backup into an empty store, in one transaction; return the number of rows per table."""
-    with closing(SQLiteView(path)) as backup:
+    with closing(SQLiteSnapshot(path)) as backup:
         known = _checked(backup)
         with closing(open_store()) as store:
-            cursor = store.writer.cursor()
+            cursor = store.database.writer.cursor()
             cursor.execute("BEGIN")
             try:
                 _check_empty(cursor, known)
                 cursor.execute(f"DELETE FROM about WHERE name <> '{_OWNER}'")  # noqa: S608
-                copied = _copy(backup, cursor, store.mark, known, tell)
+                copied = _copy(backup, cursor, store.database.mark, known, tell)
                 cursor.execute("COMMIT")
-            except store.failures as error:
+            except store.database.failures as error:
                 raise StorageError(f"Nothing was restored: {error}.") from error
     return copied
 
 
-def _checked(backup: SQLiteView) -> Tables:
+def _checked(backup: SQLiteSnapshot) -> Tables:
     """Return the tables of a backup; raise if it cannot be restored."""
     damage = backup.damage()
     if damage:
         raise StorageError(f"{backup.where} is damaged, use another backup: {damage[0]}.")
-    known, there = tables(), _tables_of(backup.reader)
+    known, there = tables(), _tables_of(backup.connection)
     for table, columns in known.items():
         if set(there.get(table, ())) != set(columns):
             raise StorageError(
@@ -93,14 +93,14 @@ def _check_empty(cursor: Any, known: Tables) -> None:
             raise StorageError("This store is not empty: restore into an empty folder or database.")
 
 
-def _copy(view: StoreView, cursor: Any, mark: str, known: Tables, tell: Tell) -> dict[str, int]:
+def _copy(snapshot: StoreSnapshot, cursor: Any, mark: str, known: Tables, tell: Tell) -> dict[str, int]:
     """Copy all rows of all tables; return their numbers."""
-    total = sum(count for table in known for (count,) in view.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608
+    total = sum(count for table in known for (count,) in snapshot.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608
     copied = dict.fromkeys(known, 0)
     for table, columns in known.items():
         named = ", ".join(columns)
         into = f"INSERT INTO {table} ({named}) VALUES ({', '.join([mark] * len(columns))})"  # noqa: S608
-        rows = view.rows(f"SELECT {named} FROM {table} ORDER BY 1")  # noqa: S608
+        rows = snapshot.rows(f"SELECT {named} FROM {table} ORDER BY 1")  # noqa: S608
         for some in _in_parts(row for row in rows if (table, row[0]) != ("about", _OWNER)):
             cursor.executemany(into, some)
             copied[table] += len(some)

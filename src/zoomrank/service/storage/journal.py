@@ -41,13 +41,12 @@ class Journal:
     def __init__(self, store: Store, refused: Refused) -> None:
         self._store = store
         self._refused = refused
-        self._loop = asyncio.get_running_loop()
-        self._count = count_in(store.last_place())  # of the last event in the log
+        self._count = 0  # of the last event in the log
         self._batch = Batch()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: Batch | None = None
         self._work = threading.Semaphore(0)
-        self._handed: tuple[Batch, list[asyncio.Future[None]]] | None = None
+        self._handed: tuple[Batch, list[asyncio.Future[None]], asyncio.AbstractEventLoop] | None = None
         self._seconds = 0.0  # recent duration of writes on the loop
         self._wrote = 0  # events in the last write
         self._held_back = False
@@ -55,6 +54,10 @@ class Journal:
         self.batches = self.failures = 0
         self._seldom = Seldom(_log)
         self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write, after the last event in the log."""
+        self.go_on_after(self._store.read.last_place())
         self._thread.start()
 
     @property
@@ -124,13 +127,14 @@ class Journal:
 
     def written(self) -> asyncio.Future[None]:
         """Return a future that is done when the current batch is durable."""
-        future: asyncio.Future[None] = self._loop.create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
         if self._closed:
             future.set_exception(StoppingError())
             return future
         self._waiting.append(future)
         if len(self._waiting) == 1:
-            self._loop.call_soon(self._hand_over)
+            loop.call_soon(self._hand_over)
         return future
 
     def _hand_over(self) -> None:
@@ -144,7 +148,7 @@ class Journal:
                 self._seconds += weight * (time.perf_counter() - began - self._seconds)
                 self._finish(self._writing, waiting, failure)
             else:
-                self._handed = (self._writing, waiting)
+                self._handed = (self._writing, waiting, asyncio.get_running_loop())
                 self._work.release()
 
     def _hold_back(self) -> bool:
@@ -152,7 +156,7 @@ class Journal:
         few = _MANY <= self._wrote > 2 * len(self._batch.events)
         self._held_back = few and not self._held_back
         if self._held_back:
-            self._loop.call_later(_MOMENT, self._hand_over)
+            asyncio.get_running_loop().call_later(_MOMENT, self._hand_over)
         else:
             self._wrote = len(self._batch.events)
         return self._held_back
@@ -160,7 +164,7 @@ class Journal:
     def _is_quick(self) -> bool:
         """Return whether the next write is likely to be quicker than handing it to the thread."""
         quick = self._seconds < _QUICK or self.batches % _TRY_AGAIN == 0
-        return quick and self._store.nearby and not self._store.is_busy
+        return quick and self._store.database.nearby and not self._store.database.is_busy
 
     def _write(self, batch: Batch) -> StorageError | None:
         """Write a batch; return the error if it fails."""
@@ -177,10 +181,10 @@ class Journal:
             self._work.acquire()
             if self._handed is None:
                 return
-            batch, waiting = self._handed
+            batch, waiting, loop = self._handed
             failure = self._write(batch)
             try:
-                self._loop.call_soon_threadsafe(self._finish, batch, waiting, failure)
+                loop.call_soon_threadsafe(self._finish, batch, waiting, failure)
             except RuntimeError:  # the loop was closed: no caller waits any more
                 return
 

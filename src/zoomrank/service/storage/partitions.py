@@ -1,21 +1,20 @@
-"""Partitions: queries are spread over so many, and each belongs to one process at a time.
+"""Partitions: queries are spread over 256 of them, and each is owned by one process at a time.
 
-The number of a learner, and the place of a line in the log, end with the partition. So whoever has the name of an
-impression knows whose it is, and processes that work on different partitions of one store give different numbers
-without asking each other.
+The number of a learner, and the place of a line in the log, end with the partition. So the name of an impression tells
+its partition, and processes that own different partitions of one store assign different numbers without coordination.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-PARTITIONS = 256  # more than anybody has machines; it is part of all numbers, so it stays what it is
-CHAIR = 0  # whoever has this one makes collections and experiments, and does what is done once for all
+PARTITIONS = 256  # part of all stored numbers, so it can never change
+COORDINATOR = 0  # its owner changes collections and experiments, and does what only one process may do
 
 
 def partition_of(collection: int, query: str) -> int:
-    """The partition of a query. The collection is the one whose documents it ranks: what arms of an experiment have
-    learned of a query stays together.
+    """Return the partition of a query. The collection is the one whose documents it ranks: the learners that arms of an
+    experiment have for a query stay together.
 
     >>> partition_of(1, "owls"), partition_of(2, "owls")
     (228, 225)
@@ -24,7 +23,7 @@ def partition_of(collection: int, query: str) -> int:
 
 
 def with_partition(count: int, partition: int) -> int:
-    """A number that ends with its partition.
+    """Return a number that ends with its partition.
 
     >>> with_partition(3, 228), partition_in(996), count_in(996)
     (996, 228, 3)
@@ -33,10 +32,10 @@ def with_partition(count: int, partition: int) -> int:
 
 
 def partition_in(number: int) -> int:
-    """The partition with which a number ends."""
+    """Return the partition with which a number ends."""
     return number % PARTITIONS
 
 
 def count_in(number: int) -> int:
-    """What stands before the partition in a number: those of one partition grow with it."""
+    """Return the part of a number before its partition; it grows within a partition."""
     return number // PARTITIONS

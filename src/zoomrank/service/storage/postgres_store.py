@@ -1,4 +1,4 @@
-"""`PostgresStore`: a database of a PostgreSQL server, into which one service writes at a time."""
+"""`PostgresDatabase`: a database of a PostgreSQL server, into which one service writes at a time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.errors import MissingExtraError, ParameterError
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.leases import END_ALL, FREE_ALL, TABLES
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.database import Database
+from zoomrank.service.storage.partitions import PARTITIONS
 
 _PATIENCE = 5.0  # seconds until the server has noticed that a service was killed
-# Nobody waits for ever: not for a server that cannot be reached, for a result that never comes, or for a lock.
+# Every wait ends: for a server that cannot be reached, for a result that never comes, for a lock.
 _LIMITS: dict[str, Any] = {
     "connect_timeout": 10,  # seconds
     "keepalives_idle": 30,
@@ -22,23 +22,41 @@ _LIMITS: dict[str, Any] = {
 }
 
 
-class Reachable(NamedTuple):
-    """A PostgreSQL server as it can be reached."""
+# Tables of replicas (`zoomrank.cluster`). Every database has them, so that a service that works alone can end replicas
+# that used it before.
+_REPLICA_TABLES = (
+    "CREATE TABLE IF NOT EXISTS replicas (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL, "
+    "token TEXT NOT NULL, joined TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), ended TIMESTAMPTZ)",
+    # Where several replicas may meet a visitor, the server decides which was first; one alone knows (`tables`).
+    "CREATE UNIQUE INDEX IF NOT EXISTS visitors_once ON visitors (experiment, visitor)",
+    "CREATE TABLE IF NOT EXISTS signs (replica BIGINT PRIMARY KEY, seen TIMESTAMPTZ NOT NULL, said TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS partitions (number INTEGER PRIMARY KEY, owner BIGINT, epoch BIGINT NOT NULL)",
+    "INSERT INTO partitions SELECT number, NULL, 0 "  # noqa: S608
+    f"FROM generate_series(0, {PARTITIONS - 1}) number ON CONFLICT DO NOTHING",
+)
+_END_REPLICAS = (
+    "UPDATE replicas SET ended = clock_timestamp() WHERE ended IS NULL",
+    "UPDATE partitions SET owner = NULL WHERE owner IS NOT NULL",
+)
+
+
+class PostgresServer(NamedTuple):
+    """The address of a PostgreSQL server, and its driver."""
 
     address: str
     open: Callable[..., Any]
     failures: tuple[type[Exception], ...]
 
     def connect(self) -> Any:
-        """A connection in which every statement is a transaction of its own, unless one was begun."""
+        """Return a new connection in autocommit mode."""
         try:
             return self.open(self.address, autocommit=True)
         except self.failures as error:
             raise StorageError(f"PostgreSQL cannot be reached: {error}.") from error
 
 
-def reachable(address: str) -> Reachable:
-    """The server at an address, with limits for all that the address does not limit itself."""
+def postgres_server(address: str) -> PostgresServer:
+    """Return the server at an address, with time limits where the address sets none."""
     try:
         import psycopg
         from psycopg import conninfo
@@ -49,18 +67,18 @@ def reachable(address: str) -> Reachable:
     except psycopg.Error as error:
         raise ParameterError(f"This is no address of a PostgreSQL server: {error}.") from error
     limits = {name: limit for name, limit in _LIMITS.items() if name not in given}
-    return Reachable(conninfo.make_conninfo(address, **limits), psycopg.connect, (psycopg.Error,))
+    return PostgresServer(conninfo.make_conninfo(address, **limits), psycopg.connect, (psycopg.Error,))
 
 
-class PostgresStore(Store):
-    """A database of a PostgreSQL server."""
+class PostgresDatabase(Database):
+    """A database of a PostgreSQL server that this service writes into alone."""
 
     mark = "%s"
     nearby = False
     types: ClassVar = {"whole": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA"}
 
     def __init__(self, address: str) -> None:
-        self.server = reachable(address)
+        self.server = postgres_server(address)
         self.failures = self.server.failures
         self._owner = ""
         super().__init__()
@@ -68,14 +86,14 @@ class PostgresStore(Store):
 
     def _create(self) -> None:
         super()._create()
-        for statement in TABLES:
+        for statement in _REPLICA_TABLES:
             self.writer.execute(statement)
 
     def _claim(self) -> None:
-        """Have it known that nobody else may write from now on who did before, alone or with others."""
+        """Record this service as the owner: no other may write from now on, neither one alone nor replicas."""
         self._owner = secrets.token_hex(8)
         self._say_owner(self._owner)
-        for statement in (END_ALL, FREE_ALL):
+        for statement in _END_REPLICAS:
             self.writer.execute(statement)
 
     def _say_owner(self, owner: str) -> None:
@@ -84,12 +102,12 @@ class PostgresStore(Store):
         )
 
     def connect(self) -> Any:
-        """Transactions are begun and ended by hand."""
+        """Return a new connection in autocommit mode."""
         return self.server.connect()
 
     def connect_writer(self) -> Any:
-        """The connection that writes holds a lock, so that two services never write at once: the server lets go of it
-        when the connection ends. One that was lost is replaced only if nobody else has written meanwhile.
+        """Return a connection that holds a lock, so that two services never write at once: the server releases it when
+        the connection ends. A lost one is replaced only if no other service has written meanwhile.
         """
         connection = self.connect()
         try:
@@ -110,11 +128,11 @@ class PostgresStore(Store):
             if owner != self._owner:
                 raise StorageError("Another zoomrank service has taken this database over: start this one again.")
 
-    def _many(self, cursor: Any, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """One by one: the server does not end a transaction for being idle while it expects more of a pipeline."""
+    def many(self, cursor: Any, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Execute one by one: while it expects more of a pipeline, the server does not end an idle transaction."""
         for row in rows:
-            cursor.execute(self._sql(statement), row)
+            cursor.execute(self.sql(statement), row)
 
     def is_lost(self, connection: Any) -> bool:
-        """Whether the server has gone, or had."""
+        """Return whether the server has closed the connection."""
         return bool(connection.closed)

@@ -1,4 +1,4 @@
-"""`SQLiteStore`: a file in a folder of this machine, in which one process works at a time."""
+"""`SQLiteDatabase`: a file in a folder of this machine, which one process uses at a time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.database import Database
 
 NAME = "zoomrank.sqlite"  # of the file
 _LONG_LOG = 4096  # pages
-_PATIENCE = 50  # milliseconds that writers wait for those who read, a backup say, before the log goes on growing
-_CHECKED = 2 * 2**30  # bytes: a larger file takes too long to be looked through at every start
+_PATIENCE = 50  # milliseconds that writers wait for readers, such as a backup, before the log goes on growing
+_CHECKED = 2 * 2**30  # bytes: checking a larger file at every start takes too long
 _DAMAGED = ("malformed", "not a database")  # as SQLite says it
 _TO_DO = "look with “zoomrank verify”, and go back to a backup with “zoomrank restore”"
 
 
-class SQLiteStore(Store):
+class SQLiteDatabase(Database):
     """A file; a write-ahead log that is synchronised at every commit makes it durable."""
 
     mark = "?"
@@ -33,7 +33,7 @@ class SQLiteStore(Store):
         self.path = folder / NAME
         self._lock_file = _lock_folder(folder)
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # the secret that signs impressions is in it
-        with suppress(PermissionError):  # of somebody who only may write
+        with suppress(PermissionError):  # the file of another user, which this one may write
             self.path.chmod(0o600)
         try:
             self._tidying = threading.Lock()
@@ -50,19 +50,19 @@ class SQLiteStore(Store):
             raise
 
     def connect(self) -> Any:
-        """Transactions are begun and ended by hand."""
+        """Return a new connection in autocommit mode."""
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA wal_autocheckpoint = 0")  # `tidy` does it, where nobody has to wait
+            connection.execute("PRAGMA wal_autocheckpoint = 0")  # `tidy` does it, so that no request waits
         except sqlite3.Error as error:
             connection.close()
             raise StorageError(f"{self.path} cannot be used: {self.words(error)}.") from error
         return connection
 
     def _check(self) -> None:
-        """Refuse a file that is damaged, before anything in it is believed."""
+        """Refuse a damaged file before anything in it is used."""
         if self.path.stat().st_size > _CHECKED:
             return
         try:
@@ -73,32 +73,37 @@ class SQLiteStore(Store):
             raise StorageError(f"{self.path} is damaged: {' '.join(found.split())}; {_TO_DO}.")
 
     def words(self, error: Exception) -> str:
-        """What a failure says, and what to do about a file that is damaged."""
-        said = str(error)
-        return f"{self.path} is damaged: {said}; {_TO_DO}" if any(one in said for one in _DAMAGED) else said
+        """Return the text of a failure, and what to do about a damaged file."""
+        return failure_words(self.path, error)
 
     def tidy(self) -> None:
-        """Move what is in the write-ahead log to where it belongs; requests go on meanwhile.
+        """Move the content of the write-ahead log into the file; requests go on meanwhile.
 
-        What is written meanwhile stays in it, so under load it would never be empty, and never begin anew. When it has
-        become long, writers wait until it is: most of the work was done before.
+        Pages written meanwhile stay in the log, so under load it would never be empty, and never restart. When it has
+        become long, writers wait until it is empty: most of the work was done before.
         """
-        with self._tidying, suppress(sqlite3.Error):  # a full disk, say: there will be another time
+        with self._tidying, suppress(sqlite3.Error):  # such as a full disk: the next turn tries again
             _, length, _ = self._tidier.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if length > _LONG_LOG:
                 with self._writing:
                     self._tidier.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._tidying:
             self._tidier.close()
             super().close()
         self._lock_file.close()
 
 
+def failure_words(path: Path, error: Exception) -> str:
+    """Return the text of a failure, and what to do about a damaged file."""
+    said = str(error)
+    return f"{path} is damaged: {said}; {_TO_DO}" if any(one in said for one in _DAMAGED) else said
+
+
 def _lock_folder(folder: Path) -> IO[str]:
-    """Make sure that only one process works in a folder; the system lets go when the process ends, however it does."""
+    """Lock a folder for this process; the system releases the lock when the process ends, however it does."""
     file = (folder / "lock").open("w")
     if os.name == "posix":
         import fcntl

@@ -5,22 +5,21 @@ One thread writes (`journal`), others read (`store_reader`). A batch is one tran
 
 from __future__ import annotations
 
-import secrets
 import time
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.batch import Batch, Retired, Snapshot
+from zoomrank.service.storage.database import Database
 from zoomrank.service.storage.events import DAY, counted
 from zoomrank.service.storage.experiment_rows import StoredExperiment
 from zoomrank.service.storage.outcomes import VOIDED, Outcome
-from zoomrank.service.storage.partitions import CHAIR, partition_in
+from zoomrank.service.storage.partitions import partition_in
 from zoomrank.service.storage.store_reader import StoredCollection, StoredEdition, StoreReader
-from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
 PIECE = 2**20  # bytes of a collection file that are written at once
 _BREATH = 0.002  # seconds between two of them
@@ -49,96 +48,47 @@ _LEFT_OVER = (
 _NEWER_REPORT = "ON CONFLICT (learner) DO UPDATE SET answers = excluded.answers, content = excluded.content"
 
 
-class Store(StoreReader):
-    """What a service knows, in SQL."""
+class Store:
+    """A database with a reader of its tables (`read`); the methods of the store itself write."""
 
-    types: ClassVar[dict[str, str]]  # the words of this database for the types in `tables`
-    number = 0  # as a writer of counts
-    shared = False  # whether others may write into it, each into partitions of its own
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.read = StoreReader(database)
 
-    def __init__(self) -> None:
-        super().__init__()
-        try:
-            self._create()
-        except self.failures as error:
-            self.close()
-            raise StorageError(f"The store cannot be used: {self.words(error)}.") from error
-        except StorageError:
-            self.close()
-            raise
-
-    def _create(self) -> None:
-        cursor = self.writer.cursor()
-        cursor.execute(ABOUT)
-        for name, value in (("layout", str(LAYOUT)), ("secret", secrets.token_hex(32))):
-            cursor.execute(self._sql("INSERT INTO about VALUES (?, ?) ON CONFLICT (name) DO NOTHING"), (name, value))
-        self._check_layout()  # before anything else is looked for in tables that may be others
-        for statement in statements(self.types):
-            cursor.execute(statement)
-
-    def _check_layout(self) -> None:
-        """Refuse a store whose tables are others."""
-        found = self.about("layout")
-        if found != str(LAYOUT):
-            raise StorageError(f"The store has layout {found}; this zoomrank reads layout {LAYOUT}.")
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
 
     def write(self, batch: Batch) -> None:
         """Make a batch durable, or none of it."""
-        with self._transaction(touching=batch.partitions if self.shared else ()) as cursor:
-            self._insert(cursor, "learners (id, collection, query, created, about, edition)", batch.learners)
-            self._insert(cursor, "events", [(place, *event) for place, event in batch.events])
+        with self.database.transaction(touching=lambda: batch.partitions) as cursor:
+            self.database.insert(cursor, "learners (id, collection, query, created, about, edition)", batch.learners)
+            self.database.insert(cursor, "events", [(place, *event) for place, event in batch.events])
             self._add_counts(cursor, "activity", batch.activity)
-            self._insert(cursor, "arm_visits", self._counted(batch.arm_visits), _ADD_VISITS)
-            self._insert(cursor, "visitors", batch.visitors, _ONCE)
+            self.database.insert(cursor, "arm_visits", self._counted(batch.arm_visits), _ADD_VISITS)
+            self.database.insert(cursor, "visitors", batch.visitors, _ONCE)
             for snapshot in batch.snapshots:
                 packed = zlib.compress(snapshot.content or b"", 1)  # most of a new learner is zeros
-                self._insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
-            self._insert(cursor, "reports", list(batch.reports.values()), _NEWER_REPORT)
+                self.database.insert(cursor, "snapshots", [snapshot._replace(content=packed)], _NEWER_SNAPSHOT)
+            self.database.insert(cursor, "reports", list(batch.reports.values()), _NEWER_REPORT)
             for fact in batch.said.items():
-                cursor.execute(self._sql(_SAY), fact)
+                cursor.execute(self.database.sql(_SAY), fact)
             if batch.listed:
-                self._many(cursor, _LIST, [(*listed, learner) for learner, listed in batch.listed.items()])
+                self.database.many(cursor, _LIST, [(*listed, learner) for learner, listed in batch.listed.items()])
 
     def probe(self) -> None:
         """Write something that needs room, to know whether that is possible."""
-        with self._transaction(touching=()) as cursor:
-            cursor.execute(self._sql(_SAY), ("room", "." * _ROOM))
+        with self.database.transaction(touching=None) as cursor:
+            cursor.execute(self.database.sql(_SAY), ("room", "." * _ROOM))
             cursor.execute("DELETE FROM about WHERE name = 'room'")
-        self.away = False
-
-    @contextmanager
-    def _transaction(
-        self, otherwise: str = "Nothing was written down", touching: Collection[int] = (CHAIR,)
-    ) -> Iterator[Any]:
-        """All that is done meanwhile is durable at the end, or none of it; refused unless the partitions that it is
-        about are this service's.
-        """
-        with self._writing:
-            try:
-                self._renew_writer()
-                cursor = self.writer.cursor()
-                cursor.execute("BEGIN")
-                try:
-                    if touching:
-                        self._check_held(cursor, touching)
-                    yield cursor
-                    cursor.execute("COMMIT")
-                except BaseException:
-                    self._roll_back()
-                    raise
-            except self.failures as error:
-                self.away = True
-                raise StorageError(f"{otherwise}: {self.words(error)}.") from error
-
-    def _check_held(self, cursor: Any, partitions: Collection[int]) -> None:
-        """Refuse to write into partitions that others have, where there may be others."""
+        self.database.away = False
 
     def _add_counts(self, cursor: Any, table: str, counts: Mapping[tuple[int, int, Outcome], int]) -> None:
-        self._insert(cursor, table, self._counted(counts), _ADD_COUNTS.format(table))
+        self.database.insert(cursor, table, self._counted(counts), _ADD_COUNTS.format(table))
 
     def _counted(self, counts: Mapping[Any, int]) -> list[tuple[Any, ...]]:
         """Rows of counts, in the order of what was counted."""
-        return [(*key, count, self.number) for key, count in sorted(counts.items()) if count]
+        return [(*key, count, self.database.writer_id) for key, count in sorted(counts.items()) if count]
 
     # Collections and their editions.
 
@@ -147,16 +97,16 @@ class Store(StoreReader):
         it is there when all of it is.
         """
         self._add_content(stored.id, 0, pieces)
-        with self._transaction(_NOT_KEPT) as cursor:
-            self._insert(cursor, "editions", [(stored.id, 0, stored.created, None, digest)])
-            self._insert(cursor, "collections", [tuple(stored)])
+        with self.database.transaction(_NOT_KEPT) as cursor:
+            self.database.insert(cursor, "editions", [(stored.id, 0, stored.created, None, digest)])
+            self.database.insert(cursor, "collections", [tuple(stored)])
 
     def add_edition(self, collection: int, edition: StoredEdition, pieces: Iterable[bytes] | None = None) -> None:
         """Keep what a collection has become: its row last, behind its file if that is to be kept."""
         if pieces is not None:
             self._add_content(collection, edition.number, pieces)
-        with self._transaction(_NOT_KEPT) as cursor:
-            self._insert(cursor, "editions", [(collection, *edition)])
+        with self.database.transaction(_NOT_KEPT) as cursor:
+            self.database.insert(cursor, "editions", [(collection, *edition)])
 
     def keep_whole(self, collection: int, number: int, digest: str, pieces: Iterable[bytes]) -> None:
         """Keep the file of an edition that is there, so that nobody has to begin with earlier ones."""
@@ -176,8 +126,8 @@ class Store(StoreReader):
 
     def _change(self, statement: str, parameters: Sequence[Any]) -> None:
         """One statement that is durable at once."""
-        with self._transaction(_NOT_KEPT) as cursor:
-            cursor.execute(self._sql(statement), tuple(parameters))
+        with self.database.transaction(_NOT_KEPT) as cursor:
+            cursor.execute(self.database.sql(statement), tuple(parameters))
 
     def drop_content(self, collection: int, edition: int) -> None:
         """Let go of what was kept of the file of an edition that will never be whole."""
@@ -200,68 +150,68 @@ class Store(StoreReader):
 
     def drop_left_over(self) -> None:
         """Let go of what is left of collections that were removed."""
-        for (collection,) in self._read(_LEFT_OVER):
+        for (collection,) in self.database.query(_LEFT_OVER):
             self.drop_collection(int(collection))
-        for experiment in self.experiments():
-            if not self._read("SELECT 1 FROM collections WHERE id = ?", (experiment.collection,)):
+        for experiment in self.read.experiments():
+            if not self.database.query("SELECT 1 FROM collections WHERE id = ?", (experiment.collection,)):
                 self.drop_experiment(experiment.id)
 
     def drop_collection(self, collection: int) -> None:
         """Remove a collection: its row first, so that it is gone at once, and then all else, some at a time."""
         self.hide_collection(collection)
         some = "SELECT id FROM learners WHERE collection = ? LIMIT ?"
-        while learners := [number for (number,) in self._read(some, (collection, _AT_ONCE))]:
-            with self._transaction(_NOT_REMOVED) as cursor:
+        while learners := [number for (number,) in self.database.query(some, (collection, _AT_ONCE))]:
+            with self.database.transaction(_NOT_REMOVED) as cursor:
                 self._remove(cursor, learners)
             time.sleep(_BREATH)
-        with self._transaction(_NOT_REMOVED) as cursor:
+        with self.database.transaction(_NOT_REMOVED) as cursor:
             for table in ("activity", "folded", "contents", "editions"):
-                cursor.execute(self._sql(f"DELETE FROM {table} WHERE collection = ?"), (collection,))  # noqa: S608
+                cursor.execute(self.database.sql(f"DELETE FROM {table} WHERE collection = ?"), (collection,))  # noqa: S608
 
     def hide_collection(self, collection: int) -> None:
         """Have a collection gone: all else of it is removed later."""
-        with self._transaction(_NOT_REMOVED) as cursor:
+        with self.database.transaction(_NOT_REMOVED) as cursor:
             self._keep_last(cursor, "collections")
-            cursor.execute(self._sql("DELETE FROM collections WHERE id = ?"), (collection,))
+            cursor.execute(self.database.sql("DELETE FROM collections WHERE id = ?"), (collection,))
 
     # Experiments.
 
     def add_experiment(self, stored: StoredExperiment, arms: Sequence[StoredCollection]) -> None:
         """Keep a new experiment, with the arms that it brings."""
-        with self._transaction(_NO_EXPERIMENT) as cursor:
-            self._insert(cursor, "collections", [tuple(arm) for arm in arms])
-            self._insert(cursor, "experiments", [tuple(stored)])
+        with self.database.transaction(_NO_EXPERIMENT) as cursor:
+            self.database.insert(cursor, "collections", [tuple(arm) for arm in arms])
+            self.database.insert(cursor, "experiments", [tuple(stored)])
 
     def change_experiment(self, stored: StoredExperiment, server: int | None = None) -> None:
         """Keep what has become of an experiment; and, if one was promoted, which arm serves its collection now."""
-        with self._transaction(_NO_EXPERIMENT) as cursor:
-            change = self._sql("UPDATE experiments SET ended = ?, content = ? WHERE id = ?")
+        with self.database.transaction(_NO_EXPERIMENT) as cursor:
+            change = self.database.sql("UPDATE experiments SET ended = ?, content = ? WHERE id = ?")
             cursor.execute(change, (stored.ended, stored.content, stored.id))
             if server is not None:
-                promote = self._sql("UPDATE collections SET server = ? WHERE id = ?")
+                promote = self.database.sql("UPDATE collections SET server = ? WHERE id = ?")
                 cursor.execute(promote, (server, stored.collection))
 
     def claim_visitor(self, experiment: int, visitor: bytes) -> bool:
         """Have a visitor count in an experiment from now on; says whether she did not yet, here or elsewhere."""
-        with self._transaction(_NO_EXPERIMENT, touching=()) as cursor:
-            self._insert(cursor, "visitors", [(experiment, visitor)], _ONCE)
+        with self.database.transaction(_NO_EXPERIMENT, touching=None) as cursor:
+            self.database.insert(cursor, "visitors", [(experiment, visitor)], _ONCE)
             return bool(cursor.rowcount)
 
     def drop_experiment(self, experiment: int) -> None:
         """Let go of an experiment and of what became of those who counted in it."""
-        with self._transaction(_NOT_REMOVED) as cursor:
+        with self.database.transaction(_NOT_REMOVED) as cursor:
             self._keep_last(cursor, "experiments")
-            cursor.execute(self._sql("DELETE FROM experiments WHERE id = ?"), (experiment,))
+            cursor.execute(self.database.sql("DELETE FROM experiments WHERE id = ?"), (experiment,))
             for table in ("arm_visits", "visitors"):
-                cursor.execute(self._sql(f"DELETE FROM {table} WHERE experiment = ?"), (experiment,))  # noqa: S608
+                cursor.execute(self.database.sql(f"DELETE FROM {table} WHERE experiment = ?"), (experiment,))  # noqa: S608
 
     def remove(self, collection: int, learners: Sequence[int]) -> None:
         """Remove learners and their log; of what became of their impressions the sums stay."""
         folded: Counter[tuple[int, int, Outcome]] = Counter()
         for learner in learners:
-            for event in counted(event for _, event in self.events(learner)):
+            for event in counted(event for _, event in self.read.events(learner)):
                 folded[collection, event.step, event.outcome] += 1
-        with self._transaction(touching={partition_in(learner) for learner in learners}) as cursor:
+        with self.database.transaction(touching=lambda: {partition_in(learner) for learner in learners}) as cursor:
             self._add_counts(cursor, "folded", folded)
             self._remove(cursor, learners)
 
@@ -276,7 +226,7 @@ class Store(StoreReader):
             ("learners", "id"),
         ):
             delete = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608  (not from outside)
-            self._many(cursor, delete, [(learner,) for learner in learners])
+            self.database.many(cursor, delete, [(learner,) for learner in learners])
 
     # What gets old.
 
@@ -285,25 +235,29 @@ class Store(StoreReader):
         that was done: not if there is more that is void than was known.
         """
         packed = base._replace(content=zlib.compress(base.content or b"", 1))
-        with self._transaction(touching={partition_in(base.learner)}) as cursor:
+        with self.database.transaction(touching=lambda: {partition_in(base.learner)}) as cursor:
             if self._retirable(cursor, base.learner, log) is False:
                 return False
             self._keep_last(cursor, "events")
-            self._insert(cursor, "bases", [packed], _NEWER_SNAPSHOT)
-            self._insert(cursor, "snapshots", [packed], f"{_NEWER_SNAPSHOT} WHERE snapshots.event < excluded.event")
+            self.database.insert(cursor, "bases", [packed], _NEWER_SNAPSHOT)
+            self.database.insert(
+                cursor, "snapshots", [packed], f"{_NEWER_SNAPSHOT} WHERE snapshots.event < excluded.event"
+            )
             self._add_counts(cursor, "folded", {(collection, *key): count for key, count in log.counted.items()})
             delete = "DELETE FROM events WHERE learner = ? AND number <= ? AND id <= ?"
-            cursor.execute(self._sql(delete), (base.learner, log.last, base.event))
+            cursor.execute(self.database.sql(delete), (base.learner, log.last, base.event))
             shown = (log.impressions, base.learner, log.impressions)
-            cursor.execute(self._sql("UPDATE learners SET impressions = ? WHERE id = ? AND impressions < ?"), shown)
-            since = max(log.until, self.whole_since(collection))
-            cursor.execute(self._sql(_SAY), (f"whole since, of {collection}", repr(since)))
+            cursor.execute(
+                self.database.sql("UPDATE learners SET impressions = ? WHERE id = ? AND impressions < ?"), shown
+            )
+            since = max(log.until, self.read.whole_since(collection))
+            cursor.execute(self.database.sql(_SAY), (f"whole since, of {collection}", repr(since)))
         return True
 
     def _retirable(self, cursor: Any, learner: int, log: Retired) -> bool:
         """Whether a learner is there still, and what is void is what was known to be."""
         cursor.execute(
-            self._sql(
+            self.database.sql(
                 "SELECT COUNT(e.id) FROM learners l LEFT JOIN events e ON e.learner = l.id AND e.number <= ? "
                 "AND e.outcome = ? WHERE l.id = ? GROUP BY l.id"
             ),
@@ -315,25 +269,25 @@ class Store(StoreReader):
     def coarsen(self, before: int) -> None:
         """Keep counts of what was before a step by the day."""
         before = before // DAY * DAY
-        with self._transaction() as cursor:
+        with self.database.transaction() as cursor:
             for table in ("activity", "folded"):
                 fine = f"FROM {table} WHERE step < ? AND step <> step / {DAY} * {DAY}"
                 cursor.execute(
-                    self._sql(
+                    self.database.sql(
                         f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count), 0 {fine} "
                         f"GROUP BY 1, 2, 3 {_ADD_COUNTS.format(table)}"
                     ),
                     (before,),
                 )
-                cursor.execute(self._sql(f"DELETE {fine}"), (before,))
-            cursor.execute(self._sql(_SAY), ("coarse before", str(before)))
+                cursor.execute(self.database.sql(f"DELETE {fine}"), (before,))
+            cursor.execute(self.database.sql(_SAY), ("coarse before", str(before)))
 
     def _keep_last(self, cursor: Any, table: str) -> None:
         """Remember the largest id in use before some are removed: none is given twice."""
-        whole = self.types["whole"]
+        whole = self.database.types["whole"]
         cursor.execute(
-            self._sql(
+            self.database.sql(
                 f"{_SAY} WHERE CAST(about.value AS {whole}) < CAST(excluded.value AS {whole})"
             ),  # somebody else may know better
-            (f"last of {table}", str(self.last(table))),
+            (f"last of {table}", str(self.read.last(table))),
         )

@@ -7,12 +7,12 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from zoomrank.service.refusals import DamagedError
 from zoomrank.service.storage.batch import Snapshot, StoredReport
 from zoomrank.service.storage.events import LONG_AGO, STEP, Event
-from zoomrank.service.storage.experiment_rows import ExperimentReader
+from zoomrank.service.storage.experiment_rows import StoredExperiment
 from zoomrank.service.storage.outcomes import ABANDONED, MOVED, TIMED_OUT, VOIDED, WAITING, Outcome
 from zoomrank.service.storage.partitions import PARTITIONS
 
@@ -65,8 +65,22 @@ class QueryRow(NamedTuple):
     counts: dict[str, Any] | None
 
 
-class StoreReader(ExperimentReader):
-    """What there is."""
+class Source(Protocol):
+    """A database, or a snapshot of one, that answers statements."""
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows that a statement finds."""
+
+    def settle(self) -> None:
+        """Wait until a write on a lost connection is committed or not."""
+
+
+class StoreReader:
+    """Queries over the tables of a store."""
+
+    def __init__(self, source: Source) -> None:
+        self._read = source.query
+        self._settle = source.settle
 
     def about(self, name: str) -> str:
         """One of the facts about the store."""
@@ -144,7 +158,7 @@ class StoreReader(ExperimentReader):
 
     def find(self, collection: int, query: str) -> Snapshot | None:
         """The learner of a query."""
-        self.settle()
+        self._settle()
         rows = self._read(
             "SELECT l.id, COALESCE(s.edition, l.edition), COALESCE(s.event, 0), COALESCE(s.first, 0), "
             "COALESCE(s.waiting, 0), s.counts, s.content "
@@ -208,12 +222,6 @@ class StoreReader(ExperimentReader):
     def coarse_before(self) -> int:
         """The step before which counts are by the day."""
         return int(self.fact("coarse before", "0"))
-
-    def settle(self) -> None:
-        """Wait until what was about to be committed is or is not: it may come true until there is another writer."""
-        if self.is_lost(self.writer):
-            with self._writing:
-                self._renew_writer()
 
     def query_of(self, learner: int) -> tuple[int, str] | None:
         """The collection and the query of a learner."""
@@ -290,7 +298,7 @@ class StoreReader(ExperimentReader):
         """What was shown to queries of some partitions in the last seconds of the log, the newest first; of what
         several services write at once, that is so but for a moment.
         """
-        self.settle()
+        self._settle()
         since, end = None, self.last("events") + 1
         while True:
             rows = self._read(
@@ -464,6 +472,27 @@ class StoreReader(ExperimentReader):
             "SELECT step, outcome, SUM(count) FROM folded WHERE collection = ? GROUP BY step, outcome", (collection,)
         )
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
+
+    # Experiments.
+
+    def experiments(self) -> list[StoredExperiment]:
+        """All experiments, the oldest first."""
+        rows = self._read("SELECT id, collection, name, created, ended, content FROM experiments ORDER BY id")
+        return [StoredExperiment(*row) for row in rows]
+
+    def arm_visits(self, experiment: int) -> list[tuple[int, int, int, int]]:
+        """What became of those who count in an experiment: (minute, arm, outcome, count), the oldest first."""
+        rows = self._read(
+            "SELECT minute, arm, outcome, SUM(count) FROM arm_visits WHERE experiment = ? "
+            "GROUP BY minute, arm, outcome ORDER BY minute",
+            (experiment,),
+        )
+        return [(int(minute), int(arm), int(outcome), int(count)) for minute, arm, outcome, count in rows]
+
+    def visitors(self, experiment: int) -> list[bytes]:
+        """Who has been counted in an experiment."""
+        rows = self._read("SELECT visitor FROM visitors WHERE experiment = ?", (experiment,))
+        return [bytes(visitor) for (visitor,) in rows]
 
 
 def _of(learner: str, partitions: Collection[int]) -> str:

@@ -28,7 +28,7 @@ def add_experiments(api: FastAPI, engine: Engine) -> None:
     async def told(name: str, experiment: str) -> dict[str, Any]:
         found = engine.experiments.find(find(name), experiment)
         await engine.journal.flush()
-        return await asyncio.to_thread(lambda: result(found, engine.store.arm_visits(found.id)))
+        return await asyncio.to_thread(lambda: result(found, engine.store.read.arm_visits(found.id)))
 
     @api.post(EXPERIMENTS.path, status_code=201, response_model=wire.ExperimentInfo, responses=refusals(409))
     async def create(asked: schema.NewExperiment, name: CollectionName) -> Any:

@@ -41,9 +41,9 @@ def add_export(api: FastAPI, engine: Engine) -> None:
         served = engine.collections.find(name)
         one = Exported(served.id, served.name, served.settings.satisfied_by, lambda shown: served.edition.ids(shown))
         await engine.journal.flush()
-        rows = pages(engine.store, engine.signer, one, Wish(since, until, learned))
+        rows = pages(engine.store.read, engine.signer, one, Wish(since, until, learned))
         named = {"Content-Disposition": f'attachment; filename="{served.name}.{format}"'}
-        if whole := await asyncio.to_thread(engine.store.whole_since, served.id):
+        if whole := await asyncio.to_thread(engine.store.read.whole_since, served.id):
             named["Log-Whole-Since"] = repr(whole)
         if format == "jsonl":
             return StreamingResponse(_lines(rows), media_type=_JSONL, headers=named)

@@ -10,7 +10,7 @@ from zoomrank import wire
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.maker import Maker
 from zoomrank.service.http.routes.collection_routes import sent
-from zoomrank.service.http.routes.parameters import CollectionName, WhoAsks, refusals
+from zoomrank.service.http.routes.parameters import CollectionName, RequestCaller, refusals
 from zoomrank.service.imported_log import ImportedLog
 from zoomrank.service.refusals import MediaError
 
@@ -29,7 +29,7 @@ def add_imports(api: FastAPI, engine: Engine) -> None:
     maker = Maker(engine.collections.folder)
 
     @api.post(wire.CLICKS, response_model=wire.ImportResponse, responses=refusals(429), openapi_extra=_A_LOG)
-    async def learn(request: Request, name: CollectionName, asker: WhoAsks, unknown: Unknown = "refuse") -> Any:
+    async def learn(request: Request, name: CollectionName, caller: RequestCaller, unknown: Unknown = "refuse") -> Any:
         """Learn the click log of another ranker, JSONL or Parquet, and return what it was worth.
 
         The same log is learned once, or once per `Idempotency-Key`; an interrupted import resumes.
@@ -41,7 +41,7 @@ def add_imports(api: FastAPI, engine: Engine) -> None:
                 f"The media type of the click log is missing or unknown: send Content-Type: {' or '.join(_KINDS)}."
             )
         log = ImportedLog(served, await sent(request, maker), kind, unknown)
-        return await engine.importing.learn(log, asker.once, asker.digest)
+        return await engine.importing.learn(log, caller.idempotency_key, caller.digest)
 
     @api.get(wire.CLICKS, response_model=wire.ImportProgress)
     async def progress(name: CollectionName) -> Any:

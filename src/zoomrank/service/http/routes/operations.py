@@ -12,7 +12,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.known_paths import HEALTH, READY
 from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.http.replicas import Replicas
+from zoomrank.service.http.replicas import Replicas, replicas_response
 
 
 def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, replicas: Replicas) -> None:
@@ -26,7 +26,7 @@ def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, r
     @api.get(READY.path, response_model=wire.StatusResponse)
     async def ready() -> Any:
         """Return 200 if the service can rank and write to its store."""
-        status = "starting" if not engine.ready else "storage" if engine.store.away else "ready"
+        status = "starting" if not engine.ready else "storage" if engine.store.database.away else "ready"
         return {"status": status} if status == "ready" else JSONResponse({"status": status}, 503)
 
     @api.get(wire.ROLE, response_model=wire.RoleResponse)
@@ -39,7 +39,7 @@ def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, r
         """List the replicas, their partitions and their load; a single service is one replica that owns all
         partitions.
         """
-        return replicas.response()
+        return replicas_response(replicas)
 
     @api.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Header, Path, Query, Request
 
 from zoomrank import wire
-from zoomrank.service.engine import Asker
 from zoomrank.service.http import schema
-from zoomrank.service.http.fast_path import ONCE, asker
+from zoomrank.service.http.fast_path import ONCE, caller_of
+from zoomrank.service.rank_options import Caller
 
 
-def _who_asks(
+def _caller(
     request: Request,
     idempotency_key: Annotated[str | None, Header(pattern=f"^{ONCE}$")] = None,  # noqa: ARG001  (for the schema)
-) -> Asker:
-    return asker(request.scope)
+) -> Caller:
+    return caller_of(request.scope)
 
 
 CollectionName = Annotated[schema.ServedName, Path()]
@@ -25,7 +25,7 @@ DocumentText = Annotated[str, Path(max_length=1000)]
 ANY_DOCUMENT = wire.DOCUMENT.replace("{document}", "{document:path}")  # ids may contain slashes
 CopyLookedInto = Annotated[schema.CopyName | None, Query()]
 QueryText = Annotated[schema.QueryText, Query()]
-WhoAsks = Annotated[Asker, Depends(_who_asks)]
+RequestCaller = Annotated[Caller, Depends(_caller)]
 Seconds = Annotated[int, Query(ge=10, le=90 * 86_400)]
 Points = Annotated[int, Query(ge=1, le=1000)]
 Offset = Annotated[int, Query(ge=0, le=2**40)]

@@ -12,7 +12,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http import schema
 from zoomrank.service.http.fast_path import FastRoute
 from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN
-from zoomrank.service.http.routes.parameters import CollectionName, WhoAsks, refusals
+from zoomrank.service.http.routes.parameters import CollectionName, RequestCaller, refusals
 from zoomrank.service.refusals import ServiceError
 
 _AT_ONCE = 256  # items of a batch between two awaits
@@ -21,26 +21,14 @@ _AT_ONCE = 256  # items of a batch between two awaits
 def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
     """Add the routes; return what the fast path needs."""
 
-    async def rank(asked: schema.RankRequest, name: CollectionName, asker: WhoAsks) -> Any:
+    async def rank(asked: schema.RankRequest, name: CollectionName, caller: RequestCaller) -> Any:
         """Choose a ranking for a visitor. Send feedback with its impression.
 
         The same `Idempotency-Key` returns the same ranking, for ten minutes.
         """
         served = engine.collections.find(name)
         query = served.query(asked.query)
-        impression, documents = await engine.rank(
-            served,
-            query,
-            asked.slots,
-            asked.eligible,
-            asked.excluded,
-            asked.about,
-            asker,
-            asked.unknown,
-            asked.fewer,
-            asked.order,
-            asked.visitor,
-        )
+        impression, documents = await engine.rank(served, query, asked, caller)
         ranked: dict[str, Any] = {"impression": impression or None, "query": query, "documents": documents}
         if asked.propensities:
             ranked["propensities"] = await engine.propensities(impression) if impression else []
@@ -69,7 +57,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
     api.post(FEEDBACK.path, response_model=wire.FeedbackResponse, responses=refusals(409, 410))(feedback)
     api.post(FEEDBACK_BATCH.path, response_model=wire.BatchResponse)(feedback_batch)
     return [
-        FastRoute.to(rank, RANK, asks=True),
+        FastRoute.to(rank, RANK, has_caller=True),
         FastRoute.to(feedback, FEEDBACK),
         FastRoute.to(seen, SEEN),
         FastRoute.to(feedback_batch, FEEDBACK_BATCH),

@@ -1,7 +1,7 @@
-"""`Deployed`: the service on a Ray cluster, or on the one that is started on this machine if there is none.
+"""`Deployment`: the service on a Ray cluster, or on one that is started on this machine if there is none.
 
-It is told to Ray Serve as a configuration, the same that `serve deploy` takes (`build` is its `import_path`): whoever
-tells it once more with another number of replicas gets more of them, or fewer, and those that are there go on.
+Ray Serve is given a configuration, the same that `serve deploy` takes (`build` is its `import_path`). Given again with
+another number of replicas, it adds or removes some, and the others go on.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ray.serve.schema import LoggingConfig, ServeApplicationSchema, ServeDeployS
 from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, Replica
 from zoomrank.errors import ParameterError, ZoomrankError
 
-_AT_ONCE = 4096  # requests that a replica has at a time; many may wait for another's partitions
+_AT_ONCE = 4096  # requests that a replica has at a time; many may wait for partitions of others
 _SLOW_START = ("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # on a busy machine 5 s are too few, and it never starts
-_LAST_REQUESTS = 15.0  # seconds in which a replica that is to stop writes everything down
+_LAST_REQUESTS = 15.0  # seconds in which a replica that stops writes all learners down
 _PATIENCE = 600.0  # seconds until all replicas are there
 _POLL = 0.2  # seconds
 _LOGS = LoggingConfig(enable_access_log=False)  # a line of each request would take longer than the request
 
 
-class Deployed:
-    """Replicas of the service, and whether the cluster that they are on was started for them."""
+class Deployment:
+    """Replicas of the service on a Ray cluster, which may have been started for them."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Deployed:
         self.scale(replicas)
 
     def scale(self, replicas: int) -> None:
-        """Have so many replicas; returns when they are there."""
+        """Set the number of replicas; returns when they serve."""
         config = ServeApplicationSchema(
             name=APP,
             route_prefix="/",
@@ -72,7 +72,7 @@ class Deployed:
         if self.began:
             leave_ray()
 
-    def __enter__(self) -> Deployed:
+    def __enter__(self) -> Deployment:
         return self
 
     def __exit__(
@@ -82,8 +82,8 @@ class Deployed:
 
 
 def build(options: Mapping[str, Any]) -> Any:
-    """The application that Ray Serve runs, of what `Options` names."""
-    return _deployment().bind(tuple(Options(**options)))
+    """Return the application that Ray Serve runs; the options are those of `Options`."""
+    return _ray_deployment().bind(tuple(Options(**options)))
 
 
 def leave_ray() -> None:
@@ -92,7 +92,7 @@ def leave_ray() -> None:
     end()
 
 
-def _deployment() -> Any:
+def _ray_deployment() -> Any:
     return serve.deployment(
         name=DEPLOYMENT,
         max_ongoing_requests=_AT_ONCE,
@@ -106,7 +106,7 @@ def _deployment() -> Any:
 
 
 def _wait_for(replicas: int) -> None:
-    """Wait until so many replicas take requests, or say what Ray Serve says."""
+    """Wait until the replicas serve, or raise the error of Ray Serve."""
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         app = serve.status().applications.get(APP)
@@ -119,14 +119,14 @@ def _wait_for(replicas: int) -> None:
 
 
 def _running(deployment: Any) -> int | None:
-    """How many replicas there are, if none comes or goes."""
+    """Return the number of replicas, if none is starting or stopping."""
     states = {} if deployment is None else deployment.replica_states
     counts = {getattr(state, "value", state): count for state, count in states.items() if count}
     return counts["RUNNING"] if counts.keys() == {"RUNNING"} else None
 
 
 def _connect(address: str | None) -> bool:
-    """Join a cluster; says whether one was started on this machine, since there was none."""
+    """Join a cluster; returns whether one was started on this machine, since there was none."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     if ray.is_initialized():
