@@ -66,7 +66,7 @@ def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: Path) 
 def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "CREATE TABLE IF NOT EXISTS more (id {whole} PRIMARY KEY, said TEXT, content {bytes})"
     known = tables.statements
-    for module in ("backups", "store"):
+    for module in ("backups", "database"):
         name = f"zoomrank.service.storage.{module}.statements"
         monkeypatch.setattr(name, lambda types: [*known(types), more.format(**types)])
     store = place.open()
@@ -76,7 +76,7 @@ def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypat
     again = Place(tmp_path / "again")
     assert backups.restore(tmp_path / "backup.sqlite", again.open, _silent)["more"] == 1
     restored = again.open()
-    assert restored._read("SELECT id, said, content FROM more") == [(7, "owl", b"\0\1")]
+    assert restored.database.query("SELECT id, said, content FROM more") == [(7, "owl", b"\0\1")]
     restored.close()
 
 
