@@ -34,7 +34,7 @@ class _Kept(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """What the store knows of partitions that are taken."""
+    """State of newly taken partitions in the store."""
 
     event: int  # the last in the log
     learner: int  # the last number

@@ -74,7 +74,7 @@ class Database(ABC):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a write would have to wait for another."""
+        """True if a write would have to wait for another."""
         return self._writing.locked()
 
     def close(self) -> None:

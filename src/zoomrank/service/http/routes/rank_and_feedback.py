@@ -19,7 +19,7 @@ _AT_ONCE = 256  # reports of a batch
 
 
 def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
-    """Add the routes; returns what the fast path needs."""
+    """Add the routes; returns those of the fast path."""
 
     async def rank(asked: schema.RankRequest, name: CollectionName, caller: RequestCaller) -> Any:
         """Choose a ranking for a visitor. Report what became of it with its impression.
@@ -35,8 +35,8 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
         return ranked
 
     async def feedback(asked: schema.FeedbackRequest) -> Any:
-        """Report what became of a ranking: a click, several, or none; a purchase; what was disliked; how far down she
-        looked. The same report may come twice.
+        """Report what became of a ranking: a click, several, or none; a purchase; what was disliked; how far down the
+        visitor looked. The same report may come twice.
         """
         return {"impression": asked.impression, "status": await engine.answer(asked.impression, asked.answer)}
 
@@ -47,7 +47,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
     async def feedback_batch(asked: schema.BatchRequest) -> Any:
         """Report many at once; each is taken or refused by itself."""
         results: list[dict[str, Any]] = []
-        for start in range(0, len(asked.feedback), _AT_ONCE):  # others have their turn in between
+        for start in range(0, len(asked.feedback), _AT_ONCE):  # other requests have their turn in between
             some = asked.feedback[start : start + _AT_ONCE]
             results += await asyncio.gather(*(_taken(engine, one) for one in some))
         return {"results": results}
@@ -65,7 +65,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
 
 
 async def _taken(engine: Engine, one: schema.FeedbackRequest) -> dict[str, Any]:
-    """What became of one report of a batch."""
+    """Return the result of one report of a batch."""
     try:
         return {"impression": one.impression, "status": await engine.answer(one.impression, one.answer)}
     except ServiceError as error:
