@@ -92,7 +92,7 @@ class Company:
     async def settled(self) -> None:
         """Wait until each has its share, and nothing is nobody's."""
         for _ in range(600):
-            counts = [len(member.engine.ownership) for member in self.members.values()]
+            counts = [len(member.ownership.partitions) for member in self.members.values()]
             if sum(counts) == PARTITIONS and max(counts) - min(counts) <= len(counts):
                 return
             await asyncio.sleep(0.05)

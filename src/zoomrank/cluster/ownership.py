@@ -40,12 +40,12 @@ class OwnsByLeases(Ownership):
 
     @property
     def is_valid(self) -> bool:
-        """Whether no other replica can have ended this one."""
+        """True if no other replica can have ended this one."""
         return time.monotonic() - self._renewed < LAPSES_AFTER - _MARGIN
 
     @property
     def share(self) -> int:
-        """How many partitions this replica should own."""
+        """Number of partitions that this replica should own."""
         return -(-PARTITIONS // max(1, len(self.members.replicas)))
 
     def join(self, number: int) -> None:

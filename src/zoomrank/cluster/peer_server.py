@@ -72,7 +72,7 @@ class ForwardedRequest:
 
     @property
     def is_parsed(self) -> bool:
-        """Whether the body was parsed."""
+        """True if the body was parsed."""
         return "content" in self.__dict__
 
     def with_content(self, content: Any) -> ForwardedRequest:
@@ -84,7 +84,7 @@ class ForwardedRequest:
 
     @property
     def is_safe_to_retry(self) -> bool:
-        """Whether sending it twice has the effect of sending it once: feedback on an impression is learned once."""
+        """True if sending it twice has the effect of sending it once: feedback on an impression is learned once."""
         if self.method == "GET" or self.path in (FEEDBACK.path, FEEDBACK_BATCH.path, SEEN.path):
             return True
         return any(name == b"idempotency-key" for name, _ in self.headers)

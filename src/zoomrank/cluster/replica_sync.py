@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from zoomrank.cluster.ownership import OwnsByLeases
-from zoomrank.service.changing import serve_edition
+from zoomrank.service.changing import serve_revision
 from zoomrank.service.collection_registry import homes_first
 from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import StorageError
@@ -34,7 +34,7 @@ class _Kept(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """What the store knows of partitions that are taken."""
+    """State of newly taken partitions in the store."""
 
     event: int  # the last in the log
     learner: int  # the last number
@@ -97,10 +97,10 @@ class ReplicaSync:
     async def _update(self, kept: _Kept) -> None:
         for served in list(self._engine.collections.by_id.values()):
             newest = kept.editions.get(served.id, 0)
-            if served.home is served and newest > served.edition.number:
-                edition = await asyncio.to_thread(served.editions.at, newest)
-                await asyncio.to_thread(edition.prepare)
-                await serve_edition(served, edition)
+            if served.home is served and newest > served.edition.revision:
+                revision = await asyncio.to_thread(served.editions.newer)
+                if revision is not None:
+                    await serve_revision(served, revision)
 
     # Partitions.
 

@@ -1,4 +1,4 @@
-"""`Engine`: the service without HTTP. One thread owns all learners; nothing is said before it is durable."""
+"""`Engine`: the service without HTTP. One thread owns all learners; every response waits until it is durable."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NOBODY = 0  # the number of a learner that no query has, and so no neighbours
 
 
 class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
-    """No document may be shown, and that will do."""
+    """No document may be shown, and the options allow that."""
 
 
 class Engine:
@@ -210,17 +210,17 @@ class Engine:
         return event, edition.describe(ranking.shown[0])
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
-        """What a learner is lent before it ranks next, if it is to meet its neighbours; asking changes nothing."""
+        """Return the reports that a learner borrows before its next ranking, if it exchanges any; changes nothing."""
         if served.neighbours is None or learner.answers < learner.meets or learner.number == NOBODY:
             return None
         return served.neighbours.grant(learner.number)
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
-        """Learn that a document of an impression was clicked, or that none was: the simplest answer."""
+        """Learn that a document of an impression was clicked, or that none was: the simplest feedback."""
         return await self.answer(name, Answer.of_click(clicked))
 
     async def answer(self, name: str, answer: Answer) -> str:
-        """Learn what became of an impression; says whether that was "learned", or "noted" until more is known, or
+        """Learn the feedback on an impression; returns "learned", or "noted" until more is known, or
         "repeated".
         """
         served, learner, number = await self._impression(name)
@@ -238,11 +238,11 @@ class Engine:
         return "noted" if is_note(events[-1].outcome) else "learned"
 
     async def seen(self, name: str) -> str:
-        """Take in that an impression was on somebody's screen; says whether that was "noted" or "repeated"."""
+        """Note that an impression was on the visitor's screen; returns "noted" or "repeated"."""
         served, learner, number = await self._impression(name)
         outcome = learner.outcome_of(number)
         _check_open(outcome)
-        if outcome != WAITING or number in learner.seen:  # whoever gave feedback has seen it
+        if outcome != WAITING or number in learner.seen:  # feedback implies that it was seen
             await self.journal.written()
             return "repeated"
         self.ledger.append(served, learner, learner.confirm(number, self.now()))
@@ -250,7 +250,7 @@ class Engine:
         return "noted"
 
     async def _impression(self, name: str) -> tuple[ServedCollection, QueryLearner, int]:
-        """Whose impression this is, if something may still be said of it; its learner is in memory."""
+        """Return the collection, learner and number of an impression that still takes feedback."""
         impression = self.signer.read(name)
         key = await self.learners.key_of(impression.learner)
         served = self.collections.by_id.get(key[0]) if key is not None else None
@@ -263,7 +263,7 @@ class Engine:
         return served, learner, impression.number
 
     async def _answer_later(self, name: str, answer: Answer, before: Outcome) -> str:
-        """An answer to what has had one: the same may come again, and more that changes nothing that was learned."""
+        """Take feedback on an impression that has had some: it may be repeated, or add what teaches nothing more."""
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
             await self.journal.written()  # the first may still be on its way to the disk, and may not get there
@@ -280,7 +280,7 @@ class Engine:
         return await self.answer(name, answer)
 
     async def propensities(self, name: str) -> list[float | None]:
-        """How likely each document of an impression was in its slot, given those above; None where nobody knows."""
+        """Return the probability of each document of an impression in its slot, given those above; None if unknown."""
         _, learner, number = await self._impression(name)
         if number in learner.waiting:
             return known_propensities(learner.shown_at(number))
@@ -289,14 +289,14 @@ class Engine:
         )
 
     async def _shown(self, learner: int, number: int) -> Array:
-        """The documents of an impression that is in the log, by their numbers."""
+        """Return the numbers of the documents of an impression in the log."""
         lines = await asyncio.to_thread(self.store.read.impression, learner, number)
         if not lines and await asyncio.to_thread(self.store.read.has_base, learner):  # it was long ago
             raise ExpiredError("This impression has expired.")
         return _shown_in(lines)
 
     async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
-        """Take impressions back, as if they had never been; says how many, and of how many queries."""
+        """Void impressions, as if they had never been; returns how many, and of how many queries."""
         impressions, queries = 0, set()
         for one in self.collections.meant_by(served):
             found = await self.undoing.find(one, span)
@@ -311,13 +311,13 @@ class Engine:
         return impressions, len(queries)
 
     async def remove_query(self, served: ServedCollection, query: str) -> None:
-        """Remove a query with all that it has learned."""
+        """Remove a query with its learners."""
         removed = [await self.undoing.remove(one, query) for one in self.collections.meant_by(served)]
         if not any(removed):
             raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
 
     async def known(self, served: ServedCollection, query: str) -> QueryLearner:
-        """The learner of a query that somebody has asked."""
+        """Return the learner of a query that was asked before."""
         learner = await self.learners.find(served, query)
         if learner is None:
             raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
@@ -325,15 +325,15 @@ class Engine:
 
     @property
     def outcomes(self) -> dict[int, Counter[Outcome]]:
-        """How often what became of the impressions of each collection."""
+        """Outcome counts per collection."""
         return self.ledger.outcomes
 
     def outcomes_of(self, served: ServedCollection) -> Counter[Outcome]:
-        """How often what became of the impressions of a collection, in all arms of its experiments."""
+        """Return the outcome counts of a collection, in all arms of its experiments."""
         return sum((self.outcomes[one.id] for one in self.collections.meant_by(served)), Counter())
 
     async def sweep(self) -> None:
-        """Do at once what is done every second."""
+        """Do now what is done every second."""
         await self.sweeper.sweep()
 
 
@@ -345,7 +345,7 @@ def _resolved(options: RankOptions, edition: ServedEdition, settings: Settings) 
 
 
 def _check_open(outcome: Outcome) -> None:
-    """Refuse whatever is said of an impression that has ended by itself or was taken back."""
+    """Refuse feedback on an impression that has expired or was voided."""
     if outcome == VOIDED:
         raise VoidedError("This impression was made void: it counts no more.")
     if outcome in (TIMED_OUT, UNSEEN):
@@ -353,7 +353,7 @@ def _check_open(outcome: Outcome) -> None:
 
 
 def _later_notes(served: ServedCollection, lines: Sequence[Event], answer: Answer, before: Outcome) -> list[Outcome]:
-    """What is to be noted of an answer to an impression that has had one, of which the log has some lines."""
+    """Return the notes of feedback on an impression that has had some, given its log lines."""
     shown, by = served.edition.ids(_shown_in(lines)), served.settings.satisfied_by
     known = acts_noted([line.outcome for line in lines if is_note(line.outcome)])
     known = known.and_(acts_told_by(before, by))
@@ -361,13 +361,13 @@ def _later_notes(served: ServedCollection, lines: Sequence[Event], answer: Answe
 
 
 def _shown_in(lines: Sequence[Event]) -> Array:
-    """The documents that some lines of the log say were shown."""
+    """Return the documents that were shown, by log lines of an impression."""
     documents: Array = _ranking_in(lines).shown[0]
     return documents
 
 
 def _ranking_in(lines: Sequence[Event]) -> RankingArrays:
-    """The ranking that some lines of the log say was shown."""
+    """Return the ranking that was shown, by log lines of an impression."""
     shown = next((line.shown for line in lines if line.outcome == WAITING), None)
     if shown is None:
         raise NotFoundError("This impression is not known here: it was never written down.")

@@ -33,7 +33,7 @@ class Ownership(ABC):
 
     @property
     def is_coordinator(self) -> bool:
-        """Whether this process does what only one may do, such as changing collections."""
+        """True if this process does what only one may do, such as changing collections."""
         return COORDINATOR in self
 
     def check(self, partition: int) -> None:

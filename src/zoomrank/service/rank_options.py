@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
@@ -17,7 +18,7 @@ from zoomrank.service.settings import (
     DocumentName,
     Settings,
 )
-from zoomrank.spaces import Eligible
+from zoomrank.spaces import DocumentId, Eligible
 
 
 def _kind(about: Any) -> str | None:
@@ -36,6 +37,10 @@ About = Annotated[
     Annotated[PathText, Tag("path")] | Annotated[Path, Tag("steps")] | Annotated[Vector, Tag("vector")],
     Discriminator(_kind, "about", "It is a path, as a text or as a list of its steps, or a vector of numbers"),
 ]
+if TYPE_CHECKING:
+    Ids = Sequence[DocumentId]  # lists of either kind of id
+else:
+    Ids = list[DocumentName]
 
 
 class Caller(NamedTuple):
@@ -52,11 +57,11 @@ class RankOptions(BaseModel):
 
     about: About | None = None
     slots: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
-    eligible: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
-    excluded: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
+    eligible: Ids | None = Field(default=None, max_length=MOST_NAMED)
+    excluded: Ids | None = Field(default=None, max_length=MOST_NAMED)
     unknown: Literal["refuse", "skip"] = "refuse"
     fewer: bool = False
-    order: list[DocumentName] | None = Field(default=None, max_length=MOST_NAMED)
+    order: Ids | None = Field(default=None, max_length=MOST_NAMED)
     visitor: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
 
     def fingerprint(self, query: str) -> bytes:

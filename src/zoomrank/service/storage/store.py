@@ -1,4 +1,4 @@
-"""`Store`: where everything is kept; what SQLite and PostgreSQL share, which is nearly all (`tables` says of what).
+"""`Store`: a database that keeps everything, and all writes to its tables (`tables`).
 
 One thread writes (`journal`), others read (`store_reader`). A batch is one transaction: all of it is durable, or none.
 """
@@ -60,7 +60,7 @@ class Store:
         self.database.close()
 
     def write(self, batch: Batch) -> None:
-        """Make a batch durable, or none of it."""
+        """Write a batch in one transaction."""
         with self.database.transaction(touching=lambda: batch.partitions) as cursor:
             self.database.insert(cursor, "learners (id, collection, query, created, about, edition)", batch.learners)
             self.database.insert(cursor, "events", [(place, *event) for place, event in batch.events])
@@ -77,7 +77,7 @@ class Store:
                 self.database.many(cursor, _LIST, [(*listed, learner) for learner, listed in batch.listed.items()])
 
     def probe(self) -> None:
-        """Write something that needs room, to know whether that is possible."""
+        """Write something that needs room, to find out whether the store can be written."""
         with self.database.transaction(touching=None) as cursor:
             cursor.execute(self.database.sql(_SAY), ("room", "." * _ROOM))
             cursor.execute("DELETE FROM about WHERE name = 'room'")
@@ -87,14 +87,14 @@ class Store:
         self.database.insert(cursor, table, self._counted(counts), _ADD_COUNTS.format(table))
 
     def _counted(self, counts: Mapping[Any, int]) -> list[tuple[Any, ...]]:
-        """Rows of counts, in the order of what was counted."""
+        """Return rows of counts, sorted by their keys."""
         return [(*key, count, self.database.writer_id) for key, count in sorted(counts.items()) if count]
 
     # Collections and their editions.
 
     def add_collection(self, stored: StoredCollection, digest: str, pieces: Iterable[bytes]) -> None:
-        """Keep a new collection: piece by piece, so that others need not wait for all of it, and its row last, so that
-        it is there when all of it is.
+        """Write a new collection: piece by piece, so that other writes need not wait for all of it, and its row last,
+        so that it is there when all of it is.
         """
         self._add_content(stored.id, 0, pieces)
         with self.database.transaction(_NOT_KEPT) as cursor:
@@ -102,14 +102,14 @@ class Store:
             self.database.insert(cursor, "collections", [tuple(stored)])
 
     def add_edition(self, collection: int, edition: StoredEdition, pieces: Iterable[bytes] | None = None) -> None:
-        """Keep what a collection has become: its row last, behind its file if that is to be kept."""
+        """Write a version of a collection: its row last, after its file if that is to be kept."""
         if pieces is not None:
             self._add_content(collection, edition.number, pieces)
         with self.database.transaction(_NOT_KEPT) as cursor:
             self.database.insert(cursor, "editions", [(collection, *edition)])
 
     def keep_whole(self, collection: int, number: int, digest: str, pieces: Iterable[bytes]) -> None:
-        """Keep the file of an edition that is there, so that nobody has to begin with earlier ones."""
+        """Write the file of an existing version, so that reading it need not begin with earlier ones."""
         self._add_content(collection, number, pieces)
         where = "WHERE collection = ? AND number = ?"
         self._change(f"UPDATE editions SET digest = ? {where}", (digest, collection, number))  # noqa: S608
@@ -118,30 +118,28 @@ class Store:
         try:
             for part, piece in enumerate(pieces):
                 self._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (collection, edition, part, piece))
-                time.sleep(_BREATH)  # who waits for the lock has it now: it does not go to the one who waited longest
+                time.sleep(_BREATH)  # a thread that waits for the lock gets it now: locks are not granted in order
         except BaseException:
-            with suppress(StorageError):  # then it is let go of at the next start
+            with suppress(StorageError):  # then the next start removes it
                 self.drop_content(collection, edition)
             raise
 
     def _change(self, statement: str, parameters: Sequence[Any]) -> None:
-        """One statement that is durable at once."""
+        """Execute one statement in a transaction of its own."""
         with self.database.transaction(_NOT_KEPT) as cursor:
             cursor.execute(self.database.sql(statement), tuple(parameters))
 
     def drop_content(self, collection: int, edition: int) -> None:
-        """Let go of what was kept of the file of an edition that will never be whole."""
+        """Remove the pieces of a file that will never be complete."""
         self._change("DELETE FROM contents WHERE collection = ? AND edition = ?", (collection, edition))
 
     def drop_unfinished(self) -> None:
-        """Let go of files that never were complete, and of what is left of collections that were removed; nobody may be
-        making one.
-        """
+        """Remove incomplete files, and the rest of removed collections; no collection may be in the making."""
         self.drop_unfinished_files()
         self.drop_left_over()
 
     def drop_unfinished_files(self) -> None:
-        """Let go of files that never were complete; nobody may be making one."""
+        """Remove incomplete files; no collection may be in the making."""
         self._change(
             "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM editions e WHERE e.collection = contents.collection "
             "AND e.number = contents.edition AND e.digest IS NOT NULL)",
@@ -149,7 +147,7 @@ class Store:
         )
 
     def drop_left_over(self) -> None:
-        """Let go of what is left of collections that were removed."""
+        """Remove the rest of collections whose row was removed."""
         for (collection,) in self.database.query(_LEFT_OVER):
             self.drop_collection(int(collection))
         for experiment in self.read.experiments():
@@ -157,7 +155,7 @@ class Store:
                 self.drop_experiment(experiment.id)
 
     def drop_collection(self, collection: int) -> None:
-        """Remove a collection: its row first, so that it is gone at once, and then all else, some at a time."""
+        """Remove a collection: its row first, so that it is gone at once, and then the rest, some at a time."""
         self.hide_collection(collection)
         some = "SELECT id FROM learners WHERE collection = ? LIMIT ?"
         while learners := [number for (number,) in self.database.query(some, (collection, _AT_ONCE))]:
@@ -169,7 +167,7 @@ class Store:
                 cursor.execute(self.database.sql(f"DELETE FROM {table} WHERE collection = ?"), (collection,))  # noqa: S608
 
     def hide_collection(self, collection: int) -> None:
-        """Have a collection gone: all else of it is removed later."""
+        """Remove the row of a collection; the rest is removed later."""
         with self.database.transaction(_NOT_REMOVED) as cursor:
             self._keep_last(cursor, "collections")
             cursor.execute(self.database.sql("DELETE FROM collections WHERE id = ?"), (collection,))
@@ -177,13 +175,13 @@ class Store:
     # Experiments.
 
     def add_experiment(self, stored: StoredExperiment, arms: Sequence[StoredCollection]) -> None:
-        """Keep a new experiment, with the arms that it brings."""
+        """Write a new experiment, with its new arms."""
         with self.database.transaction(_NO_EXPERIMENT) as cursor:
             self.database.insert(cursor, "collections", [tuple(arm) for arm in arms])
             self.database.insert(cursor, "experiments", [tuple(stored)])
 
     def change_experiment(self, stored: StoredExperiment, server: int | None = None) -> None:
-        """Keep what has become of an experiment; and, if one was promoted, which arm serves its collection now."""
+        """Write the new state of an experiment; and, if one was promoted, the arm that serves its collection now."""
         with self.database.transaction(_NO_EXPERIMENT) as cursor:
             change = self.database.sql("UPDATE experiments SET ended = ?, content = ? WHERE id = ?")
             cursor.execute(change, (stored.ended, stored.content, stored.id))
@@ -192,13 +190,13 @@ class Store:
                 cursor.execute(promote, (server, stored.collection))
 
     def claim_visitor(self, experiment: int, visitor: bytes) -> bool:
-        """Have a visitor count in an experiment from now on; says whether she did not yet, here or elsewhere."""
+        """Count a visitor in an experiment from now on; returns whether no replica has counted this visitor before."""
         with self.database.transaction(_NO_EXPERIMENT, touching=None) as cursor:
             self.database.insert(cursor, "visitors", [(experiment, visitor)], _ONCE)
             return bool(cursor.rowcount)
 
     def drop_experiment(self, experiment: int) -> None:
-        """Let go of an experiment and of what became of those who counted in it."""
+        """Remove an experiment and its counts."""
         with self.database.transaction(_NOT_REMOVED) as cursor:
             self._keep_last(cursor, "experiments")
             cursor.execute(self.database.sql("DELETE FROM experiments WHERE id = ?"), (experiment,))
@@ -206,7 +204,7 @@ class Store:
                 cursor.execute(self.database.sql(f"DELETE FROM {table} WHERE experiment = ?"), (experiment,))  # noqa: S608
 
     def remove(self, collection: int, learners: Sequence[int]) -> None:
-        """Remove learners and their log; of what became of their impressions the sums stay."""
+        """Remove learners and their log; the sums of outcomes of their impressions stay."""
         folded: Counter[tuple[int, int, Outcome]] = Counter()
         for learner in learners:
             for event in counted(event for _, event in self.read.events(learner)):
@@ -228,11 +226,11 @@ class Store:
             delete = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608  (not from outside)
             self.database.many(cursor, delete, [(learner,) for learner in learners])
 
-    # What gets old.
+    # Retention.
 
     def retire(self, collection: int, base: Snapshot, log: Retired) -> bool:
-        """Take the beginning of a learner's log away, and keep the learner as it was at the end of that; says whether
-        that was done: not if there is more that is void than was known.
+        """Remove the beginning of a learner's log, and keep the learner as it was at the end of that; returns False if
+        nothing was done, since more impressions are void than were known.
         """
         packed = base._replace(content=zlib.compress(base.content or b"", 1))
         with self.database.transaction(touching=lambda: {partition_in(base.learner)}) as cursor:
@@ -255,7 +253,7 @@ class Store:
         return True
 
     def _retirable(self, cursor: Any, learner: int, log: Retired) -> bool:
-        """Whether a learner is there still, and what is void is what was known to be."""
+        """Return whether a learner still exists, and its void impressions are those that were known."""
         cursor.execute(
             self.database.sql(
                 "SELECT COUNT(e.id) FROM learners l LEFT JOIN events e ON e.learner = l.id AND e.number <= ? "
@@ -267,7 +265,7 @@ class Store:
         return found is not None and int(found[0]) == log.void
 
     def coarsen(self, before: int) -> None:
-        """Keep counts of what was before a step by the day."""
+        """Sum counts before a step by the day."""
         before = before // DAY * DAY
         with self.database.transaction() as cursor:
             for table in ("activity", "folded"):
@@ -283,11 +281,11 @@ class Store:
             cursor.execute(self.database.sql(_SAY), ("coarse before", str(before)))
 
     def _keep_last(self, cursor: Any, table: str) -> None:
-        """Remember the largest id in use before some are removed: none is given twice."""
+        """Write the largest id in use before some are removed: none is assigned twice."""
         whole = self.database.types["whole"]
         cursor.execute(
             self.database.sql(
                 f"{_SAY} WHERE CAST(about.value AS {whole}) < CAST(excluded.value AS {whole})"
-            ),  # somebody else may know better
+            ),  # another replica may know a larger one
             (f"last of {table}", str(self.read.last(table))),
         )

@@ -1,4 +1,4 @@
-"""`StoreReader`: all that can be read from a store. Any thread may, and several at once."""
+"""`StoreReader`: all reads from a store. Any thread may read, and several at once."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class StoredCollection(NamedTuple):
     id: int
     name: str
     created: float
-    settings: str  # JSON, which whoever serves the collection understands
+    settings: str  # JSON of `Settings`
     home: int | None = None  # the collection whose documents these are, of an arm of an experiment
     server: int | None = None  # the arm that serves it now, if one was promoted
 
     @property
     def documents(self) -> int:
-        """The collection whose documents these are."""
+        """The collection that has the documents."""
         return self.id if self.home is None else self.home
 
 
 class StoredEdition(NamedTuple):
-    """What a collection has become by a change of its documents."""
+    """A version of a collection, after a change of its documents."""
 
     number: int
     created: float
@@ -83,37 +83,37 @@ class StoreReader:
         self._settle = source.settle
 
     def about(self, name: str) -> str:
-        """One of the facts about the store."""
+        """Return a fact about the store that is always there."""
         return str(self._read("SELECT value FROM about WHERE name = ?", (name,))[0][0])
 
     def said(self, name: str) -> str | None:
-        """A fact about the store that may be there."""
+        """Return a fact about the store, if it is there."""
         rows = self._read("SELECT value FROM about WHERE name = ?", (name,))
         return str(rows[0][0]) if rows else None
 
     def collections(self) -> list[StoredCollection]:
-        """All collections."""
+        """Return all collections, arms of experiments included."""
         rows = self._read("SELECT id, name, created, settings, home, server FROM collections ORDER BY id")
         return [StoredCollection(*row) for row in rows]
 
     def last_edition(self, collection: int) -> int:
-        """The number of the newest edition of a collection."""
+        """Return the number of the newest version of a collection."""
         return int(
             self._read("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
         )
 
     def newest_editions(self) -> dict[int, int]:
-        """The number of the newest edition of each collection."""
+        """Return the number of the newest version of each collection."""
         return dict(self._read("SELECT collection, MAX(number) FROM editions GROUP BY collection"))
 
     def first_edition(self, collection: int) -> int:
-        """The number of the oldest edition of a collection that is kept."""
+        """Return the number of the oldest version of a collection that is kept."""
         return int(
             self._read("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
         )
 
     def whole_edition(self, collection: int, number: int) -> StoredEdition | None:
-        """The newest edition up to one of which the file is kept, without its changes."""
+        """Return the newest version up to a number whose file is kept, without its changes."""
         rows = self._read(
             "SELECT number, created, digest FROM editions WHERE collection = ? AND number <= ? AND digest IS NOT NULL "
             "ORDER BY number DESC LIMIT 1",
@@ -122,13 +122,13 @@ class StoreReader:
         return StoredEdition(int(rows[0][0]), float(rows[0][1]), None, str(rows[0][2])) if rows else None
 
     def sizes(self, collection: int, whole: int) -> tuple[int, int]:
-        """How many bytes the changes after an edition have, and the file of that edition."""
+        """Return the bytes of the changes after a version, and of the file of that version."""
         changes = "SELECT COALESCE(SUM(LENGTH(changes)), 0) FROM editions WHERE collection = ? AND number > ?"
         file = "SELECT COALESCE(SUM(LENGTH(bytes)), 0) FROM contents WHERE collection = ? AND edition = ?"
         return int(self._read(changes, (collection, whole))[0][0]), int(self._read(file, (collection, whole))[0][0])
 
     def changes(self, collection: int, after: int, number: int) -> Iterator[StoredEdition]:
-        """The editions of a collection after one, up to another, in their order."""
+        """Yield the versions of a collection after one, up to another, in order."""
         for each in range(after + 1, number + 1):
             rows = self._read(
                 "SELECT number, created, changes, digest FROM editions WHERE collection = ? AND number = ?",
@@ -138,7 +138,7 @@ class StoreReader:
                 yield StoredEdition(int(at), float(created), None if changes is None else bytes(changes), digest)
 
     def content(self, collection: int, edition: int) -> Iterator[bytes]:
-        """The file of an edition, piece by piece."""
+        """Yield the file of a version, piece by piece."""
         wanted = "SELECT bytes FROM contents WHERE collection = ? AND edition = ? AND part = ?"
         part = 0
         while rows := self._read(wanted, (collection, edition, part)):
@@ -146,18 +146,18 @@ class StoreReader:
             part += 1
 
     def last(self, table: str) -> int:
-        """The largest id that was ever in use."""
+        """Return the largest id that was ever in use."""
         largest = int(self._read(f"SELECT COALESCE(MAX(id), 0) FROM {table}")[0][0])  # noqa: S608  (not from outside)
         removed = self._read("SELECT value FROM about WHERE name = ?", (f"last of {table}",))
         return max([largest, *(int(value) for (value,) in removed)])
 
     def last_place(self) -> int:
-        """The last place in the log that was given, also to what was refused: a snapshot may know of it."""
+        """Return the last place in the log that was assigned, also to refused events: a snapshot may refer to it."""
         known = int(self._read("SELECT COALESCE(MAX(event), 0) FROM snapshots")[0][0])
         return max(known, self.last("events"))
 
     def find(self, collection: int, query: str) -> Snapshot | None:
-        """The learner of a query."""
+        """Return the learner of a query, with its snapshot."""
         self._settle()
         rows = self._read(
             "SELECT l.id, COALESCE(s.edition, l.edition), COALESCE(s.event, 0), COALESCE(s.first, 0), "
@@ -176,7 +176,7 @@ class StoreReader:
             ) from error
 
     def base(self, learner: int) -> Snapshot | None:
-        """A learner as it was where its log begins, if that is not where it began itself."""
+        """Return a learner as it was where its log begins, if the beginning of the log was removed."""
         rows = self._read(
             "SELECT learner, edition, event, first, waiting, counts, content FROM bases WHERE learner = ?", (learner,)
         )
@@ -186,11 +186,11 @@ class StoreReader:
             raise DamagedError(f"The base of learner {learner} is damaged: restore a backup.") from error
 
     def has_base(self, learner: int) -> bool:
-        """Whether the log of a learner has lost its beginning."""
+        """Return whether the beginning of a learner's log was removed."""
         return bool(self._read("SELECT 1 FROM bases WHERE learner = ?", (learner,)))
 
     def early_events(self, learner: int, last: int) -> list[tuple[int, Event]]:
-        """What the log has of a learner's impressions up to one of them, in its order, with places."""
+        """Return the log of a learner's impressions up to one of them, in order, with places."""
         rows = self._read(
             "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number <= ? "
             "ORDER BY id",
@@ -199,8 +199,8 @@ class StoreReader:
         return [(int(row[0]), _event(row)) for row in rows]
 
     def oldest(self, after: int, limit: int) -> list[tuple[int, int, int, float]]:
-        """Some lines of the log after a place, the oldest first: (place, collection, learner, time); what
-        another ranker showed is as old as the learner.
+        """Return some lines of the log after a place, the oldest first: (place, collection, learner, time); imported
+        impressions are as old as the learner.
         """
         rows = self._read(
             "SELECT e.id, l.collection, e.learner, CASE WHEN e.time > ? THEN e.time ELSE l.created END "
@@ -210,12 +210,12 @@ class StoreReader:
         return [(int(place), int(collection), int(learner), float(time)) for place, collection, learner, time in rows]
 
     def fact(self, name: str, otherwise: str) -> str:
-        """A fact about the store that need not be there."""
+        """Return a fact about the store, or a default."""
         said = self.said(name)
         return otherwise if said is None else said
 
     def whole_since(self, collection: int) -> float:
-        """The time from which on the log has everything of a collection (in seconds since 1970), 0 if it always had."""
+        """Return the time since which the log of a collection is complete (seconds since 1970; 0 if it always was)."""
         return float(self.fact(f"whole since, of {collection}", "0"))
 
     @property
@@ -224,27 +224,27 @@ class StoreReader:
         return int(self.fact("coarse before", "0"))
 
     def query_of(self, learner: int) -> tuple[int, str] | None:
-        """The collection and the query of a learner."""
+        """Return the collection and the query of a learner."""
         rows = self._read("SELECT collection, query FROM learners WHERE id = ?", (learner,))
         return (int(rows[0][0]), str(rows[0][1])) if rows else None
 
     def begun_in(self, learner: int) -> int:
-        """The edition of its collection in which a learner began."""
+        """Return the version of its collection in which a learner began."""
         rows = self._read("SELECT edition FROM learners WHERE id = ?", (learner,))
         return int(rows[0][0]) if rows else 0
 
     def created(self, learner: int) -> float:
-        """When a learner was made."""
+        """Return the time at which a learner was made."""
         rows = self._read("SELECT created FROM learners WHERE id = ?", (learner,))
         return float(rows[0][0]) if rows else LONG_AGO
 
     def learners(self, collection: int) -> Iterator[tuple[int, str, str | None]]:
-        """All learners of a collection in the order of their ids: the id, the query, what it said of itself."""
+        """Yield all learners of a collection in the order of their ids: the id, the query, its description."""
         rows = self._read("SELECT id, query, about FROM learners WHERE collection = ? ORDER BY id", (collection,))
         return ((int(learner), str(query), about) for learner, query, about in rows)
 
     def reports(self, collection: int) -> Iterator[StoredReport]:
-        """What the learners of a collection have told last."""
+        """Yield the last reports of the learners of a collection."""
         rows = self._read(
             "SELECT r.learner, r.answers, r.content FROM reports r JOIN learners l ON l.id = r.learner "
             "WHERE l.collection = ? ORDER BY r.learner",
@@ -255,14 +255,14 @@ class StoreReader:
     def news(
         self, collection: int, known: Mapping[int, int]
     ) -> tuple[list[tuple[int, str, str | None]], list[StoredReport]]:
-        """The learners of a collection that are not known, and what has been told since so many answers of each."""
+        """Return the learners of a collection that are not known, and reports newer than the known answers of each."""
         told = "SELECT r.learner, r.answers FROM reports r JOIN learners l ON l.id = r.learner WHERE l.collection = ?"
         newer = {int(one) for one, answers in self._read(told, (collection,)) if answers != known.get(int(one), 0)}
         learners = [learner for learner in self.learners(collection) if learner[0] not in known]
         return learners, [report for report in self.reports(collection) if report.learner in newer] if newer else []
 
     def asked(self, learners: Sequence[int]) -> dict[int, tuple[str, int]]:
-        """Of some learners the query, and how often it was asked, as of late."""
+        """Return the query of some learners, and about how often it was asked."""
         if not learners:
             return {}
         among = ", ".join("?" * len(learners))
@@ -270,7 +270,7 @@ class StoreReader:
         return {int(learner): (str(query), int(impressions)) for learner, query, impressions in rows}
 
     def events(self, learner: int, after: int = 0, first: int = 0) -> Iterator[tuple[int, Event]]:
-        """The log of a learner after a place, in its order, with places; all of it about impressions from one on."""
+        """Yield the log of a learner after a place, in order, with places; only that of impressions from one on."""
         rows = self._read(
             "SELECT id, learner, number, time, outcome, shown FROM events "
             "WHERE learner = ? AND number >= ? AND id > ? ORDER BY id",
@@ -279,7 +279,7 @@ class StoreReader:
         return ((int(row[0]), _event(row)) for row in rows)
 
     def ends(self, learner: int, start: int, end: int) -> list[tuple[int, Outcome]]:
-        """What the log says became of some impressions of a learner, one after the other: (number, outcome)."""
+        """Return the outcomes of some impressions of a learner, as the log has them: (number, outcome)."""
         rows = self._read(
             "SELECT number, outcome FROM events WHERE learner = ? AND number >= ? AND number < ? AND outcome <> ?",
             (learner, start, end, WAITING),
@@ -287,7 +287,7 @@ class StoreReader:
         return [(int(number), int(outcome)) for number, outcome in rows]
 
     def has_imported(self, learner: int, end: int) -> bool:
-        """Whether any impression of a learner before one came with the click log of another ranker."""
+        """Return whether any impression of a learner before one was imported."""
         rows = self._read(
             "SELECT 1 FROM events WHERE learner = ? AND number < ? AND outcome = ? AND time = ? LIMIT 1",
             (learner, end, WAITING, LONG_AGO),
@@ -295,8 +295,8 @@ class StoreReader:
         return any(True for _ in rows)
 
     def recent(self, seconds: float, partitions: Collection[int]) -> Iterator[Event]:
-        """What was shown to queries of some partitions in the last seconds of the log, the newest first; of what
-        several services write at once, that is so but for a moment.
+        """Yield impressions of some partitions in the last seconds of the log, the newest first; where several replicas
+        write at once, the order may differ by a moment.
         """
         self._settle()
         since, end = None, self.last("events") + 1
@@ -317,8 +317,8 @@ class StoreReader:
     def shown_in(
         self, collection: int, query: str | None, start: float, end: float, after: int
     ) -> list[tuple[int, Event]]:
-        """Some impressions of a collection, or of one of its queries, that were shown in a time and are not void, with
-        their places in the log, from one on.
+        """Return some impressions of a collection, or of one of its queries, that were shown in a time and are not
+        void, with their places in the log, from one on.
         """
         rows = self._read(
             "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown FROM events e "
@@ -332,8 +332,8 @@ class StoreReader:
     def showings(
         self, collection: int, start: float, end: float, after: int, last: int
     ) -> list[tuple[int, str, Event]]:
-        """Some impressions of a collection that were shown in a time, with their places in the log (after one, up to
-        another) and their queries.
+        """Return some impressions of a collection that were shown in a time, with their places in the log (after one,
+        up to another) and their queries.
         """
         rows = self._read(
             "SELECT e.id, e.learner, e.number, e.time, e.outcome, e.shown, l.query FROM events e "  # noqa: S608  (nothing from outside)
@@ -344,7 +344,7 @@ class StoreReader:
         return [(int(row[0]), str(row[6]), _event(row)) for row in rows]
 
     def beside_showings(self, collection: int, start: float, end: float, after: int, last: int) -> list[Event]:
-        """All that the log has of the same impressions besides, in its order."""
+        """Return the other log lines of the same impressions, in order."""
         rows = self._read(
             "SELECT o.id, o.learner, o.number, o.time, o.outcome, o.shown FROM events e "  # noqa: S608
             "JOIN events o ON o.learner = e.learner AND o.number = e.number AND o.outcome <> e.outcome "
@@ -355,7 +355,7 @@ class StoreReader:
         return [_event(row) for row in rows]
 
     def asked_once(self, collection: int, before: float, limit: int) -> list[str]:
-        """Some queries that were first asked before a time, and never again."""
+        """Return some queries that were first asked before a time, and never again."""
         rows = self._read(
             "SELECT l.query FROM learners l WHERE l.collection = ? AND l.impressions <= 1 AND l.created < ? AND "
             "(SELECT COUNT(*) FROM events e WHERE e.learner = l.id AND e.outcome = ?) <= 1 "
@@ -365,8 +365,8 @@ class StoreReader:
         return [str(query) for (query,) in rows]
 
     def unfinished(self, partitions: Collection[int]) -> dict[tuple[int, str], float]:
-        """The collection and query of learners of some partitions of which impressions may wait, with since when: 0 if
-        it is not known, as after a crash.
+        """Return the collection and query of learners of some partitions of which impressions may wait, with since
+        when: 0 if it is not known, as after a crash.
         """
         newer = (
             "EXISTS (SELECT 1 FROM events e "
@@ -382,7 +382,7 @@ class StoreReader:
         return {(int(collection), str(query)): float(since or 0) for collection, query, since in rows}
 
     def impression(self, learner: int, number: int) -> list[Event]:
-        """All that the log has of an impression."""
+        """Return all log lines of an impression."""
         rows = self._read(
             "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number = ? ORDER BY id",
             (learner, number),
@@ -392,7 +392,7 @@ class StoreReader:
     def queries(
         self, collection: int, offset: int, limit: int, search: str = "", sort: str = "asked"
     ) -> tuple[list[QueryRow], int]:
-        """The queries of a collection that have some letters in them, in one of the orders of `SORTS`, and how many."""
+        """Return queries of a collection that contain a text, in one of the orders of `SORTS`, and their number."""
         where, parameters = "collection = ?", list[Any]([collection])
         if search:
             where, pattern = f"{where} AND LOWER(query) LIKE ? ESCAPE '!'", re.sub("([!%_])", r"!\1", search.lower())
@@ -407,7 +407,7 @@ class StoreReader:
         return [QueryRow(row[0], row[1], row[2], counts.get(row[0])) for row in rows], int(total)
 
     def _counts(self, learners: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Of some learners the counts of their snapshots."""
+        """Return the counts in the snapshots of some learners."""
         if not learners:
             return {}
         among = ", ".join("?" * len(learners))
@@ -415,7 +415,7 @@ class StoreReader:
         return {int(learner): json.loads(counts) for learner, counts in rows}
 
     def since_snapshots(self, learners: Sequence[int]) -> dict[int, tuple[int, int, int, float]]:
-        """Of each learner that the log has more of than its snapshot: (shown, satisfied, abandoned, last shown)."""
+        """Return the counts of learners since their snapshots: (shown, satisfied, abandoned, last shown)."""
         if not learners:
             return {}
         among = f"l.id IN ({', '.join('?' * len(learners))})"
@@ -431,12 +431,12 @@ class StoreReader:
         return {int(row[0]): (int(row[1]), int(row[2]), int(row[3]), float(row[4])) for row in rows}
 
     def count_queries(self) -> dict[int, int]:
-        """How many queries each collection has."""
+        """Return the number of queries of each collection."""
         rows = self._read("SELECT collection, COUNT(*) FROM learners GROUP BY collection")
         return {int(collection): int(count) for collection, count in rows}
 
     def outcomes(self) -> dict[int, Counter[Outcome]]:
-        """How often what became of the impressions of each collection."""
+        """Return the outcome counts per collection."""
         found: dict[int, Counter[Outcome]] = defaultdict(Counter)
         for row in self._read("SELECT collection, outcome, SUM(count) FROM activity GROUP BY collection, outcome"):
             collection, outcome, count = map(int, row)
@@ -446,7 +446,7 @@ class StoreReader:
     def activity(
         self, collections: Sequence[int] | None, start: int, every: int = 1, end: int = 2**62
     ) -> list[tuple[int, Outcome, int]]:
-        """Steps from one on, before another: (step, outcome, count); several may be added up and told as the first."""
+        """Return counts of steps in a range: (step, outcome, count); every few steps may be summed as their first."""
         where = "" if collections is None else f"AND collection IN ({', '.join('?' * len(collections))})"
         whose = tuple(collections or ())
         first = f"{start:d} + (step - {start:d}) / {every:d} * {every:d}"
@@ -458,7 +458,7 @@ class StoreReader:
         return [(int(step), int(outcome), int(count)) for step, outcome, count in rows]
 
     def folded_shown(self, collection: int, start: float, end: float) -> int:
-        """How many impressions of a collection were shown in a time of which the log has no lines any more."""
+        """Return how many impressions of a collection were shown in a time whose log lines were removed."""
         rows = self._read(
             "SELECT COALESCE(SUM(count), 0) FROM folded WHERE collection = ? AND outcome = ? "
             "AND step >= ? AND step * ? < ?",
@@ -467,7 +467,7 @@ class StoreReader:
         return int(rows[0][0])
 
     def folded(self, collection: int) -> list[tuple[int, Outcome, int]]:
-        """What was counted of a collection that the log has no lines of any more: (step, outcome, count)."""
+        """Return the counts of a collection whose log lines were removed: (step, outcome, count)."""
         rows = self._read(
             "SELECT step, outcome, SUM(count) FROM folded WHERE collection = ? GROUP BY step, outcome", (collection,)
         )
@@ -476,12 +476,12 @@ class StoreReader:
     # Experiments.
 
     def experiments(self) -> list[StoredExperiment]:
-        """All experiments, the oldest first."""
+        """Return all experiments, the oldest first."""
         rows = self._read("SELECT id, collection, name, created, ended, content FROM experiments ORDER BY id")
         return [StoredExperiment(*row) for row in rows]
 
     def arm_visits(self, experiment: int) -> list[tuple[int, int, int, int]]:
-        """What became of those who count in an experiment: (minute, arm, outcome, count), the oldest first."""
+        """Return the outcomes of an experiment's visitors: (minute, arm, outcome, count), the oldest first."""
         rows = self._read(
             "SELECT minute, arm, outcome, SUM(count) FROM arm_visits WHERE experiment = ? "
             "GROUP BY minute, arm, outcome ORDER BY minute",
@@ -490,13 +490,13 @@ class StoreReader:
         return [(int(minute), int(arm), int(outcome), int(count)) for minute, arm, outcome, count in rows]
 
     def visitors(self, experiment: int) -> list[bytes]:
-        """Who has been counted in an experiment."""
+        """Return the digests of visitors that count in an experiment."""
         rows = self._read("SELECT visitor FROM visitors WHERE experiment = ?", (experiment,))
         return [bytes(visitor) for (visitor,) in rows]
 
 
 def _of(learner: str, partitions: Collection[int]) -> str:
-    """The condition that a learner is of one of some partitions, behind others."""
+    """Return the condition that a learner is of one of some partitions, to append to others."""
     if len(partitions) == PARTITIONS:
         return ""
     numbers = ", ".join(map(str, sorted(partitions))) or "NULL"
