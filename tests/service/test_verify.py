@@ -221,7 +221,9 @@ def test_bytes_of_a_collection_that_are_altered(place: Place, where: int) -> Non
     content[where] ^= 1
     store.writer.cursor().execute(store._sql("UPDATE contents SET bytes = ?"), (bytes(content),))
     with closing(look_at(store)) as view:
-        assert any("“shop”: version 0 of the catalogue differs from what was stored" in said for said in verify(view).findings)
+        assert any(
+            "“shop”: version 0 of the catalogue differs from what was stored" in said for said in verify(view).findings
+        )
 
 
 def test_a_damaged_file_is_said_to_be_one(sqlite: Place, capsys: pytest.CaptureFixture[str]) -> None:
