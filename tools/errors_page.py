@@ -25,8 +25,8 @@ _ELSEWHERE = (
     (500, "internal", "A bug: the log of the service has the exception, beside the `X-Request-Id` of the response."),
 )
 _ENDING = """
-{waits} have a header `Retry-After`. Which requests are safe to send again: [retry safely](../how-to/retry-safely.md). The
-statuses of feedback, with what is learned, are in [feedback](feedback.md). Exceptions of the library are in
+{waits} have a header `Retry-After`; [retry safely](../how-to/retry-safely.md) says which requests to send again. The
+statuses of feedback, with what is learned, are in [feedback](feedback.md), exceptions of the library in
 [zoomrank.errors](errors.md).
 """
 

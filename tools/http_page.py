@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the HTTP API, from the OpenAPI document of the service, and the settings, from the class that checks them."""
+"""A hook of mkdocs: the HTTP API and the settings, from the OpenAPI document and the class that checks settings."""
 
 import asyncio
 import json
@@ -20,16 +20,15 @@ SETTINGS_PAGE = "reference/settings.md"
 _BEGINNING = """# The HTTP API
 
 Look up a path, its parameters and its responses. Generated from the OpenAPI document that a running service has at
-`/v1/openapi.json`; [run the service](../how-to/run-the-service.md) shows
-the first requests. With keys, send `Authorization: Bearer KEY`. `HEAD` works wherever `GET` does. Any request may fail with
-{statuses}; then the response is {error}: a code for programs and a sentence for people
-([all codes](service-errors.md)).
+`/v1/openapi.json`; [run the service](../how-to/run-the-service.md) shows the first requests. With keys, send
+`Authorization: Bearer KEY`. `HEAD` works wherever `GET` does. Any request may fail with {statuses}; the response then is
+{error}, a code for programs and a sentence for people ([all codes](service-errors.md)).
 
 """
 _SETTINGS = """# Settings of a collection
 
-Look up what a setting does, which values it takes, and its default. Settings are given when a collection is made and stay
-as they are; the arms of an [experiment](../how-to/run-an-experiment.md) may differ in some of them.
+Look up what a setting does, which values it takes, and its default. Settings are given when a collection is made and
+stay as they are; the arms of an [experiment](../how-to/run-an-experiment.md) may differ in some of them.
 
 | setting | default | values | meaning |
 |---|---|---|---|
@@ -43,11 +42,11 @@ MEANING = {
     "parameters": "keyword arguments of that ranker",
     "slots": "documents in a ranking; a request may ask for fewer",
     "seed": "seed of the random numbers: the same seed and the same requests give the same rankings",
-    "feedback_within": "feedback deadline: seconds after which an impression without feedback ends as `no_feedback` says",
+    "feedback_within": "feedback deadline, in seconds; an impression without feedback then ends as `no_feedback` says",
     "no_feedback": (
         "the meaning of no feedback: `abandoned` counts as a visit without a click; `unseen` does so only if "
-        "[the page said that it was seen](../how-to/send-feedback-from-pages.md#crawlers-and-prefetches), and otherwise "
-        "teaches nothing"
+        "[the page said that it was seen](../how-to/send-feedback-from-pages.md#crawlers-and-prefetches), and "
+        "otherwise teaches nothing"
     ),
     "satisfied_by": (
         "the success that is learned: a click, or [a purchase](../explanation/feedback.md#when-purchases-count)"
@@ -58,7 +57,7 @@ MEANING = {
         "[`order`](../how-to/choose-what-may-be-shown.md#start-with-an-order-you-have) has no more effect; 0: no effect"
     ),
     "explore": (
-        "the share of rankings in which [one slot is replaced](../explanation/propensities.md) by a document drawn at random"
+        "the share of rankings in which [one slot is replaced](../explanation/propensities.md) by a random document"
     ),
     "similar": (
         "how [similar queries](../how-to/share-between-queries.md) are found, which share what they have seen; "
@@ -71,8 +70,8 @@ MEANING = {
         "seconds after which a query is removed that was asked only once; sums over the collection keep its impressions"
     ),
     "keep_events": (
-        "seconds that [the log goes back](../explanation/durability.md#how-far-the-log-goes-back), at least an hour and "
-        "twice `feedback_within`; null: for ever"
+        "seconds that [the log goes back](../explanation/durability.md#how-far-the-log-goes-back), at least an hour "
+        "and twice `feedback_within`; null: for ever"
     ),
 }
 
@@ -144,7 +143,7 @@ def settings_page() -> str:
 
 def _default(field: Schema) -> str:
     default = field.get("default", {})
-    whole = isinstance(default, float) and default.is_integer()
+    whole = not isinstance(default, bool) and isinstance(default, int | float) and default == int(default)
     return f"{default:,.0f}" if whole else json.dumps(default)
 
 

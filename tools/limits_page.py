@@ -33,10 +33,11 @@ Look up how large, long or slow a request may be.
 | slots of a ranking | {MOST_SLOTS} |
 | `about` of a query | a path of {MOST_STEPS} steps of {LONGEST_STEP} letters, or {MOST_DIMENSIONS:,} numbers |
 | document ids | all texts of up to 1,000 letters, or all whole numbers |
-| `eligible`, `excluded` | {MOST_NAMED:,} ids each; at least as many documents must be left as slots are asked for, unless `fewer` is true |
+| `eligible`, `excluded` | {MOST_NAMED:,} ids each; as many documents as slots must be left, unless `fewer` is true |
 | request to rank, or feedback | {SMALL_BODY // _MEGABYTE} MB, complete within {TIME_LIMITS.small_body:.0f} seconds |
 | feedback of one batch | {LARGEST_BATCH:,} |
-| new collection | {LARGEST_BODY // _MEGABYTE} MB (`--largest-body`), as JSON a million documents; {TIME_LIMITS.pause:.0f} seconds without a byte |
+| new collection | {LARGEST_BODY // _MEGABYTE} MB (`--largest-body`), as JSON a million documents |
+| pause in a body | {TIME_LIMITS.pause:.0f} seconds |
 | headers | complete within {TIME_LIMITS.headers:.0f} seconds |
 | idempotency keys | kept for {KEPT_FOR / 60:.0f} minutes, the last {MOST_KEPT:,} of them |
 | copies in the playground | {MOST}, each for {IDLE / 60:.0f} minutes without use; the longest unused goes first |
@@ -44,8 +45,8 @@ Look up how large, long or slow a request may be.
 | key | {SHORTEST_KEY} letters or more |
 
 A request that arrives too slowly is answered with 408 `timeout`, or its connection is closed. Collections larger than
-256 KB are made by a separate process, one at a time, so that rankings go on meanwhile. How many queries a collection keeps and
-how many new ones a key may ask are [settings](settings.md).
+256 KB are made by a separate process, one at a time, so that rankings go on meanwhile. How many queries a collection
+keeps and how many new ones a key may ask are [settings](settings.md).
 """
 
 

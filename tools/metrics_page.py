@@ -12,16 +12,16 @@ from zoomrank.service.storage.leases import Roster
 PAGE = "reference/metrics.md"
 _BEGINNING = """# Metrics
 
-Look up what `GET /metrics` reports. With keys it needs one with the role `read`. [Watch the service](../how-to/watch-the-service.md)
-says what to alert on.
+Look up what `GET /metrics` reports. With keys it needs one with the role `read`.
+[Watch the service](../how-to/watch-the-service.md) says what to alert on.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
 """
 _ENDING = """
 The label `replica` is there only where several replicas share a store. `outcome` is `shown`, `satisfied`, `abandoned`,
-`unseen`, `seen` or `voided`, or, for feedback beside the outcome, `clicked`, `purchased`, `disliked` or `looked_at`; void
-impressions are in none of the others.
+`unseen`, `seen` or `voided`, or, for feedback beside the outcome, `clicked`, `purchased`, `disliked` or `looked_at`;
+void impressions are in none of the others.
 """
 
 
