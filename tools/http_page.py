@@ -21,7 +21,7 @@ _BEGINNING = """# The HTTP API
 
 Look up a path, its parameters and its responses. Generated from the OpenAPI document that a running service has at
 `/v1/openapi.json`; [run the service](../how-to/run-the-service.md) shows the first requests. With keys, send
-`Authorization: Bearer KEY`. `HEAD` works wherever `GET` does. Any request may fail with {statuses}. The response is then
+`Authorization: Bearer KEY`. `HEAD` works wherever `GET` does. Any request may fail with {statuses}. The response is
 {error}, a code for programs and a sentence for people ([all codes](service-errors.md)).
 
 """
