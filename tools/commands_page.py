@@ -12,7 +12,8 @@ from zoomrank.cli import make_parser
 PAGE = "reference/commands.md"
 _BEGINNING = """# The command line
 
-What `zoomrank --help` and `zoomrank COMMAND --help` print. Some commands need an [extra](../install.md), and say which.
+Look up the options of a command, as `zoomrank COMMAND --help` prints them. Some commands need an
+[extra](../install.md), and say which. Studies and benchmarks are commands of `python -m research`, from a checkout.
 
 """
 
@@ -24,7 +25,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def page() -> str:
-    """The page: first what all commands are, then each of them."""
+    """Return the page: first the list of commands, then each of them."""
     with mock.patch.dict(os.environ, {"COLUMNS": "90", "NO_COLOR": "1"}):  # a terminal of 90 letters without colours
         parser = make_parser()
         sections = [f"## zoomrank {name}\n\n{_help(one)}" for name, one in commands(parser).items()]
@@ -32,7 +33,7 @@ def page() -> str:
 
 
 def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """All commands, in the order of the help."""
+    """Return all commands, in the order of the help."""
     subparsers = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return dict(subparsers[0].choices)
 

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: CONTRIBUTING.md, which stands beside the docs and not among them, as one of their pages."""
+"""A hook of mkdocs: CONTRIBUTING.md, which is outside docs/, as a page of the site."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ PAGE = "contributing.md"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page; its links lead from where it is now."""
+    """Add the page, with its links relative to docs/."""
     files.append(File.generated(config, PAGE, content=SOURCE.read_text().replace("](docs/", "](")))
     return files
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Lead to it from pages whose links are for those who read the sources."""
+    """Rewrite links to CONTRIBUTING.md, which are written for readers of the sources."""
     return markdown.replace("](../CONTRIBUTING.md)", f"]({PAGE})")
