@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the help of every command, as the command itself prints it."""
+"""MkDocs hook: the help of every command, as the command itself prints it."""
 
 import argparse
 import os

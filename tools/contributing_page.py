@@ -1,4 +1,4 @@
-"""A hook of mkdocs: CONTRIBUTING.md, which is outside docs/, as a page of the site."""
+"""MkDocs hook: CONTRIBUTING.md, which is outside docs/, as a page of the site."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the errors of the service, from their classes."""
+"""MkDocs hook: the errors of the service, from their classes."""
 
 from collections.abc import Iterator
 

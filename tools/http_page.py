@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the HTTP API and the settings, from the OpenAPI document and the class that checks settings."""
+"""MkDocs hook: the HTTP API and the settings, from the OpenAPI document and the class that checks settings."""
 
 import asyncio
 import json
@@ -190,7 +190,7 @@ def _about(schema: Schema) -> str:
     words = [shape(schema)]
     default = schema.get("default")
     if default is not None and not isinstance(default, dict):
-        words.append(f"{json.dumps(default)} unless given")
+        words.append(f"{json.dumps(default)} by default")
     return ", ".join(words).replace("|", r"\|")
 
 

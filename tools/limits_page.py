@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the limits of the service, from the constants that hold them."""
+"""MkDocs hook: the limits of the service, from the constants that hold them."""
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files

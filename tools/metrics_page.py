@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the metrics that the service registers, by name, type and labels."""
+"""MkDocs hook: the metrics that the service registers, by name, type and labels."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: every name of the package `zoomrank` in one table, with the place where it is described."""
+"""MkDocs hook: every name of the package `zoomrank` in one table, with a link to its description."""
 
 import inspect
 from types import ModuleType
