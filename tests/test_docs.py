@@ -23,10 +23,11 @@ else:  # which pytest brings there
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN_ELSEWHERE = {
-    "docs/extend.md": "tests/lab/test_extend.py",
-    "docs/pages.md": "tests/service/test_javascript.py",
-    "docs/service.md": "tests/test_client.py",
+    "docs/how-to/write-your-own-ranker.md": "tests/lab/test_extend.py",
+    "docs/how-to/send-feedback-from-pages.md": "tests/service/test_javascript.py",
+    "docs/how-to/call-from-python.md": "tests/test_client.py",
 }
+GENERATED = ("commands", "http", "index", "limits", "metrics", "service-errors", "settings")  # by tools/*_page.py
 ADDRESS = "http://127.0.0.1:8000"  # of the service, on the pages
 BLOCK = re.compile(
     r'(?P<marker><!-- needs a service -->\n)?```python(?: title="(?P<file>[^"]+)")?\n(?P<code>.*?)```\n'
@@ -108,8 +109,7 @@ def test_the_map_points_at_what_exists() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
-    made = {ROOT / "docs" / name for name in ("contributing.md", "reference/commands.md", "reference/http.md")}
-    made.add(ROOT / "docs" / "reference" / "index.md")
+    made = {ROOT / "docs" / "reference" / f"{name}.md" for name in GENERATED} | {ROOT / "docs" / "contributing.md"}
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         there = (page.parent / target).resolve()
         assert target.startswith(("https://", "http://127.0.0.1")) or there.exists() or there in made, target

@@ -12,7 +12,8 @@ from zoomrank.cli import make_parser
 PAGE = "reference/commands.md"
 _BEGINNING = """# The command line
 
-What `zoomrank --help` and `zoomrank COMMAND --help` print. Some commands need an [extra](../install.md), and say which.
+Look up the options of a command, as `zoomrank COMMAND --help` prints them. Some commands need an
+[extra](../install.md), and say which. Studies and benchmarks are commands of `python -m research`, from a checkout.
 
 """
 
@@ -24,8 +25,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def page() -> str:
-    """Return the page: first the overview, then each command."""
-    with mock.patch.dict(os.environ, {"COLUMNS": "90", "NO_COLOR": "1"}):  # a terminal of 90 columns without colours
+    """Return the page: first the list of commands, then each of them."""
+    with mock.patch.dict(os.environ, {"COLUMNS": "90", "NO_COLOR": "1"}):  # a terminal of 90 letters without colours
         parser = make_parser()
         sections = [f"## zoomrank {name}\n\n{_help(one)}" for name, one in commands(parser).items()]
         return _BEGINNING + _help(parser) + "".join(sections)

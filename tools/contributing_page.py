@@ -1,4 +1,4 @@
-"""MkDocs hook: CONTRIBUTING.md, which is outside the docs folder, as a page of the docs."""
+"""MkDocs hook: CONTRIBUTING.md, which is outside docs/, as a page of the site."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ PAGE = "contributing.md"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page, with its links adjusted to its new place."""
+    """Add the page, with its links relative to docs/."""
     files.append(File.generated(config, PAGE, content=SOURCE.read_text().replace("](docs/", "](")))
     return files
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Redirect links to CONTRIBUTING.md from pages that link to the sources."""
+    """Rewrite links to CONTRIBUTING.md, which are written for readers of the sources."""
     return markdown.replace("](../CONTRIBUTING.md)", f"]({PAGE})")

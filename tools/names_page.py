@@ -14,14 +14,14 @@ HOMES = (
     zoomrank.queries,
     zoomrank.spaces,
     zoomrank.lab,
-)  # packages whose pages describe the names
+)  # packages that describe names which others only repeat
 _BEGINNING = """# The Python API
 
-`import zoomrank as zr` has the names below. Each package has a page of its own; a name that is on no page is private.
-[`zoomrank.documents`](documents.md), [`zoomrank.judging`](judging.md) and [`zoomrank.client`](client.md) are imported
-by their own names; the first and the last need [extras](../install.md), the first for some of what it does.
+Find the page of every public name. `import zoomrank as zr` has the names below; names that are on no page may change
+at any time. [`zoomrank.documents`](documents.md), [`zoomrank.judging`](judging.md) and [`zoomrank.client`](client.md)
+are imported by their own names; the first and the last need [extras](../install.md), the first for some functions.
 
-| name | what it is |
+| name | meaning |
 |---|---|
 """
 
