@@ -13,10 +13,10 @@ from zoomrank.documents import Collection, editions, placing_changes
 from zoomrank.documents.applying_changes import applied
 from zoomrank.documents.editions import COLUMNS, Edition
 from zoomrank.errors import ChangeError
-from zoomrank.service.rank_options import RankOptions
 from zoomrank.service import changing, edition_history
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiments import NewArm
+from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import MOVED
@@ -254,7 +254,7 @@ def test_replicas_serve_the_title_that_one_of_them_changed(on_postgres: Place) -
             said = await b.client.patch("/v1/collections/docs/documents/d1", json={"title": "Owls"})
             assert as_json(said)["edition"] == 0
             for member in (a, b):
-                await member.engine.catching_up()
+                await member.membership._sync.catch_up()
                 docs = member.engine.collections.find("docs")
                 assert (docs.edition.number, docs.edition.revision, _title(docs, "d1")) == (0, 1, "Owls")
             assert _moves(a.engine) == 0
