@@ -15,7 +15,7 @@ import numpy as np
 import zoomrank as zr
 from bench.measure import Row
 from zoomrank.numbers import Array
-from zoomrank.rankers.lessons import Acts, Lesson, lesson_of, satisfied_in, teach
+from zoomrank.rankers.lessons import SlotOutcomes, VisitorActions, learn_outcomes, satisfied_slot, slot_outcomes
 from zoomrank.users import intents
 
 SLOTS, DEPTH = 5, 7
@@ -30,26 +30,26 @@ class Visitor(NamedTuple):
     screen: int
 
 
-def several(her: Visitor) -> Acts:
+def several(her: Visitor) -> VisitorActions:
     """Click everything wanted."""
-    return Acts(_slots(her.wanted))
+    return VisitorActions(_slots(her.wanted))
 
 
-def short(her: Visitor) -> Acts:
+def short(her: Visitor) -> VisitorActions:
     """See the upper part only, and click the first wanted document."""
-    return Acts(frozenset(sorted(_slots(her.wanted[: her.screen]))[:1]), looked_at=her.screen)
+    return VisitorActions(frozenset(sorted(_slots(her.wanted[: her.screen]))[:1]), looked_at=her.screen)
 
 
-def disliking(her: Visitor) -> Acts:
+def disliking(her: Visitor) -> VisitorActions:
     """Click what looks good, and dislike what is not wanted, until a wanted document is found."""
     clicked = _until_wanted(her)
-    return Acts(clicked, disliked=clicked - _slots(her.wanted))
+    return VisitorActions(clicked, disliked=clicked - _slots(her.wanted))
 
 
-def buying(her: Visitor) -> Acts:
+def buying(her: Visitor) -> VisitorActions:
     """Click what looks good until a wanted document is bought."""
     clicked = _until_wanted(her)
-    return Acts(clicked, purchased=clicked & _slots(her.wanted))
+    return VisitorActions(clicked, purchased=clicked & _slots(her.wanted))
 
 
 def _slots(which: Array) -> frozenset[int]:
@@ -61,35 +61,35 @@ def _until_wanted(her: Visitor) -> frozenset[int]:
     return frozenset(slot for slot in _slots(her.wanted | her.bait) if slot <= first)
 
 
-def as_derived(acts: Acts) -> list[Lesson]:
+def as_derived(acts: VisitorActions) -> list[SlotOutcomes]:
     """Interpret the actions as docs/service.md derives it."""
-    return [lesson_of(acts, SLOTS, satisfied_in(acts))]
+    return [slot_outcomes(acts, SLOTS, satisfied_slot(acts))]
 
 
-def by_purchase(acts: Acts) -> list[Lesson]:
+def by_purchase(acts: VisitorActions) -> list[SlotOutcomes]:
     """Interpret the actions where purchases count."""
-    return [lesson_of(acts, SLOTS, satisfied_in(acts, "purchase"))]
+    return [slot_outcomes(acts, SLOTS, satisfied_slot(acts, "purchase"))]
 
 
-def every_click_earns(acts: Acts) -> list[Lesson]:
+def every_click_earns(acts: VisitorActions) -> list[SlotOutcomes]:
     """Count a success for each clicked slot separately."""
     others = tuple(slot for slot in range(SLOTS) if slot not in acts.clicked)
-    return [*(Lesson(slot, ()) for slot in sorted(acts.clicked)), Lesson(None, others)]
+    return [*(SlotOutcomes(slot, ()) for slot in sorted(acts.clicked)), SlotOutcomes(None, others)]
 
 
-def first_click_earns(acts: Acts) -> list[Lesson]:
+def first_click_earns(acts: VisitorActions) -> list[SlotOutcomes]:
     """Ignore dislikes, purchases and screens."""
-    alone = Acts(acts.clicked)
-    return [lesson_of(alone, SLOTS, satisfied_in(alone))]
+    alone = VisitorActions(acts.clicked)
+    return [slot_outcomes(alone, SLOTS, satisfied_slot(alone))]
 
 
 class Behaviour(NamedTuple):
     """A behaviour of visitors, its correct and its wrong interpretation."""
 
     title: str
-    acts: Callable[[Visitor], Acts]
-    read: Callable[[Acts], list[Lesson]]
-    misread: Callable[[Acts], list[Lesson]]
+    acts: Callable[[Visitor], VisitorActions]
+    read: Callable[[VisitorActions], list[SlotOutcomes]]
+    misread: Callable[[VisitorActions], list[SlotOutcomes]]
     mistake: str
 
 
@@ -121,7 +121,10 @@ class World:
 
 
 def satisfaction(
-    world: World, acts: Callable[[Visitor], Acts] | None, read: Callable[[Acts], list[Lesson]], last: int = LAST
+    world: World,
+    acts: Callable[[Visitor], VisitorActions] | None,
+    read: Callable[[VisitorActions], list[SlotOutcomes]],
+    last: int = LAST,
 ) -> float:
     """Simulate visitors one by one; return the share of the last ones who were shown a document that they want."""
     ranker = zr.ZoomRank(world.tree, slots=SLOTS, seed=0)
@@ -130,8 +133,8 @@ def satisfaction(
         ranking = ranker.rank_arrays(1)
         her = world.visitor(number, ranking.shown[0])
         pleased[number] = her.wanted.any()
-        for lesson in read(Acts(_slots(her.wanted)) if acts is None else acts(her)):
-            teach(ranker, ranking, lesson)
+        for lesson in read(VisitorActions(_slots(her.wanted)) if acts is None else acts(her)):
+            learn_outcomes(ranker, ranking, lesson)
     return float(pleased[-last:].mean())
 
 

@@ -12,20 +12,20 @@ import argparse
 import numpy as np
 
 import zoomrank as zr
-from zoomrank.documents import Collection, Edition
+from zoomrank.documents import Collection, CollectionVersion
 from zoomrank.numbers import Array
 
 DOCUMENTS, DIMENSIONS, TOPICS, VISITORS = 600, 16, 30, 400
 
 
-def world(seed: int) -> tuple[Edition, Array]:
+def world(seed: int) -> tuple[CollectionVersion, Array]:
     """Return a version whose second half was added to the tree of the first, and the tastes of visitors, by number."""
     rng = np.random.default_rng(seed)
     topics = rng.normal(size=(TOPICS, DIMENSIONS))
     vectors = topics[rng.integers(TOPICS, size=DOCUMENTS)] + 0.5 * rng.normal(size=(DOCUMENTS, DIMENSIONS))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     half = DOCUMENTS // 2
-    first = Edition.first(Collection.from_vectors(vectors[:half], ids=np.arange(half)))
+    first = CollectionVersion.first(Collection.from_vectors(vectors[:half], ids=np.arange(half)))
     added = [{"add": number, "vector": vectors[number].tolist()} for number in range(half, DOCUMENTS)]
     popular = rng.choice(TOPICS, size=VISITORS, p=np.arange(TOPICS, 0, -1) / (TOPICS * (TOPICS + 1) / 2))
     taste = topics[popular] + 0.4 * rng.normal(size=(VISITORS, DIMENSIONS))
@@ -33,7 +33,7 @@ def world(seed: int) -> tuple[Edition, Array]:
     return first.changed(first.placed(added)), rng.random(likeness.shape) < 1 / (1 + np.exp(-20 * (likeness - 0.8)))
 
 
-def users(edition: Edition, liked: Array) -> zr.users.RelevanceTable:
+def users(edition: CollectionVersion, liked: Array) -> zr.users.RelevanceTable:
     """Return the same visitors, for the tree of this version."""
     return zr.users.RelevanceTable(edition.collection.tree, [np.flatnonzero(row).tolist() for row in liked])
 
@@ -59,7 +59,7 @@ def main() -> None:
         ranker = zr.ZoomRank(edition.collection.tree, slots=5, seed=seed)
         clicks(ranker, old, asked.before, seed)
         stayed = ranker.copied()
-        ranker.move(remade.collection.tree, edition.movement_to(remade))
+        ranker.move(remade.collection.tree, edition.remap_to(remade))
         fresh = zr.ZoomRank(remade.collection.tree, slots=5, seed=seed)
         pairs = ((stayed, old), (ranker, new), (fresh, new))
         rows.append([clicks(each, meets, asked.after, seed + 1000) for each, meets in pairs])

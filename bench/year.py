@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 import zoomrank as zr
-from zoomrank.documents import Edition
+from zoomrank.documents import CollectionVersion
 from zoomrank.lab.year.candidates import SearchEngine
 from zoomrank.lab.year.living import CHANGES
 from zoomrank.lab.year.plan import Plan
@@ -37,7 +37,7 @@ class World:
         self._rng = np.random.default_rng([seed, 2])
         if self.tastes.with_seasons:
             self.shop.turn(plan.season(0), rng)
-        self.edition = Edition.first(self.shop.collection())
+        self.edition = CollectionVersion.first(self.shop.collection())
         self._look()
 
     def next_day(self) -> None:
@@ -116,7 +116,7 @@ def main() -> None:
         if day:
             world.next_day()
         if world.edition is not before:
-            movement = before.movement_to(world.edition)
+            movement = before.remap_to(world.edition)
             for ranker in lived:
                 ranker.move(world.tree, movement)
                 ranker.moves = []  # all feedback has arrived

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import zoomrank
-from zoomrank.compiled import allocating, alongside, compiled, inlined, kernel_key, separate
-from zoomrank.dice import Dice, rolled
+from zoomrank.compiled import allocating, compiled, compiled_nogil, inlined, kernel_key, separate
+from zoomrank.dice import KernelRng, rng_from_handle
 
 SMALL = """
 import zoomrank as zr
@@ -29,11 +29,11 @@ print(users.clicks([0, 9, 17], 40, seed=3).tolist())
 THROW = f"""
 import numpy as np
 from zoomrank.compiled import compiled
-from {Dice.__module__} import {Dice.__name__}, {rolled.__name__}
+from {KernelRng.__module__} import {KernelRng.__name__}, {rng_from_handle.__name__}
 @compiled
 def throw(handle):
-    return {rolled.__name__}(handle).random()
-dice = {Dice.__name__}(np.random.default_rng(5))
+    return {rng_from_handle.__name__}(handle).random()
+dice = {KernelRng.__name__}(np.random.default_rng(5))
 print(throw(dice.handle))
 """  # one kernel
 SCRIPT = """
@@ -89,7 +89,7 @@ def test_compiled_once_and_said_so_and_again_after_a_callee_in_another_file_was_
     """Numba alone would go on using a kernel whose callee is another one now."""
     clone, environment = package_copy(tmp_path), {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
     first, second = run(THROW, **environment), run(THROW, **environment)
-    edit(clone / f"{Dice.__module__.replace('.', '/')}.py", "handle[0], handle[1]", "handle[1 - 1], handle[1]")
+    edit(clone / f"{KernelRng.__module__.replace('.', '/')}.py", "handle[0], handle[1]", "handle[1 - 1], handle[1]")
     third = run(THROW, **environment)
     assert first.stderr.count("this happens once") == third.stderr.count("this happens once") == 1
     assert second.stderr == ""
@@ -216,7 +216,7 @@ def uncalled_kernels(source: str) -> set[str]:
     roots, called = set(), set()
     for node in ast.parse(source).body:
         marks = {mark.id for mark in getattr(node, "decorator_list", ()) if isinstance(mark, ast.Name)}
-        if isinstance(node, ast.FunctionDef) and marks & {compiled.__name__, alongside.__name__}:
+        if isinstance(node, ast.FunctionDef) and marks & {compiled.__name__, compiled_nogil.__name__}:
             roots.add(node.name)
         elif not marks & {inlined.__name__, separate.__name__, allocating.__name__}:
             called |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
@@ -266,21 +266,21 @@ os.mkdir = os.utime = os.replace = refused
 
 @compiled
 def _throws(handle: Any) -> Any:
-    rng = rolled(handle)
+    rng = rng_from_handle(handle)
     return rng.random(), rng.beta(2.0, 3.0), rng.integers(0, 1000)
 
 
 def test_dice_are_the_generator_they_were_made_of() -> None:
     generator, same = np.random.default_rng(5), np.random.default_rng(5)
-    dice = Dice(generator)
+    dice = KernelRng(generator)
     for _ in range(100):
         assert _throws(dice.handle) == (same.random(), same.beta(2.0, 3.0), same.integers(0, 1000))
         assert generator.random() == same.random()  # both move the same one on
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda dice: pickle.loads(pickle.dumps(dice))])  # noqa: S301
-def test_copied_dice_go_their_own_way(copied: Callable[[Dice], Dice]) -> None:
-    dice = Dice(np.random.default_rng(5))
+def test_copied_dice_go_their_own_way(copied: Callable[[KernelRng], KernelRng]) -> None:
+    dice = KernelRng(np.random.default_rng(5))
     other = copied(dice)
     first = [_throws(dice.handle) for _ in range(3)]
     del dice

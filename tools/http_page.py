@@ -138,7 +138,7 @@ def settings_page() -> str:
         f"| `{name}` | `{_default(field)}` | {shape(field, schema)} | {MEANING[name]} |\n"
         for name, field in fields.items()
     ]
-    return _SETTINGS + "".join(rows) + _AFTER_SETTINGS.format(restrictable=registry.those_who_are("restrictable"))
+    return _SETTINGS + "".join(rows) + _AFTER_SETTINGS.format(restrictable=registry.rankers_that_are("restrictable"))
 
 
 def _default(field: Schema) -> str:

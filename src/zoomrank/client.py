@@ -25,12 +25,11 @@ except ModuleNotFoundError as error:
 
 from zoomrank import wire
 from zoomrank.documents import Collection, Document
-from zoomrank.files import whole_file
+from zoomrank.files import atomic_file
 from zoomrank.wire import (
     Activity,
-    Changed,
+    CollectionChange,
     CollectionInfo,
-    Curve,
     DocumentInfo,
     ExperimentInfo,
     ExperimentSummary,
@@ -38,6 +37,7 @@ from zoomrank.wire import (
     Id,
     ImportProgress,
     ImportResponse,
+    LearningCurve,
     ListedQuery,
     Node,
     PlacedDocument,
@@ -162,7 +162,7 @@ class Client:
     ) -> None:
         self.url = url.rstrip("/")
         self._retries, self._backoff = retries, backoff
-        headers = {"Authorization": f"Bearer {_sendable(key)}"} if key else {}
+        headers = {"Authorization": f"Bearer {_checked_key(key)}"} if key else {}
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, **options)
 
     def __enter__(self) -> Client:
@@ -303,7 +303,7 @@ class Client:
         progress: Callable[[int], None] | None = None,
         *,
         timeout: float = 600.0,
-    ) -> Changed:
+    ) -> CollectionChange:
         """Add any number of documents; learners keep their state.
 
         Parameters
@@ -336,7 +336,7 @@ class Client:
         progress: Callable[[int], None] | None = None,
         *,
         timeout: float = 600.0,
-    ) -> Changed:
+    ) -> CollectionChange:
         """Apply any number of changes to documents and categories, in atomic batches of some thousand.
 
         Parameters
@@ -361,7 +361,7 @@ class Client:
         sent = ({"unknown": unknown}, (dict(change) for change in changes))
         return self._send_lines(_path(wire.CHANGES, collection), *sent, progress, timeout, again=False)
 
-    def change_document(self, collection: str, document: Id, **known: Any) -> Changed:
+    def change_document(self, collection: str, document: Id, **known: Any) -> CollectionChange:
         """Change the data of a document, or its place.
 
         Parameters
@@ -379,9 +379,9 @@ class Client:
             State of the collection.
         """
         path = _path(wire.DOCUMENT, collection, document)
-        return cast(Changed, self._send("PATCH", path, json=known))
+        return cast(CollectionChange, self._send("PATCH", path, json=known))
 
-    def remove_document(self, collection: str, document: Id) -> Changed:
+    def remove_document(self, collection: str, document: Id) -> CollectionChange:
         """Remove a document; its category keeps its counts. Not retried.
 
         Parameters
@@ -396,9 +396,9 @@ class Client:
         Changed
             State of the collection.
         """
-        return cast(Changed, self._send("DELETE", _path(wire.DOCUMENT, collection, document), again=False))
+        return cast(CollectionChange, self._send("DELETE", _path(wire.DOCUMENT, collection, document), again=False))
 
-    def remake_tree(self, collection: str, seed: int = 0, *, timeout: float = 600.0) -> Changed:
+    def remake_tree(self, collection: str, seed: int = 0, *, timeout: float = 600.0) -> CollectionChange:
         """Rebuild the tree of a collection; learned counts are carried over document by document.
 
         Parameters
@@ -416,7 +416,7 @@ class Client:
             State of the collection.
         """
         sent = {"params": {"seed": seed}, "timeout": timeout}
-        return cast(Changed, self._send("POST", _path(wire.REMAKE, collection), again=False, **sent))
+        return cast(CollectionChange, self._send("POST", _path(wire.REMAKE, collection), again=False, **sent))
 
     def remove_collection(self, name: str, *, timeout: float = 600.0) -> None:
         """Remove a collection with everything learned in it. Not retried.
@@ -438,16 +438,16 @@ class Client:
         progress: Callable[[int], None] | None,
         timeout: float,
         again: bool,
-    ) -> Changed:
+    ) -> CollectionChange:
         """Send many small items, some thousand at a time."""
-        told: Changed | None = None
+        told: CollectionChange | None = None
         done, lines = 0, iter(lines)
         while (some := list(islice(lines, _LINES_AT_ONCE))) or told is None:
             content = b"".join(json.dumps(one).encode() + b"\n" for one in some)
             headers = {"Content-Type": "application/x-ndjson"}
             sent = {"params": params, "content": content, "headers": headers, "timeout": timeout}
-            answer: Changed = self._send("POST", path, again=again, **sent)
-            told = answer if told is None else _added_up(told, answer)
+            answer: CollectionChange = self._send("POST", path, again=again, **sent)
+            told = answer if told is None else _merged_changes(told, answer)
             done += len(some)
             if progress is not None and some:
                 progress(done)
@@ -523,7 +523,7 @@ class Client:
         if order is not None:
             body["order"] = list(order)
         if about is not None:
-            body["about"] = about if isinstance(about, str) else [_said(one) for one in about]
+            body["about"] = about if isinstance(about, str) else [_plain_value(one) for one in about]
         if unknown != "refuse":
             body["unknown"] = unknown
         if fewer:
@@ -777,7 +777,7 @@ class Client:
                 if not response.is_success:
                     response.read()
                     _checked(response)
-                with whole_file(path) as file:
+                with atomic_file(path) as file:
                     for piece in response.iter_bytes():
                         file.write(piece)
                     return file.tell()
@@ -829,7 +829,7 @@ class Client:
         """
         return cast(QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
 
-    def curve(self, collection: str, query: str) -> Curve:
+    def curve(self, collection: str, query: str) -> LearningCurve:
         """Return the learning curve of a query: the satisfied share along its impressions.
 
         Parameters
@@ -844,7 +844,7 @@ class Client:
         Curve
             Counts along impressions, and those of the first hundred and the first twenty.
         """
-        return cast(Curve, self._get(_path(wire.CURVE, collection), query=query))
+        return cast(LearningCurve, self._get(_path(wire.CURVE, collection), query=query))
 
     def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
         """Return the tree with the estimates of a query's learner.
@@ -1028,7 +1028,7 @@ class Client:
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise ClientError(0, "unreachable", f"{self.url} cannot be reached: {error}.") from error
             else:
-                if not _may_come_again(response) or last:
+                if not _is_retryable(response) or last:
                     return _checked(response)
                 asked = _seconds(response.headers.get("Retry-After", ""))
             pause = self._backoff * 2**attempt * random.uniform(0.5, 1.5)
@@ -1046,7 +1046,7 @@ def _experiment(path: str, collection: str, name: str) -> str:
     return _path(path, collection, experiment=name)
 
 
-def _added_up(one: Changed, other: Changed) -> Changed:
+def _merged_changes(one: CollectionChange, other: CollectionChange) -> CollectionChange:
     """Add up two results; the later one has the current state of the collection."""
     return {
         **other,
@@ -1086,7 +1086,7 @@ def _name(impression: ShownRanking | str) -> str:
     return name
 
 
-def _said(one: str | float) -> str | float:
+def _plain_value(one: str | float) -> str | float:
     """Convert a step of a path, or a number of a vector, which may be one of NumPy's."""
     return one if isinstance(one, str) else float(one)
 
@@ -1098,7 +1098,7 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-def _may_come_again(response: httpx.Response) -> bool:
+def _is_retryable(response: httpx.Response) -> bool:
     """Return whether the service is temporarily unavailable, or a proxy lost the request."""
     if response.status_code == 500:  # the service itself sends JSON with it
         return not response.headers.get("Content-Type", "").startswith("application/json")
@@ -1119,7 +1119,7 @@ def _checked(response: httpx.Response) -> Any:
     raise ClientError(response.status_code, "http", f"This is not a ranking service's response: {text}")
 
 
-def _sendable(key: str) -> str:
+def _checked_key(key: str) -> str:
     """Return a key that a header can carry; an invalid key is not printed, since most of it may be secret."""
     wrong = [letter for letter in key if not (letter.isascii() and letter.isprintable())]
     if wrong:

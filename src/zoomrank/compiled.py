@@ -72,7 +72,7 @@ def compiled(function: Function) -> Function:
     return _cached(function)
 
 
-def alongside(function: Function) -> Function:
+def compiled_nogil(function: Function) -> Function:
     """Compile a kernel that goes through a whole collection: it releases the GIL, so that other threads run meanwhile.
 
     To release and take the GIL takes longer than most kernels do; the others keep it.
@@ -225,7 +225,7 @@ def kernel_key(kernel: Any, signature: Any, target: Any = ()) -> str:
     Parameters
     ----------
     kernel
-        What `compiled` or `alongside` made of a function.
+        What `compiled` or `compiled_nogil` made of a function.
     signature
         Numba's types of the arguments.
     target

@@ -1,8 +1,8 @@
-"""`Dice`: a random generator that can be passed to kernels at little cost.
+"""`KernelRng`: a random generator that can be passed to kernels at little cost.
 
 Numba unpacks a NumPy generator at every call, through Python, which takes longer than choosing a whole ranking. A
-kernel needs only five addresses of it. So those are looked up once and passed as an array, and `rolled` rebuilds the
-generator from them inside the kernel: the same one, with the same numbers to come.
+kernel needs only five addresses of it. So those are looked up once and passed as an array, and `rng_from_handle`
+rebuilds the generator from them inside the kernel: the same one, with the same numbers to come.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ from numba.extending import intrinsic, overload
 _COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
 
-class Dice:
+class KernelRng:
     """A random generator and its addresses."""
 
     __slots__ = ("_bits", "generator", "handle")
@@ -28,7 +28,7 @@ class Dice:
         self.handle: Any = _addresses(self._bits) if _COMPILED else generator
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dice, (self.generator,)  # a copy has other addresses
+        return KernelRng, (self.generator,)  # a copy has other addresses
 
 
 def _addresses(bits: np.random.BitGenerator) -> np.ndarray[Any, Any]:
@@ -38,18 +38,18 @@ def _addresses(bits: np.random.BitGenerator) -> np.ndarray[Any, Any]:
     return np.array([there.state_address, there.state.value, *at], dtype=np.uintp)
 
 
-def rolled(handle: Any) -> Any:
+def rng_from_handle(handle: Any) -> Any:
     """Return the generator of a handle, inside a kernel."""
     return handle
 
 
-@overload(rolled, strict=False)  # strict would demand annotations of the lambda
+@overload(rng_from_handle, strict=False)  # strict would demand annotations of the lambda
 def _rolled(handle: Any) -> Callable[[Any], Any]:  # noqa: ARG001  (its type is known by its name)
     return lambda handle: _generator_at((handle[0], handle[1], handle[2], handle[3], handle[4]))
 
 
 def _build(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-    """Build the generator without reference counting: `Dice` keeps it alive."""
+    """Build the generator without reference counting: `KernelRng` keeps it alive."""
     struct: Any = cgutils.create_struct_proxy
     unpack: Any = cgutils.unpack_tuple
     bits = struct(_BITS)(context, builder)

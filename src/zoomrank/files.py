@@ -13,7 +13,7 @@ _UNFINISHED = ".part"
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
+def atomic_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
     """Open a file for writing that gets its name when it is complete; a private file is readable by its owner only."""
     target = Path(path)
     part = target.parent / f".{secrets.token_hex(8)}{_UNFINISHED}"
@@ -32,6 +32,6 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def is_unfinished(path: Path) -> bool:
+def is_partial_file(path: Path) -> bool:
     """Return whether this is the rest of an incomplete file, left by a process that was killed."""
     return path.name.startswith(".") and path.name.endswith(_UNFINISHED)

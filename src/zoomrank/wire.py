@@ -111,7 +111,7 @@ class RemovedQuery(TypedDict):
     status: str
 
 
-class Changed(TypedDict):
+class CollectionChange(TypedDict):
     """Collection after changes: its version, its number of documents, and the number of changes by type."""
 
     edition: int
@@ -221,7 +221,7 @@ class DocumentsResponse(TypedDict):
     total: int
 
 
-class Standing(TypedDict):
+class DocumentUsage(TypedDict):
     """Usage of a document by a query: its slot in the next ranking, or null, and the visitors who examined and clicked
     it.
     """
@@ -238,7 +238,7 @@ class DocumentInfo(PlacedDocument):
     all.
     """
 
-    queries: list[Standing]
+    queries: list[DocumentUsage]
     queries_looked_at: int
     queries_total: int
 
@@ -317,7 +317,7 @@ class Lender(TypedDict):
     impressions: int
 
 
-class Support(TypedDict):
+class SupportInfo(TypedDict):
     """Support by similar queries: its worth in visitors, the trust in the loan (the share that counts), and the
     lenders, the nearest first.
     """
@@ -338,24 +338,24 @@ class QueryInfo(QueryRow):
     examined_by_slot: list[int]
     ranking: list[ExplainedDocument]
     forecast: Trials | None
-    support: Support | None
+    support: SupportInfo | None
 
 
-class AnswerCounts(TypedDict):
+class FeedbackCounts(TypedDict):
     """Number of impressions with feedback, by a click or by leaving, and number of clicks among them."""
 
     answered: int
     satisfied: int
 
 
-class CurvePoint(AnswerCounts):
+class CurvePoint(FeedbackCounts):
     """Impressions of a query from number `start` to before `end`; if there are very many, the first of them."""
 
     start: int
     end: int
 
 
-class Curve(TypedDict):
+class LearningCurve(TypedDict):
     """Learning curve of a query. `first` counts its first hundred impressions; `unlearned` the first twenty, before
     much was learned: the best estimate of a random ranking. It is null if similar queries had already lent, or a click
     log was imported among them; both are null if none of them had feedback, or the log no longer has them. If the
@@ -364,8 +364,8 @@ class Curve(TypedDict):
 
     query: str
     points: list[CurvePoint]
-    first: AnswerCounts | None
-    unlearned: AnswerCounts | None
+    first: FeedbackCounts | None
+    unlearned: FeedbackCounts | None
 
 
 class Node(TypedDict):

@@ -12,7 +12,7 @@ from tests.support.seeds import seeds
 from zoomrank import Ranked
 from zoomrank.bandits import Bandit, Loan, LoanZooming, PathZooming, TreeThompson
 from zoomrank.documents import Collection
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.editions import CollectionVersion
 from zoomrank.queries.reports import report_of
 
 Pair = tuple[reference.Ranked, Any, Ranked]
@@ -31,7 +31,7 @@ def each(learner: Any) -> list[reference.Learner]:
     return [reference.TreeThompson(learner, slot) for slot in range(SLOTS)]
 
 
-def pair(kind: str, edition: Edition, patience: int, seed: int) -> Pair:
+def pair(kind: str, edition: CollectionVersion, patience: int, seed: int) -> Pair:
     tree = edition.collection.tree
     plain = twin_tree(tree)
     learner = slow_learner(kind, plain, patience)
@@ -41,9 +41,9 @@ def pair(kind: str, edition: Edition, patience: int, seed: int) -> Pair:
     return reference.Ranked(plain, each(learner), False, seed), learner, Ranked(bandit, SLOTS, seed=seed)
 
 
-def moved(both: Pair, kind: str, old: Edition, new: Edition, patience: int) -> Pair:
+def moved(both: Pair, kind: str, old: CollectionVersion, new: CollectionVersion, patience: int) -> Pair:
     slow, learner, fast = both
-    movement, tree = old.movement_to(new), new.collection.tree
+    movement, tree = old.remap_to(new), new.collection.tree
     plain = twin_tree(tree)
     other = slow_learner(kind, plain, patience)
     move(learner, other, movement)
@@ -72,7 +72,7 @@ def random_catalogue(rng: np.random.Generator) -> Collection:
     return Collection.from_taxonomy(paths)
 
 
-def some_changes(edition: Edition, rng: np.random.Generator, first: int) -> Edition:
+def some_changes(edition: CollectionVersion, rng: np.random.Generator, first: int) -> CollectionVersion:
     """A few changes, or a tree made anew."""
     if rng.random() < 0.25:
         return edition.remade(seed=int(rng.integers(9)))
@@ -116,7 +116,7 @@ def visit(both: Pair, mean: np.ndarray, rng: np.random.Generator, waiting: list[
 @pytest.mark.parametrize("seed", seeds(4, 12))
 def test_same_as_the_literal_twin_after_every_move(kind: str, seed: int) -> None:
     rng = np.random.default_rng([seed, 5])
-    edition, patience = Edition.first(random_catalogue(rng)), int(rng.integers(1, 4))
+    edition, patience = CollectionVersion.first(random_catalogue(rng)), int(rng.integers(1, 4))
     both = pair(kind, edition, patience, seed)
     waiting: list[Any] = []
     for life in range(6):
@@ -126,7 +126,7 @@ def test_same_as_the_literal_twin_after_every_move(kind: str, seed: int) -> None
         if kind == "loan" and life % 2 == 0:
             lend(both, rng)
         later = some_changes(edition, rng, 1000 * (life + 1))
-        place = edition.movement_to(later).document
+        place = edition.remap_to(later).document
         for one in waiting:
             one[0], one[1] = ([-1 if x < 0 else int(place[x]) for x in row] for row in one[:2])
         both = moved(both, kind, edition, later, patience)
@@ -150,7 +150,7 @@ def lend(both: Pair, rng: np.random.Generator) -> None:
 
 def test_a_category_takes_along_what_was_learned_of_it() -> None:
     paths = {f"{c}{i}": f"{up} > {c}" for up, c in (("X", "a"), ("X", "b"), ("Y", "c")) for i in range(4)}
-    edition = Edition.first(Collection.from_taxonomy(paths))
+    edition = CollectionVersion.first(Collection.from_taxonomy(paths))
     ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 2, seed=1)
     for _ in range(300):
         ranking = ranker.rank()
@@ -163,20 +163,20 @@ def test_a_category_takes_along_what_was_learned_of_it() -> None:
 
     before = {name: visits(name) for name in ("", "X", "Y", "X > a", "X > a > a1")}
     later = edition.changed(edition.placed([{"category": "X > a", "to": "Y > d > a"}]))
-    ranker.move(later.collection.tree, edition.movement_to(later))
+    ranker.move(later.collection.tree, edition.remap_to(later))
     assert visits("Y > d > a > a1") == before["X > a > a1"] > 100
     assert visits("X") == before["X"] - before["X > a"]
     assert visits("Y") == before["Y"] + before["X > a"]
     assert visits("") == before[""]
     gone = later.changed(later.placed([{"remove": "a1"}]))
-    ranker.move(gone.collection.tree, later.movement_to(gone))
+    ranker.move(gone.collection.tree, later.remap_to(gone))
     assert visits("Y > d > a") == before["X > a"]  # what was learned of a document that is gone stays where it was
     assert visits("Y > d > a > a1") == 0
 
 
 def test_a_document_that_leaves_its_category_takes_along_a_few_visits() -> None:
     paths = {f"{c}{i}": c for c in "ab" for i in range(4)}
-    edition = Edition.first(Collection.from_taxonomy(paths))
+    edition = CollectionVersion.first(Collection.from_taxonomy(paths))
     ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 2, seed=1)
     for _ in range(300):
         ranking = ranker.rank()
@@ -190,7 +190,7 @@ def test_a_document_that_leaves_its_category_takes_along_a_few_visits() -> None:
     before = {name: counts(name) for name in ("", "a", "b", "a > a1")}
     assert before["a > a1"][0] > 200
     later = edition.changed(edition.placed([{"change": "a1", "path": "b"}]))
-    ranker.move(later.collection.tree, edition.movement_to(later))
+    ranker.move(later.collection.tree, edition.remap_to(later))
     visits, clicks = counts("b > a1")
     assert (28, 28) <= (visits, clicks) <= (30, 30)  # all were clicks, and each slot takes its part, rounded down
     assert counts("b") == (before["b"][0] + visits, before["b"][1] + clicks)
@@ -198,33 +198,33 @@ def test_a_document_that_leaves_its_category_takes_along_a_few_visits() -> None:
     assert counts("") == before[""]
     deeper = later.changed(later.placed([{"change": "a0", "path": "a > new"}]))  # it is still in its category
     known = counts("a > a0")
-    ranker.move(deeper.collection.tree, later.movement_to(deeper))
+    ranker.move(deeper.collection.tree, later.remap_to(deeper))
     assert counts("a > new > a0") == known
 
 
 def test_what_stands_elsewhere_is_looked_at_anew() -> None:
     """A document that was poor among poor ones is hoped for among good ones, be it with the visits that it had."""
     paths = {f"{c}{i}": c for c in "ab" for i in range(4)}
-    edition = Edition.first(Collection.from_taxonomy(paths))
+    edition = CollectionVersion.first(Collection.from_taxonomy(paths))
     ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 1, seed=1)
     ranker.learn_log([("", [f"b{i % 4}"], None) for i in range(40)] + [("", ["a0"], "a0")] * 100)
     state, tree = ranker.state, ranker.tree
     hope = {tree.name(int(state.node[e])): float(state.worth[e, 0]) for e in range(int(state.filled[0]))}
     later = edition.changed(edition.placed([{"change": "b1", "path": "a"}]))
-    ranker.move(later.collection.tree, edition.movement_to(later))
+    ranker.move(later.collection.tree, edition.remap_to(later))
     state, tree = ranker.state, ranker.tree
     entry = next(e for e in range(int(state.filled[0])) if tree.name(int(state.node[e])) == "a > b1")
     assert float(state.worth[entry, 0]) > 2 * hope["b > b1"]
 
 
 def test_rankings_that_showed_documents_that_are_gone() -> None:
-    edition = Edition.first(Collection.from_taxonomy(dict.fromkeys("abcdef", "A")))
+    edition = CollectionVersion.first(Collection.from_taxonomy(dict.fromkeys("abcdef", "A")))
     ranker = Ranked(PathZooming(edition.collection.tree, patience=1), 3, seed=1)
     ranking = ranker.rank()
     top, _, low = ranking.documents
     ranker.remove([low])
     later = edition.changed(edition.placed([{"remove": top}, {"add": "new", "near": low}]))
-    ranker.move(later.collection.tree, edition.movement_to(later))
+    ranker.move(later.collection.tree, edition.remap_to(later))
     assert top not in ranker.tree.documents
     assert low not in ranker.rank().documents
     with pytest.raises(ValueError, match="gone"):
@@ -234,6 +234,6 @@ def test_rankings_that_showed_documents_that_are_gone() -> None:
     assert int(ranker.state.gains[0]) == 1
     few = later.changed(later.placed([{"remove": name} for name in later.collection.tree.documents[:4]]))
     with pytest.raises(ValueError, match="another tree"):
-        ranker.move(few.collection.tree, few.movement_to(few))
+        ranker.move(few.collection.tree, few.remap_to(few))
     with pytest.raises(ValueError, match="slots cannot be filled"):
-        ranker.move(few.collection.tree, later.movement_to(few))
+        ranker.move(few.collection.tree, later.remap_to(few))

@@ -19,8 +19,8 @@ from zoomrank.cluster.peer_server import (
     UnansweredError,
     UnreachedError,
 )
-from zoomrank.service.http.listening import Listener, address_of, listen, spoken
-from zoomrank.service.refusals import ElsewhereError, StoppingError, UnusableError
+from zoomrank.service.http.listening import BackgroundServer, listen, url_of, uvicorn_config
+from zoomrank.service.refusals import NotOwnerError, StoppingError, UnprocessableError
 
 TOKEN = "0123456789abcdef"  # noqa: S105
 HEADERS = [
@@ -53,12 +53,12 @@ async def door(
 ) -> AsyncIterator[tuple[Passing, ClusterMember]]:
     passing: Any = Passing(said)
     taken = listen("127.0.0.1", 0)
-    listener = Listener(spoken(PeerServer(passing.respond_here, TOKEN), timeout_keep_alive=PEERS_KEPT))
+    listener = BackgroundServer(uvicorn_config(PeerServer(passing.respond_here, TOKEN), timeout_keep_alive=PEERS_KEPT))
     serving = asyncio.create_task(listener.serve([taken]))
     while not listener.started:
         await asyncio.sleep(0.01)
     try:
-        yield passing, ClusterMember(1, address_of(taken).removeprefix("http://"), 0.0, 0.0, {}, TOKEN)
+        yield passing, ClusterMember(1, url_of(taken).removeprefix("http://"), 0.0, 0.0, {}, TOKEN)
     finally:
         listener.should_exit = True
         await serving
@@ -106,19 +106,19 @@ async def test_who_was_not_meant_says_so_and_hears_nothing(peers: HttpPeers) -> 
     async with door() as (passing, replica):
         for token in ("", "0123456789abcdee"):
             said = await peers.ask(replica._replace(token=token), ForwardedRequest("GET", "/v1", b"", [], b"", None), 5)
-            assert said.status == ElsewhereError.status
+            assert said.status == NotOwnerError.status
         assert passing.heard == []
 
 
 async def test_refusals_and_failures_are_said(peers: HttpPeers) -> None:
     async def refuses(request: ForwardedRequest) -> ForwardedResponse:
         if request.path == "/refused":
-            raise UnusableError("not that")
+            raise UnprocessableError("not that")
         raise RuntimeError("nobody expected this")
 
     async with door(refuses) as (_, replica):
         refused = await peers.ask(replica, ForwardedRequest("POST", "/refused", b"", [], b"", None), 5)
-        assert refused.status == UnusableError.status
+        assert refused.status == UnprocessableError.status
         assert b"not that" in refused.body
         failed = await peers.ask(replica, ForwardedRequest("POST", "/failed", b"", [], b"", None), 5)
         assert failed.status == 500

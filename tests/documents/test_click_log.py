@@ -20,7 +20,7 @@ from zoomrank.documents import (
     scale_from_clicks,
 )
 from zoomrank.documents.click_calibration import comparisons
-from zoomrank.lab.inspection.agreement import CLICKS, Verdict
+from zoomrank.lab.inspection.agreement import CLICKS, MetricVerdict
 from zoomrank.lab.inspection.inspection_report import write_inspection
 from zoomrank.lab.inspection.look import inspect_tree
 from zoomrank.numbers import Array
@@ -301,7 +301,7 @@ def test_inspection_of_clicks(steep: ClickLog, tmp_path: Path) -> None:
     assert "What the clicks say" in page
     assert "Over 1 query, a document that is clicked" in page
     assert "liked by the same" not in page
-    few = Verdict(1, None, None, (), CLICKS)
+    few = MetricVerdict(1, None, None, (), CLICKS)
     assert few.words.count("too few to tell") == 2
 
 

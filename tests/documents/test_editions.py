@@ -9,34 +9,34 @@ import pytest
 
 from tests.support.seeds import seeds
 from zoomrank.documents import Collection, load_collection
-from zoomrank.documents.edition_file import load_edition, write_edition
-from zoomrank.documents.editions import BORROWED, Edition
+from zoomrank.documents.edition_file import load_version, write_version
+from zoomrank.documents.editions import BORROWED, CollectionVersion
 from zoomrank.errors import ChangeError, FileFormatError, ParameterError
 
 PATHS = {"owl": "Animals > Birds", "hen": "Animals > Birds", "pike": "Animals > Fish", "oak": "Plants"}
 
 
-def shop(**more: Any) -> Edition:
-    return Edition.first(Collection.from_taxonomy(PATHS, titles={"owl": "Owls"}, **more))
+def shop(**more: Any) -> CollectionVersion:
+    return CollectionVersion.first(Collection.from_taxonomy(PATHS, titles={"owl": "Owls"}, **more))
 
 
-def after(edition: Edition, *changes: dict[str, Any]) -> Edition:
+def after(edition: CollectionVersion, *changes: dict[str, Any]) -> CollectionVersion:
     return edition.changed(json.loads(json.dumps(edition.placed(changes))))
 
 
-def saved(edition: Edition) -> Edition:
+def saved(edition: CollectionVersion) -> CollectionVersion:
     file = io.BytesIO()
-    write_edition(edition, file)
+    write_version(edition, file)
     assert load_collection(file).tree.fingerprint == edition.collection.tree.fingerprint
-    return load_edition(file, verify=True)
+    return load_version(file, verify=True)
 
 
-def category(edition: Edition, document: Any) -> str:
+def category(edition: CollectionVersion, document: Any) -> str:
     tree = edition.collection.tree
     return tree.name(int(tree.shape.parent[tree.leaf(document)]))
 
 
-def assert_same(one: Edition, other: Edition) -> None:
+def assert_same(one: CollectionVersion, other: CollectionVersion) -> None:
     assert one.collection.tree.fingerprint == other.collection.tree.fingerprint
     assert one.collection.geometry.fingerprint == other.collection.geometry.fingerprint
     for name in ("documents", "nodes", "heirs", "marks"):
@@ -135,7 +135,7 @@ def test_changes_come_to_the_same_whichever_way_they_are_applied(seed: int) -> N
 @pytest.mark.parametrize("seed", seeds(4, 10))
 def test_vectors_and_neighbours(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    first = Edition.first(Collection.from_vectors(rng.normal(size=(40, 5)), ids=np.arange(100, 140)))
+    first = CollectionVersion.first(Collection.from_vectors(rng.normal(size=(40, 5)), ids=np.arange(100, 140)))
     at_once, vectors, changes = first, {}, []
     there = list(range(100, 140))
     for number in range(30):
@@ -175,7 +175,9 @@ def test_vectors_and_neighbours(seed: int) -> None:
 
 def test_texts_find_their_neighbours_and_the_count_goes_on() -> None:
     texts = ["barn owl", "snowy owl", "eagle owl", "river pike", "sea trout", "river trout"]
-    edition = Edition.first(Collection.from_texts(texts, ids=["barn", "snow", "eagle", "pike", "sea", "river"]))
+    edition = CollectionVersion.first(
+        Collection.from_texts(texts, ids=["barn", "snow", "eagle", "pike", "sea", "river"])
+    )
     more = after(edition, {"add": "b2", "text": "two barn owls"}, {"add": "t2", "text": "trout of the sea"})
     tree = more.collection.tree
     assert tree.distance("b2", "barn") == edition.collection.tree.width[tree_parent(edition, "barn")]
@@ -195,7 +197,7 @@ def test_texts_find_their_neighbours_and_the_count_goes_on() -> None:
     assert remade.collection.tree.distance("b2", "barn") > 0  # they have vectors of their own now
 
 
-def tree_parent(edition: Edition, document: Any) -> int:
+def tree_parent(edition: CollectionVersion, document: Any) -> int:
     tree = edition.collection.tree
     return int(tree.shape.parent[tree.leaf(document)])
 
@@ -219,11 +221,11 @@ def test_categories_take_what_is_below_them_along() -> None:
 
 
 def test_a_single_document_gets_company() -> None:
-    edition = Edition.first(Collection.from_vectors(np.eye(3)[:1], ids=[7]))
+    edition = CollectionVersion.first(Collection.from_vectors(np.eye(3)[:1], ids=[7]))
     more = after(edition, {"add": 8, "vector": [0, 3, 0]}, {"add": 9, "near": 8})
     assert more.documents.tolist() == [0, 1, 2]
     assert more.collection.tree.distance(7, 8) == 1
-    assert edition.movement_to(more).node.tolist() == [1]
+    assert edition.remap_to(more).node.tolist() == [1]
     with pytest.raises(ChangeError, match=r"Change 2 .*last document"):
         more.placed([{"remove": 7}, {"remove": 8}, {"remove": 9}])
 
@@ -272,13 +274,15 @@ def test_changes_of_another_edition_are_refused() -> None:
 
 def test_a_tree_made_anew_holds_what_the_old_one_held() -> None:
     rng = np.random.default_rng(3)
-    edition = Edition.first(Collection.from_vectors(rng.normal(size=(200, 8)), ids=[f"d{i}" for i in range(200)]))
+    edition = CollectionVersion.first(
+        Collection.from_vectors(rng.normal(size=(200, 8)), ids=[f"d{i}" for i in range(200)])
+    )
     grown = after(edition, *({"add": f"n{i}", "vector": rng.normal(size=8).tolist()} for i in range(100)))
     grown = after(grown, *({"remove": f"d{i}"} for i in range(0, 200, 3)))
     remade = grown.remade(seed=5)
     assert sorted(remade.documents.tolist()) == sorted(grown.documents.tolist())
     assert_same(remade, saved(remade))
-    move = grown.movement_to(remade)
+    move = grown.remap_to(remade)
     old, new = grown.collection.tree, remade.collection.tree
     for node in range(old.nodes):
         below, held = set(old.below(node)), set(new.below(int(move.node[node])))
@@ -289,9 +293,9 @@ def test_a_tree_made_anew_holds_what_the_old_one_held() -> None:
     for document in new.documents:
         assert remade.nodes[new.leaf(document)] == grown.nodes[old.leaf(document)]
     later = after(remade, {"remove": "d1"}, {"add": "d1", "near": "d2"})
-    assert edition.movement_to(later).document[edition.collection.tree.documents.position("d1")] == -1
+    assert edition.remap_to(later).document[edition.collection.tree.documents.position("d1")] == -1
     with pytest.raises(ParameterError, match="rebuild"):
-        Edition.first(Collection.from_distances([[0, 1], [1, 0]])).remade()
+        CollectionVersion.first(Collection.from_distances([[0, 1], [1, 0]])).remade()
 
 
 def test_a_taxonomy_made_anew_has_the_widths_of_its_depths() -> None:
@@ -301,12 +305,14 @@ def test_a_taxonomy_made_anew_has_the_widths_of_its_depths() -> None:
     for one in remade.collection.tree.documents:
         for other in remade.collection.tree.documents:
             assert remade.collection.tree.distance(one, other) == pytest.approx(fresh.tree.distance(one, other))
-    assert moved.movement_to(remade).stays.all()
+    assert moved.remap_to(remade).stays.all()
 
 
 def test_crowds_are_noticed() -> None:
     rng = np.random.default_rng(1)
-    edition = Edition.first(Collection.from_vectors(rng.normal(size=(100, 4)), ids=[f"d{i}" for i in range(100)]))
+    edition = CollectionVersion.first(
+        Collection.from_vectors(rng.normal(size=(100, 4)), ids=[f"d{i}" for i in range(100)])
+    )
     few = after(edition, *({"add": f"n{i}", "near": "d5"} for i in range(31)))
     many = after(few, {"add": "one more", "near": "d5"})
     assert few.crowded() == []
@@ -325,18 +331,18 @@ def test_crowds_are_noticed() -> None:
 def test_files_of_editions() -> None:
     edition = shop()
     file = io.BytesIO()
-    write_edition(edition, file)
-    assert_same(load_edition(file), edition)
-    broken = Edition(
+    write_version(edition, file)
+    assert_same(load_version(file), edition)
+    broken = CollectionVersion(
         edition.collection, edition.documents, edition.nodes, edition.heirs[:-1], edition.gone, edition.marks, 0.5
     )
     file = io.BytesIO()
-    write_edition(broken, file)
+    write_version(broken, file)
     with pytest.raises(FileFormatError, match="numbers"):
-        load_edition(file)
+        load_version(file)
 
 
 def test_a_plain_collection_is_a_first_edition(tmp_path: Any) -> None:
     edition = shop()
     edition.collection.save(tmp_path / "shop")
-    assert_same(load_edition(tmp_path / "shop"), edition)
+    assert_same(load_version(tmp_path / "shop"), edition)

@@ -13,15 +13,15 @@ from tests.reference import judging as literal
 from zoomrank.judging import ImpressionLog, Target, TargetMix, TargetRankings, target_of
 from zoomrank.judging.estimators import (
     ESTIMATORS,
-    Estimate,
+    ShareEstimate,
     doubly_robust,
-    log_itself,
+    observed_share,
     self_normalised,
     self_normalised_doubly_robust,
     weighted,
 )
-from zoomrank.judging.tree_model import Predicted, predicted, stretches, tree_paths
-from zoomrank.judging.weighing import Weighed, effective_sample, missing, reached, weighed
+from zoomrank.judging.tree_model import Predictions, predicted, stretches, tree_paths
+from zoomrank.judging.weighing import WeightedLog, effective_sample, missing_support, reach, weight_log
 from zoomrank.lab.studies.judged_worlds import SLOTS, PolicyTarget, Softmax, logged, standard_scores, world
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
@@ -75,7 +75,7 @@ def test_estimates_are_those_of_their_twins(patience: bool, mixed: bool) -> None
     log = small_log(patience=patience)
     target: Target = half_of_each(log) if mixed else target_of(log, RANKING)
     chance = chance_of(log, [RANKING, ["4", "3", "1"]] if mixed else [RANKING])
-    visits, seen = literally(log), weighed(log, target)
+    visits, seen = literally(log), weight_log(log, target)
     own, before = literal.predictions(visits, chance, range(len(log.documents)))
     model = predicted(log, target, seen)
     assert weighted(seen).value == pytest.approx(literal.weighted(visits, chance))
@@ -89,7 +89,7 @@ def test_estimates_are_those_of_their_twins(patience: bool, mixed: bool) -> None
 def test_self_normalised_doubly_robust_is_both() -> None:
     """With a model that knows nothing it is the self-normalised one; on a log of the target itself, the log's share."""
     log = small_log()
-    seen = weighed(log, target_of(log, RANKING))
+    seen = weight_log(log, target_of(log, RANKING))
     nothing = predicted(log, target_of(log, RANKING), seen)._replace(
         own=np.zeros(log.shown.shape), before=np.zeros((len(log), log.slots + 1))
     )
@@ -102,12 +102,12 @@ def test_influences_tell_what_an_impression_does(kind: str) -> None:
     """Leave one out, and the estimate moves by its influence, but for what its square divided by their number is."""
     log = small_log(visits=600)
     target = TargetMix([target_of(log, ["4", "3", "2"]), target_of(log, ["4", "2", "3"])], [0.5, 0.5])
-    seen = weighed(log, target)
+    seen = weight_log(log, target)
     model = predicted(log, target, seen)
     whole = np.arange(len(log))
 
-    def estimated(rows: Array) -> Estimate:
-        some, known = Weighed(*(column[rows] for column in seen)), Predicted(*(column[rows] for column in model))
+    def estimated(rows: Array) -> ShareEstimate:
+        some, known = WeightedLog(*(column[rows] for column in seen)), Predictions(*(column[rows] for column in model))
         return ESTIMATORS[kind](some, known)
 
     every = estimated(whole)
@@ -120,14 +120,14 @@ def test_influences_tell_what_an_impression_does(kind: str) -> None:
 def test_a_log_of_the_target_itself_is_its_own_estimate() -> None:
     rows = [{"query": "", "shown": [1, 2], "propensity": [1, 1], "clicked": click} for click in (1, 2, None, None, 2)]
     log = ImpressionLog.from_rows(rows * 30)
-    seen = weighed(log, target_of(log, ["1", "2"]))
+    seen = weight_log(log, target_of(log, ["1", "2"]))
     model = predicted(log, target_of(log, ["1", "2"]), seen)
-    for estimate in (log_itself(seen), weighted(seen), self_normalised(seen)):
+    for estimate in (observed_share(seen), weighted(seen), self_normalised(seen)):
         assert estimate.value == pytest.approx(0.6)
     assert doubly_robust(seen, model).value == pytest.approx(0.6)
     assert self_normalised_doubly_robust(seen, model).value == pytest.approx(0.6)
     assert effective_sample(seen) == pytest.approx(150)
-    assert reached(seen).tolist() == pytest.approx([1.0, 0.8])
+    assert reach(seen).tolist() == pytest.approx([1.0, 0.8])
 
 
 def test_what_she_did_not_look_at_does_not_matter() -> None:
@@ -137,7 +137,7 @@ def test_what_she_did_not_look_at_does_not_matter() -> None:
         for other in (2, 3, 4)
     ]
     log = ImpressionLog.from_rows(rows)
-    assert weighted(weighed(log, target_of(log, ["1", "9", "8"]))).value == pytest.approx(2.0)
+    assert weighted(weight_log(log, target_of(log, ["1", "9", "8"]))).value == pytest.approx(2.0)
 
 
 def test_unbiased_over_many_logs() -> None:
@@ -149,7 +149,7 @@ def test_unbiased_over_many_logs() -> None:
     for _ in range(300):
         shown, propensity = policy.draw(150, rng)
         log = logged(np.zeros(150, np.int64), shown, propensity, one.click(shown, rng))
-        seen = weighed(log, target)
+        seen = weight_log(log, target)
         found.append([weighted(seen).value, doubly_robust(seen, predicted(log, target, seen, one.tree)).value])
     means, errors = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
     assert (np.abs(means - truth) < 3 * errors).all()
@@ -167,7 +167,7 @@ def test_unbiased_where_visitors_lose_patience() -> None:
         click = np.where(first < patience, first, SLOTS)
         log = replace(logged(np.zeros(400, np.int64), shown, propensity, click), looks=np.minimum(patience, click + 1))
         target = target_of(log, [str(document) for document in ranking])
-        seen = weighed(log, target)
+        seen = weight_log(log, target)
         found.append([weighted(seen).value, doubly_robust(seen, predicted(log, target, seen, one.tree)).value])
     truth = np.mean([one.users.satisfaction(one.users.documents.at(ranking[:slots])) for slots in (1, 2, 3)])
     means, errors = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
@@ -196,10 +196,10 @@ def test_mixes_are_drawn_once_a_ranking() -> None:
 def test_support_is_missed_where_it_is_missing() -> None:
     log = small_log(visits=2_000)
     partly = TargetMix([target_of(log, RANKING), target_of(log, ["3", "none", "0"])], [0.5, 0.5])
-    slot, share, error = missing(weighed(log, partly))
+    slot, share, error = missing_support(weight_log(log, partly))
     assert slot == 1
     assert share > 4 * error
-    _, share, error = missing(weighed(log, half_of_each(log)))
+    _, share, error = missing_support(weight_log(log, half_of_each(log)))
     assert share < 4 * error
 
 

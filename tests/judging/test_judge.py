@@ -24,7 +24,7 @@ from zoomrank.judging import (
     replay,
     target_of,
 )
-from zoomrank.judging.estimators import ESTIMATORS, Estimate
+from zoomrank.judging.estimators import ESTIMATORS, ShareEstimate
 from zoomrank.judging.intervals import share
 
 Row = dict[str, Any]
@@ -278,10 +278,10 @@ def test_nonsense_is_not_asked(call: Callable[[ImpressionLog], Any]) -> None:
 
 def test_intervals_of_shares_that_never_vary() -> None:
     """Rule of three, roughly: of 100 visits none was satisfied."""
-    none = share(Estimate(0.0, np.zeros(100)), 100)
+    none = share(ShareEstimate(0.0, np.zeros(100)), 100)
     assert none.low == 0
     assert none.high == pytest.approx(0.037, abs=0.001)
-    above = share(Estimate(1.02, np.linspace(-1, 1, 100)), 100)
+    above = share(ShareEstimate(1.02, np.linspace(-1, 1, 100)), 100)
     assert above.value == above.high == 1.0
     assert 0.8 < above.low < 1.0
 

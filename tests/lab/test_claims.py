@@ -19,7 +19,7 @@ from zoomrank.lab.paper.comparisons import (
     Settles,
 )
 from zoomrank.lab.paper.experiments import EXPERIMENTS
-from zoomrank.lab.paper.verdicts import judge
+from zoomrank.lab.paper.verdicts import judge_claim
 
 GOOD = [(0.5, 0.7), (0.52, 0.72), (0.48, 0.69)]
 POOR = [(0.1, 0.1), (0.12, 0.11), (0.11, 0.09)]
@@ -30,7 +30,7 @@ def _of(experiment: str, rows: RunRows) -> RunRows:
 
 
 def _verdict(test: Comparison, results: Results) -> str:
-    (finding,) = judge(Claim("c", "p", "s", {"tiny": (test,)}), results)
+    (finding,) = judge_claim(Claim("c", "p", "s", {"tiny": (test,)}), results)
     return finding.verdict
 
 
@@ -90,15 +90,15 @@ def test_the_conjecture_is_one_claim_of_two_comparisons() -> None:
 def test_what_needs_no_rows_can_be_told_from_short_runs() -> None:
     short = Results(_of("restaurant", run) for run in _with_active("RankZoom", [(1, 1)] * 3))
     by_name = {claim.name: claim for claim in CLAIMS}
-    assert [one.verdict for one in judge(by_name["power-law"], short)] == [HOLDS]
-    assert {one.verdict for one in judge(by_name["best"], short)} == {CANNOT_TELL}
+    assert [one.verdict for one in judge_claim(by_name["power-law"], short)] == [HOLDS]
+    assert {one.verdict for one in judge_claim(by_name["best"], short)} == {CANNOT_TELL}
 
 
 def test_every_part_of_a_claim_must_hold() -> None:
     results = made_up_results(a=GOOD, b=POOR, c=[(0.6, 0.8), (0.61, 0.8), (0.62, 0.8)])
     both = Claim("c", "p", "s", {"tiny": (Above("a", "b"), Above("a", "c"))})
-    assert judge(both, results)[0].verdict == DIFFERS
-    assert judge(dataclasses.replace(both, conjecture=True), results)[0].verdict == CANNOT_TELL
+    assert judge_claim(both, results)[0].verdict == DIFFERS
+    assert judge_claim(dataclasses.replace(both, conjecture=True), results)[0].verdict == CANNOT_TELL
 
 
 def test_the_papers_claims_follow_the_rows() -> None:
@@ -112,7 +112,7 @@ def test_the_papers_claims_follow_the_rows() -> None:
                 for name, rates in {"RankCorrZoom": mine, **dict.fromkeys(curves, theirs)}.items()
                 for at, pair in enumerate(rates)
             ]
-            verdicts = {one.experiment: one.verdict for one in judge(best, Results(made))}
+            verdicts = {one.experiment: one.verdict for one in judge_claim(best, Results(made))}
             told = verdict if visits == 300_000 else CANNOT_TELL  # a run that was cut short tells nothing
             assert verdicts == {"two-peaks": told, "restaurant": CANNOT_TELL, "restaurant-mixture": CANNOT_TELL}
 

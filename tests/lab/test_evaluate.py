@@ -18,10 +18,10 @@ from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
 from zoomrank.lab.evaluation.given_rankings import GIVEN, by_popularity, marginally_relevant
 from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, evaluate, settings
 from zoomrank.lab.evaluation.topic_shares import learning_curves, marks, shares, topics_in
-from zoomrank.lab.kept_worlds import Topic, kept_world
+from zoomrank.lab.kept_worlds import JudgedTopic, load_world
 from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.results_folder import ResultsFolder, sweep_request
 from zoomrank.numbers import Array
 from zoomrank.users import RelevanceTable
 
@@ -29,14 +29,14 @@ FEW = ("ZoomRank", RIVAL)  # every other ranker would have to be compiled, too
 ALL = (*FEW, *GIVEN)
 
 
-def topic(name: str, seed: int, documents: int = 20) -> Topic:
+def topic(name: str, seed: int, documents: int = 20) -> JudgedTopic:
     """Four groups of documents, and kinds of visitors who mostly like one of them."""
     rng = np.random.default_rng(seed)
     tree = DocumentTree.from_paths({f"{name}.{i}": f"{i % 4}" for i in range(documents)})
     rows = [
         [f"{name}.{i}" for i in range(documents) if rng.random() < (0.6 if i % 4 == kind else 0.1)] for kind in range(4)
     ]
-    return Topic(name, tree, RelevanceTable(tree, rows, [4, 3, 2, 1]))
+    return JudgedTopic(name, tree, RelevanceTable(tree, rows, [4, 3, 2, 1]))
 
 
 def literal_mmr(distance: Array, mean: Sequence[float], slots: int, tradeoff: float) -> list[int]:
@@ -94,13 +94,13 @@ def test_worlds_survive_being_kept(tmp_path: Path) -> None:
     assert all(Setting.from_json(run.to_json()) == run for run in runs)
     assert not (tmp_path / "out").exists()
     evaluate([one], tmp_path / "out", [], slots=2, visits=20, instances=1, workers=1)
-    tree, users = kept_world(str(runs[0].tree.given["file"]))
+    tree, users = load_world(str(runs[0].tree.given["file"]))
     assert tree.fingerprint == one.tree.fingerprint
     np.testing.assert_allclose(users.weights, one.users.weights)
     np.testing.assert_allclose(users.mean(), one.users.mean())
     (tmp_path / "odd.npz").write_bytes(b"odd")
     with pytest.raises(ResultsError, match=r"odd.npz cannot be read"):
-        kept_world(str(tmp_path / "odd.npz"))
+        load_world(str(tmp_path / "odd.npz"))
 
 
 def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_cannot_be_evaluated(tmp_path: Path) -> None:
             evaluate(topics, tmp_path / "out", **options)
     tuples = DocumentTree.from_parents([-1, 0, 0], ids=[(1, 2), (3, 4)])
     with pytest.raises(ParameterError, match=r"\(1, 2\) cannot be stored"):
-        evaluate([Topic("t", tuples, RelevanceTable(tuples, [[(1, 2)]]))], tmp_path / "out", slots=1)
+        evaluate([JudgedTopic("t", tuples, RelevanceTable(tuples, [[(1, 2)]]))], tmp_path / "out", slots=1)
     assert not (tmp_path / "out").exists()  # nothing of this left a trace
 
 
@@ -164,7 +164,7 @@ def test_marks_end_with_the_last_visit() -> None:
 
 def made_up(path: Path, rates: dict[str, list[float]], topics: int = 3) -> ResultsFolder:
     """A folder with rows that nobody ran: of each curve, a rate per topic."""
-    folder = ResultsFolder.create(path, about_sweep("evaluation", 1, 2_000, 1))
+    folder = ResultsFolder.create(path, sweep_request("evaluation", 1, 2_000, 1))
     worlds = [topic(f"t/{number}", number) for number in range(topics)]
     runs = settings(worlds, path, FEW, slots=2, visits=2_000, instances=1, seed=1)
     real = evaluate(worlds, path.with_name("real"), [], slots=2, visits=10, instances=1, workers=1)
@@ -206,7 +206,7 @@ def test_one_topic_has_no_intervals(tmp_path: Path) -> None:
 
 
 def test_nothing_to_report(tmp_path: Path) -> None:
-    folder = ResultsFolder.create(tmp_path / "out", about_sweep("evaluation", 1, 300, 1))
+    folder = ResultsFolder.create(tmp_path / "out", sweep_request("evaluation", 1, 300, 1))
     with pytest.raises(ResultsError, match="nothing to report yet"):
         write_evaluation_report(folder)
 
@@ -248,7 +248,7 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind:
     results = Results(ResultsFolder(out).rows())
     names = topics_in(results, *ALL)
     assert names == (["all"] if kind == "ratings" else ["1", "2"])
-    tree, users = kept_world(next(str(path) for path in sorted((out / "worlds").iterdir())))
+    tree, users = load_world(next(str(path) for path in sorted((out / "worlds").iterdir())))
     assert len(tree) == (20 if kind == "ratings" else 10)
     assert users.greedy(3).satisfaction == pytest.approx(0.75)
     assert (shares(results, names, "ZoomRank", 300) > shares(results, names, "RankRandom", 300) - 0.1).all()
@@ -277,7 +277,7 @@ def test_widths_are_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         out = tmp_path / scale
         assert main(["evaluate", *options, "--out", str(out), "--scale", scale]) == 0
         kept = sorted((out / "worlds").iterdir())
-        widths[scale] = {path.name.split("-")[0]: float(kept_world(str(path))[0].width[0]) for path in kept}
+        widths[scale] = {path.name.split("-")[0]: float(load_world(str(path))[0].width[0]) for path in kept}
     assert widths["0.5"] == {name: width / 2 for name, width in widths["default"].items()}
     assert len(widths["default"]) == 2
     (left,) = widths["calibrated"]  # the topic that has not taught the width

@@ -9,7 +9,7 @@ import zoomrank as zr
 from zoomrank.cli import main
 from zoomrank.documents import scale_from_labels
 from zoomrank.errors import ParameterError
-from zoomrank.lab.inspection.agreement import Verdict, suggested_scale
+from zoomrank.lab.inspection.agreement import MetricVerdict, suggested_scale
 from zoomrank.lab.inspection.inspection_report import write_inspection
 from zoomrank.lab.inspection.look import inspect_tree
 
@@ -61,7 +61,7 @@ def test_a_good_metric_is_told_from_a_useless_one() -> None:
 
 @pytest.mark.parametrize(("scale", "says"), [(5.0, "too small"), (0.1, "larger than they need"), (1.0, "about right")])
 def test_scales_are_put_in_words(scale: float, says: str) -> None:
-    assert says in Verdict(1, 0.7, scale, ()).words
+    assert says in MetricVerdict(1, 0.7, scale, ()).words
 
 
 def test_visitors_who_like_one_document_say_nothing_of_closeness() -> None:

@@ -10,19 +10,19 @@ import pytest
 from zoomrank.cli import main
 from zoomrank.judging.estimators import ESTIMATORS
 from zoomrank.judging.judgment import DEFAULT
-from zoomrank.lab.studies.judged_logs import KINDS, Kind, judged
-from zoomrank.lab.studies.judged_worlds import RANKINGS, Mostly, Softmax, standard_scores, world, worth_of
+from zoomrank.lab.studies.judged_logs import KINDS, LogKind, judge_log
+from zoomrank.lab.studies.judged_worlds import RANKINGS, EpsilonGreedy, Softmax, standard_scores, world, worth_of
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
-def short(name: str, impressions: int) -> Kind:
+def short(name: str, impressions: int) -> LogKind:
     return BY_NAME[name]._replace(impressions=impressions)
 
 
 def test_a_log_is_asked_about_everything_by_everybody() -> None:
-    rows = judged(short("softmax", 4_000), 0, 1)
-    assert rows == judged(short("softmax", 4_000), 0, 1)
+    rows = judge_log(short("softmax", 4_000), 0, 1)
+    assert rows == judge_log(short("softmax", 4_000), 0, 1)
     told = [row for row in rows if "refused" not in row]
     assert {row["estimator"] for row in told} == {*ESTIMATORS}
     for row in told:
@@ -36,7 +36,7 @@ def test_a_log_is_asked_about_everything_by_everybody() -> None:
 
 @pytest.mark.parametrize("number", range(5))
 def test_deterministic_logs_tell_of_themselves_alone(number: int) -> None:
-    rows = judged(short("certain", 1_000), number, 1)
+    rows = judge_log(short("certain", 1_000), number, 1)
     told = [row for row in rows if row.get("estimator") == DEFAULT]
     assert {"popular"} <= {row["target"] for row in told} <= {"popular", "greedy"}  # which may be the same
     assert all(abs(row["apart"]) < 1e-9 for row in told)
@@ -46,15 +46,17 @@ def test_deterministic_logs_tell_of_themselves_alone(number: int) -> None:
 @pytest.mark.full
 def test_intervals_cover_what_is_true() -> None:
     """Roughly: 60 short logs, in which a tenth of misses would be no surprise and a fifth is."""
-    rows = [row for number in range(60) for row in judged(short("softmax-low", 4_000), number, 1)]
+    rows = [row for number in range(60) for row in judge_log(short("softmax-low", 4_000), number, 1)]
     told = [row for row in rows if row.get("estimator") == DEFAULT and row["target"] == "sharper softmax"]
     covered = np.mean([row["share"][1] <= row["truth"] <= row["share"][2] for row in told])
     assert len(told) > 50
     assert covered > 0.85
 
 
-@pytest.mark.parametrize("policy", [Softmax(standard_scores(world("high", 0))), Mostly(world("half", 0).popular, 0.2)])
-def test_policies_are_distributions(policy: Softmax | Mostly) -> None:
+@pytest.mark.parametrize(
+    "policy", [Softmax(standard_scores(world("high", 0))), EpsilonGreedy(world("half", 0).popular, 0.2)]
+)
+def test_policies_are_distributions(policy: Softmax | EpsilonGreedy) -> None:
     assert policy.propensities(RANKINGS).prod(axis=1).sum() == pytest.approx(1.0)
 
 

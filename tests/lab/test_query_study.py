@@ -11,8 +11,8 @@ from zoomrank.cli import main
 from zoomrank.errors import ParameterError
 from zoomrank.lab.catalogue import ranker, world
 from zoomrank.lab.studies import query_worlds, query_zooming
-from zoomrank.lab.studies.query_traffic import EDGES, KINDS, LEARNERS, Traffic, traffic
-from zoomrank.lab.studies.query_worlds import RELATIONS, Lent, drawn
+from zoomrank.lab.studies.query_traffic import EDGES, KINDS, LEARNERS, TrafficKind, simulate_traffic
+from zoomrank.lab.studies.query_worlds import RELATIONS, Lent, draw_world
 from zoomrank.lab.studies.query_zooming import QueryZooming
 from zoomrank.lab.studies.questions import query_experiment
 
@@ -21,7 +21,7 @@ TREE = DocumentTree.exponential(depth=8)
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_query_is_the_same_whatever_its_siblings(relation: str) -> None:
-    few, many = (drawn(TREE, np.random.default_rng(3), relation, siblings) for siblings in (1, 8))
+    few, many = (draw_world(TREE, np.random.default_rng(3), relation, siblings) for siblings in (1, 8))
     np.testing.assert_array_equal(few.users.mean(), many.users.mean())
     same = [np.array_equal(users.mean(), many.users.mean()) for users in many.siblings]
     assert same == many.alike
@@ -29,11 +29,13 @@ def test_the_query_is_the_same_whatever_its_siblings(relation: str) -> None:
 
 
 def test_pools_mislead_together_and_the_unrelated_each_by_itself() -> None:
-    misled, apart = (drawn(TREE, np.random.default_rng(3), name, 3).siblings for name in ("misleading", "unrelated"))
+    misled, apart = (
+        draw_world(TREE, np.random.default_rng(3), name, 3).siblings for name in ("misleading", "unrelated")
+    )
     assert np.array_equal(misled[0].mean(), misled[2].mean())
     assert not np.array_equal(apart[0].mean(), apart[2].mean())
     with pytest.raises(ParameterError, match="there are alike"):
-        drawn(TREE, np.random.default_rng(3), "cousins", 3)
+        draw_world(TREE, np.random.default_rng(3), "cousins", 3)
 
 
 def test_lenders_meet_the_visitors_that_were_drawn_with_the_query() -> None:
@@ -46,7 +48,7 @@ def test_lenders_meet_the_visitors_that_were_drawn_with_the_query() -> None:
 
 
 def test_traffic_is_the_same_again_and_all_visits_are_counted() -> None:
-    one, other = (traffic(KINDS[1], 0, 1, queries=20, visits=300) for _ in range(2))
+    one, other = (simulate_traffic(KINDS[1], 0, 1, queries=20, visits=300) for _ in range(2))
     assert one == other
     assert sum(one["visits"]) == 300
     assert len(one["visits"]) == len(EDGES)
@@ -91,7 +93,7 @@ def test_contextual_zooming_shows_no_document_twice_and_learns_nothing_below_a_c
 def test_leaves_of_a_taxonomy_share_the_wishes_of_their_neighbours(tmp_path: Path) -> None:
     file = tmp_path / "categories.txt"
     file.write_text("".join(f"Shop > {group} > {leaf}\n" for group in "abcd" for leaf in range(6)))
-    crowd = Traffic("taxonomy", "", file=str(file)).crowd(np.random.default_rng(1), 8)
+    crowd = TrafficKind("taxonomy", "", file=str(file)).crowd(np.random.default_rng(1), 8)
     assert len(crowd.users) == 8
     best = [set(users.greedy(2).documents) for users in crowd.users]
     for one in range(8):

@@ -25,7 +25,7 @@ from zoomrank.lab.paper.published import MAIN, PAPER, SMALL
 from zoomrank.lab.paper.reading_table import judged_under, reading_sections
 from zoomrank.lab.paper.readings import CHOICES, OTHERS, READING, Reading, name_of
 from zoomrank.lab.paper.verdicts import judge_all, undecided
-from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.results_folder import ResultsFolder, sweep_request
 
 BY_NAME = {name_of(reading): reading for reading in OTHERS}
 
@@ -244,7 +244,7 @@ def test_the_report_of_doctored_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("zoomrank.lab.paper.paper_report._facts", _no_facts)
     monkeypatch.setattr("zoomrank.lab.paper.paper_report.theory_table", lambda *_: "")
     figures = ["1", "2", "3", "4", "5", "readings"]
-    folder = ResultsFolder.create(tmp_path / "out", about_sweep("paper", 4, None, 2013, figures=figures))
+    folder = ResultsFolder.create(tmp_path / "out", sweep_request("paper", 4, None, 2013, figures=figures))
     monkeypatch.setattr(ResultsFolder, "rows", lambda _: iter(doctored(one_radius_learns)))
     text = write_paper_report(folder).page.with_suffix(".md").read_text()
     assert "`zoomrank reproduce 1 2 3 4 5 --instances 4 --seed 2013` and " in text

@@ -13,7 +13,7 @@ import pytest
 from zoomrank.cli import main
 from zoomrank.lab.one_run import run
 from zoomrank.lab.paper.figures import FIGURES
-from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.results_folder import ResultsFolder, sweep_request
 
 ZOOMRANK = (sys.executable, "-c", "import sys; from zoomrank.cli import main; sys.exit(main())")
 SLOW_ENOUGH = ("--visits", "150000", "--instances", "4")  # to be killed before the end
@@ -253,7 +253,7 @@ def test_nonsense_is_refused(
 def test_reports_of_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "no results" in capsys.readouterr().err
-    ResultsFolder.create(tmp_path / "out", about_sweep("paper", 1, None, 0, figures=["1"]))
+    ResultsFolder.create(tmp_path / "out", sweep_request("paper", 1, None, 0, figures=["1"]))
     assert main(["report", str(tmp_path / "out")]) == 2
     assert "no finished runs yet" in capsys.readouterr().err
 
@@ -271,7 +271,7 @@ def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_folder_that_is_still_filling_can_be_reported_on(tmp_path: Path) -> None:
     size = FIGURES["size"].settings(instances=2, visits=200)
     small = [setting for setting in size if setting.experiment == "size-1024"]
-    folder = ResultsFolder.create(tmp_path / "out", about_sweep("paper", 2, 200, 2013, figures=["size"]))
+    folder = ResultsFolder.create(tmp_path / "out", sweep_request("paper", 2, 200, 2013, figures=["size"]))
     for setting in small:
         folder.add(run(setting), 0.1)
         if setting.instance == 0:

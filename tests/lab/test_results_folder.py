@@ -14,9 +14,9 @@ from tests.lab.tiny_world import SMALL
 from zoomrank.errors import ResultsError
 from zoomrank.lab.code_version import this_version
 from zoomrank.lab.one_run import run
-from zoomrank.lab.results_folder import ResultsFolder, about_sweep, from_parquet, to_parquet
+from zoomrank.lab.results_folder import ResultsFolder, from_parquet, sweep_request, to_parquet
 
-ABOUT = about_sweep("paper", 2, None, 2013, figures=["1"])
+ABOUT = sweep_request("paper", 2, None, 2013, figures=["1"])
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
 def test_a_folder_can_be_added_to(tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "out", ABOUT)
     assert folder.manifest["version"] == this_version()
-    more = ResultsFolder.resume(folder.path, about_sweep("paper", 5, None, 2013, figures=["2"]))
+    more = ResultsFolder.resume(folder.path, sweep_request("paper", 5, None, 2013, figures=["2"]))
     assert more.manifest["figures"] == ["1", "2"]
     assert more.manifest["instances"] == 5
 

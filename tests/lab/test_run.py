@@ -12,7 +12,7 @@ from zoomrank.errors import CatalogueError, ParameterError
 from zoomrank.lab import catalogue
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.code_version import sources
-from zoomrank.lab.one_run import looks, run
+from zoomrank.lab.one_run import checkpoints, run
 from zoomrank.lab.paper.figures import figures_named
 from zoomrank.lab.recipes import recipe
 from zoomrank.lab.results_folder import to_parquet
@@ -44,12 +44,12 @@ def test_names_that_stand_for_nothing() -> None:
 
 
 def test_looks_are_log_spaced_and_end_with_the_run() -> None:
-    at = looks(300_000)
+    at = checkpoints(300_000)
     assert at[-1] == 300_000
     assert at == sorted(set(at))
     assert set(range(5_000, 300_001, 5_000)) <= set(at)
     assert sum(10 <= look < 100 for look in at) >= 15
-    assert looks(1) == [1]
+    assert checkpoints(1) == [1]
 
 
 def test_rows_say_what_a_simulation_says() -> None:
@@ -57,7 +57,7 @@ def test_rows_say_what_a_simulation_says() -> None:
     rows = run(setting)
     tree, users = catalogue.world(setting)
     ranker = catalogue.ranker(setting, tree, users)
-    trace = zr.simulate(ranker, users, 500, seed=catalogue.visitors(setting), windows=looks(500))
+    trace = zr.simulate(ranker, users, 500, seed=catalogue.visitors(setting), windows=checkpoints(500))
     assert rows.satisfied[-1] == trace.satisfied.sum()
     assert np.array_equal(np.diff(rows.clicks, axis=0, prepend=0), trace.clicks)
     assert rows.expected[7] == users.satisfaction(trace.shown[7])
@@ -90,7 +90,7 @@ def test_rows_say_how_many_strategies_were_active() -> None:
         asked = dataclasses.replace(setting, ranker=recipe(name, **parameters))
         tree, users = catalogue.world(asked)
         learner: Any = catalogue.ranker(asked, tree, users)
-        zr.simulate(learner, users, 500, seed=catalogue.visitors(asked), windows=looks(500))
+        zr.simulate(learner, users, 500, seed=catalogue.visitors(asked), windows=checkpoints(500))
         state = learner.state
         expected = [sum(state.child[slot, entry] == 0 for entry in range(state.used[slot])) for slot in range(2)]
         if name == "RankContextZoom":

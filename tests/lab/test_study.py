@@ -12,11 +12,11 @@ from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.curves import Estimate, Results
-from zoomrank.lab.kept_worlds import kept_world
-from zoomrank.lab.measures import MARKS, bootstrap, collected, lead_over_best, ratio_of_medians, settled
-from zoomrank.lab.one_run import RunRows, looks, run
+from zoomrank.lab.kept_worlds import load_world
+from zoomrank.lab.measures import MARKS, bootstrap, collected, lead_over_best, ratio_of_medians, settling_visit
+from zoomrank.lab.one_run import RunRows, checkpoints, run
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+from zoomrank.lab.results_folder import ResultsFolder, sweep_request
 from zoomrank.lab.studies import families, questions, study_report
 from zoomrank.lab.studies.blind_search import blind_chances
 from zoomrank.lab.studies.families import (
@@ -39,7 +39,7 @@ def _curve(
 ) -> list[RunRows]:
     """Made-up rows of one curve of the family of 100 documents: a rate per instance."""
     setting = experiment(HUNDRED).settings(instances=1)[0]
-    at = np.array(looks(visits))
+    at = np.array(checkpoints(visits))
     made = []
     for instance, rate in enumerate(rates):
         satisfied = np.round(at * rate).astype(np.int64)
@@ -82,14 +82,14 @@ def test_clicks_are_shares_of_greedy() -> None:
 
 
 def test_settling_is_for_good() -> None:
-    at = looks(50_000)
+    at = checkpoints(50_000)
     early, late, never = np.full(len(at), 0.96), np.full(len(at), 0.96), np.full(len(at), 0.96)
     early[:5], late[:70], never[-1] = 0.1, 0.1, 0.1
     late[3:9] = 1.0  # too soon: it does not last
     shown = [list(curve) for curve in (early, late, never, np.ones(len(at)))]
     results = Results([*_curve("ZoomRank", [0.5] * 4, shown), *_curve(GREEDY, [1.0] * 4)])
     mine, greedy = results.together("efficiency-hundred", "ZoomRank", GREEDY)
-    assert settled(mine, greedy).tolist() == [at[5], at[70], np.inf, at[0]]
+    assert settling_visit(mine, greedy).tolist() == [at[5], at[70], np.inf, at[0]]
 
 
 def test_intervals_by_resampling() -> None:
@@ -114,7 +114,7 @@ def test_losses_are_seen() -> None:
 
 
 def test_the_report_says_where_zoomrank_is_behind(tmp_path: Path) -> None:
-    folder = ResultsFolder.create(tmp_path / "out", about_sweep("study", 3, None, 2013, study="efficiency"))
+    folder = ResultsFolder.create(tmp_path / "out", sweep_request("study", 3, None, 2013, study="efficiency"))
     with pytest.raises(ResultsError, match="nothing to report yet"):
         write_study_report(folder)
     rates = {**dict.fromkeys([*COMPETITORS, *ABLATIONS], 0.2), "RankUCB1-tuned": 0.5, GREEDY: 0.9}
@@ -201,7 +201,7 @@ def test_a_study_of_judged_documents(small_tuning: list[str], tmp_path: Path) ->
     judged = [setting for setting in settings if "judged" in setting.experiment]
     assert len(judged) == 2 * 2 * 3
     for setting in judged:
-        tree, users = kept_world(f"out/{setting.tree.given['file']}")
+        tree, users = load_world(f"out/{setting.tree.given['file']}")
         liked = {name for name, mean in zip(tree.documents, users.mean(), strict=True) if mean > 0}
         assert liked == {str(10 * (1 + setting.instance) + document) for document in range(10)}  # topic i
         assert len(tree) == (20 if setting.experiment == "tuning-judged-all" else 10)
@@ -226,14 +226,14 @@ def test_a_study_goes_on_wherever_its_folder_is(small_tuning: list[str], capsys:
 
 
 def test_a_folder_stays_with_its_study(tmp_path: Path) -> None:
-    ResultsFolder.create(tmp_path / "out", about_sweep("study", 3, None, 2013, study="efficiency"))
+    ResultsFolder.create(tmp_path / "out", sweep_request("study", 3, None, 2013, study="efficiency"))
     with pytest.raises(ResultsError, match="study = efficiency, not convergence"):
-        ResultsFolder.resume(tmp_path / "out", about_sweep("study", 3, None, 2013, study="convergence"))
+        ResultsFolder.resume(tmp_path / "out", sweep_request("study", 3, None, 2013, study="convergence"))
 
 
 def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
     for name in ("tuning", "convergence"):
-        folder = ResultsFolder.create(tmp_path / name, about_sweep("study", 1, None, 1, study=name))
+        folder = ResultsFolder.create(tmp_path / name, sweep_request("study", 1, None, 1, study=name))
         with pytest.raises(ResultsError, match="nothing to report yet"):
             write_study_report(folder)
         runs = STUDIES[name].settings(1, 300, 1)
@@ -241,7 +241,7 @@ def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
         slow = [run for run in wanted if "ContextZoom" in run.curve]
         for setting in wanted:
             rate = 0.3 if setting in slow else 0.6
-            at = np.array(looks(setting.visits))
+            at = np.array(checkpoints(setting.visits))
             clicks = np.stack([np.round(at * rate).astype(np.int64), 0 * at], axis=1)
             folder.add(RunRows(setting, at, clicks, np.full(len(at), rate)), 0.1)
         write_study_report(folder)

@@ -10,11 +10,11 @@ import pytest
 
 from tests.lab.tiny_world import SMALL
 from zoomrank.lab.one_run import RunRows
-from zoomrank.lab.results_folder import ResultsFolder, about_sweep
-from zoomrank.lab.runners import Finished, Local
+from zoomrank.lab.results_folder import ResultsFolder, sweep_request
+from zoomrank.lab.runners import FinishedRun, Local
 from zoomrank.lab.sweep import TimeLeft, sweep
 
-ABOUT = about_sweep("paper", 2, None, 2013, figures=["1"])
+ABOUT = sweep_request("paper", 2, None, 2013, figures=["1"])
 
 
 def test_the_number_of_workers_does_not_matter(tmp_path: Path) -> None:
@@ -62,5 +62,5 @@ def test_the_time_that_is_left_is_learned_from_each_curve() -> None:
     left = 0.0
     for setting in settings[:2]:
         rows = RunRows(setting, np.array([1]), np.zeros((1, 2)), np.zeros(1))
-        left = time_left.after(Finished(rows, 2.0 if setting.curve == "late" else 6.0, "here"))
+        left = time_left.after(FinishedRun(rows, 2.0 if setting.curve == "late" else 6.0, "here"))
     assert left == pytest.approx((2 * 2.0 + 2 * 6.0) / 2)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.editions import CollectionVersion
 from zoomrank.errors import ParameterError
 from zoomrank.lab.year.candidates import SearchEngine
-from zoomrank.lab.year.plan import BAD_DAYS, HAPPENINGS, Plan
+from zoomrank.lab.year.plan import BAD_DAYS, EVENTS, Plan
 from zoomrank.lab.year.shop import GONE, Shop, name_of, number_of
 from zoomrank.lab.year.tastes import Tastes
 
@@ -18,7 +18,7 @@ def _shop(products: int = 600) -> tuple[Shop, np.random.Generator]:
     return shop, rng
 
 
-def _paths(edition: Edition) -> dict[str, tuple[str, ...]]:
+def _paths(edition: CollectionVersion) -> dict[str, tuple[str, ...]]:
     tree = edition.collection.tree
     assert tree.names is not None
     found = {}
@@ -31,7 +31,7 @@ def _paths(edition: Edition) -> dict[str, tuple[str, ...]]:
 
 def test_the_collection_that_was_told_all_changes_is_the_shop() -> None:
     shop, rng = _shop()
-    edition = Edition.first(shop.collection())
+    edition = CollectionVersion.first(shop.collection())
     for day in range(24):
         changes = [shop.day(0.05, rng)]
         if day % 6 == 5:
@@ -134,7 +134,7 @@ def test_a_plan_has_room_for_all_that_happens() -> None:
         assert all(plan.nonsense(began) == name and began + BAD_DAYS < day for day, (name, began) in noticed)
         assert sum(plan.turns(day) for day in range(days)) == 4
     assert Plan.of(30).undisturbed().marks == {}
-    assert not any(Plan.of(30, HAPPENINGS).turns(day) for day in range(30))
+    assert not any(Plan.of(30, EVENTS).turns(day) for day in range(30))
     with pytest.raises(ParameterError, match="'wars' cannot be left out"):
         Plan.of(30, ["wars"])
     with pytest.raises(ParameterError, match="too few"):

@@ -6,7 +6,7 @@ import numpy as np
 
 from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.curves import Results
-from zoomrank.lab.one_run import RunRows, looks
+from zoomrank.lab.one_run import RunRows, checkpoints
 from zoomrank.lab.recipes import Curve, Experiment, recipe
 
 SMALL = Experiment(
@@ -29,7 +29,7 @@ SMALL = Experiment(
 def made_up_rows(curve: str, instance: int, rates: tuple[float, float], visits: int = 1_000) -> RunRows:
     """Made-up rows: one rate in the first 90 % of the run, another in the rest."""
     setting = dataclasses.replace(SMALL.settings(["late"], instances=1)[0], curve=curve, instance=instance)
-    at = np.array(looks(visits))
+    at = np.array(checkpoints(visits))
     early, late = np.minimum(at, 0.9 * visits), np.maximum(at - 0.9 * visits, 0)
     satisfied = np.round(early * rates[0] + late * rates[1]).astype(np.int64)
     return RunRows(setting, at, np.stack([satisfied, np.zeros_like(satisfied)], axis=1), np.full(len(at), rates[1]))

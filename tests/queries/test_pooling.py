@@ -10,8 +10,8 @@ from zoomrank import DocumentTree, Ranked, users
 from zoomrank.bandits import LoanZooming
 from zoomrank.lab import simulate
 from zoomrank.queries import pooling, reports
-from zoomrank.queries.pooling import pool_tree, pooled
-from zoomrank.queries.reports import Report, report_of
+from zoomrank.queries.pooling import pool_tree, pooled_loan
+from zoomrank.queries.reports import QueryReport, report_of
 from zoomrank.spaces.trees.shape import node_depths
 
 TREES = {
@@ -27,7 +27,7 @@ def learned(tree: DocumentTree, peak: int, visits: int, seed: int) -> Any:
     return ranker.state
 
 
-def literal(report: Report) -> reference.Counts:
+def literal(report: QueryReport) -> reference.Counts:
     rows = zip(report.node.tolist(), report.visits.tolist(), report.clicks.tolist(), strict=True)
     return {u: (visits, clicks) for u, visits, clicks in rows}
 
@@ -61,11 +61,11 @@ def test_loans_are_those_of_the_twin(shape: str) -> None:
         depth,
         3,
         30.0,
-        pooling.FIRST_GUESS,
-        pooling.DOUBT,
+        pooling.PRIOR_VARIATION,
+        pooling.PRIOR_VARIANCE,
         pooling.MOST_LENT,
     )
-    loan = pooled(levels, pool_tree(tree), 30.0)
+    loan = pooled_loan(levels, pool_tree(tree), 30.0)
     assert loan is not None
     assert loan.node[0] == 0
     assert (np.diff(loan.node.astype(int)) > 0).all()
@@ -84,11 +84,11 @@ def test_queries_that_differ_lend_less() -> None:
     tree = TREES["binary"]
     alike = [report_of(learned(tree, 50, 200, seed)) for seed in range(8)]
     apart = [report_of(learned(tree, 16 * seed, 200, seed)) for seed in range(8)]
-    most = [float(pooled([level], pool_tree(tree), 30.0).visits[1:].max()) for level in (alike, apart)]  # type: ignore[union-attr]
+    most = [float(pooled_loan([level], pool_tree(tree), 30.0).visits[1:].max()) for level in (alike, apart)]  # type: ignore[union-attr]
     assert most[0] > 2 * most[1]
 
 
 def test_a_busy_query_is_not_the_pool() -> None:
     tree = TREES["binary"]
     assert report_of(learned(tree, 50, 5000, 1)).visits.sum(axis=1).max() <= reports.CAP * 1.0001
-    assert pooled([], pool_tree(tree), 30.0) is None
+    assert pooled_loan([], pool_tree(tree), 30.0) is None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from zoomrank import DocumentTree, QueryRank, QueryTree, users
-from zoomrank.documents import Collection, Edition
+from zoomrank.documents import Collection, CollectionVersion
 from zoomrank.errors import FeedbackError, FileFormatError, ParameterError, SlotsError
 from zoomrank.queries import lending
 
@@ -143,7 +143,7 @@ def test_a_loan_in_bytes_is_the_same_loan() -> None:
     ask(ranker, 100, seed=1)
     granted = ranker.lending.grant(0)
     assert granted is not None
-    again = lending.granted_from(lending.granted_bytes(granted))
+    again = lending.loan_from_bytes(lending.loan_to_bytes(granted))
     assert again.lenders == granted.lenders
     for name in granted.loan._fields:
         np.testing.assert_array_equal(getattr(again.loan, name), getattr(granted.loan, name))
@@ -177,7 +177,7 @@ def test_refusals_say_why() -> None:
 
 def test_queries_move_to_a_tree_in_which_documents_came_went_and_moved() -> None:
     paths = {f"{c}{i}": f"{up} > {c}" for up, c in (("X", "a"), ("X", "b"), ("Y", "c")) for i in range(6)}
-    edition = Edition.first(Collection.from_taxonomy(paths))
+    edition = CollectionVersion.first(Collection.from_taxonomy(paths))
     ranker = QueryRank(edition.collection.tree, slots=2, seed=1)
     for _ in range(150):
         for query in ("red shoes", "red shoe"):
@@ -185,7 +185,7 @@ def test_queries_move_to_a_tree_in_which_documents_came_went_and_moved() -> None
             ranker.learn(ranking, ranking.documents.index("a1") if "a1" in ranking.documents else None)
     changes = [{"remove": "b2"}, {"remove": "a3"}, {"category": "X > a", "to": "Y > d > a"}, {"add": "n", "near": "c1"}]
     later = edition.changed(edition.placed(changes))
-    ranker.move(later.collection.tree, edition.movement_to(later))
+    ranker.move(later.collection.tree, edition.remap_to(later))
     tree = later.collection.tree
     for report in ranker.lending.reports.values():
         told = report.node.tolist()

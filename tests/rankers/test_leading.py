@@ -6,7 +6,7 @@ import pytest
 
 import zoomrank as zr
 from zoomrank import errors
-from zoomrank.rankers.leading import LONGEST, is_led, places_of
+from zoomrank.rankers.leading import LONGEST, order_leads, order_positions
 
 TREE = zr.DocumentTree.exponential(depth=6)
 ORDER = [40, 7, 21, 3, 60]
@@ -43,15 +43,15 @@ def test_clicks_overrule_it() -> None:
 def test_a_wrong_one_is_given_up_and_a_good_one_after_a_while() -> None:
     ranker = zr.ZoomRank(TREE, slots=1, seed=0)
     visited(ranker, ORDER, liked=None, visits=9)
-    assert is_led(ranker, 10)
+    assert order_leads(ranker, 10)
     visited(ranker, ORDER, liked=None, visits=1)
-    assert not is_led(ranker, 10)
-    assert is_led(ranker, 11)
+    assert not order_leads(ranker, 10)
+    assert order_leads(ranker, 11)
     good = zr.ZoomRank(TREE, slots=1, seed=0)
     visited(good, ORDER, liked=40, visits=99)
-    assert is_led(good, 10)
+    assert order_leads(good, 10)
     visited(good, ORDER, liked=40, visits=1)
-    assert not is_led(good, 10)
+    assert not order_leads(good, 10)
     assert visited(good, [], liked=40, visits=20)[-1] == [40]  # it has been learned
 
 
@@ -63,7 +63,7 @@ def test_an_order_that_is_not_believed_changes_nothing() -> None:
 
 
 def test_what_counts_of_it_is_its_beginning() -> None:
-    assert places_of(TREE.documents, range(60)) == list(range(LONGEST))
+    assert order_positions(TREE.documents, range(60)) == list(range(LONGEST))
 
 
 def test_it_is_refused_in_words() -> None:

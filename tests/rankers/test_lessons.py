@@ -5,7 +5,7 @@ import pytest
 from bench.answers import BEHAVIOURS, Behaviour, compared
 
 import zoomrank as zr
-from zoomrank.rankers.lessons import Acts, Lesson, lesson_of, satisfied_in, teach
+from zoomrank.rankers.lessons import SlotOutcomes, VisitorActions, learn_outcomes, satisfied_slot, slot_outcomes
 
 SLOTS = 4
 
@@ -17,34 +17,41 @@ def some(*slots: int) -> frozenset[int]:
 @pytest.mark.parametrize(
     ("acts", "by", "lesson"),
     [
-        (Acts(some(2)), "click", Lesson(2, (0, 1))),
-        (Acts(some(2), looked_at=1), "click", Lesson(2, (0, 1))),
-        (Acts(some(2, 3)), "click", Lesson(2, (0, 1))),
-        (Acts(some(2), some(3)), "click", Lesson(2, (0, 1, 3))),
-        (Acts(some(2), some(1)), "click", Lesson(2, (0, 1))),
-        (Acts(some(1, 2), some(1)), "click", Lesson(2, (0, 1))),
-        (Acts(some(1), some(1)), "click", Lesson(None, (0, 1, 2, 3))),
-        (Acts(some(1), some(1), looked_at=1), "click", Lesson(None, (0, 1))),
-        (Acts(looked_at=2), "click", Lesson(None, (0, 1))),
-        (Acts(looked_at=2, disliked=some(3)), "click", Lesson(None, (0, 1, 3))),
-        (Acts(some(2), purchased=some(1)), "click", Lesson(1, (0,))),
-        (Acts(some(2), purchased=some(3)), "purchase", Lesson(3, (0, 1, 2))),
-        (Acts(some(2)), "purchase", Lesson(None, (0, 1, 2, 3))),
-        (Acts(some(2), looked_at=1), "purchase", Lesson(None, (0, 1, 2))),
+        (VisitorActions(some(2)), "click", SlotOutcomes(2, (0, 1))),
+        (VisitorActions(some(2), looked_at=1), "click", SlotOutcomes(2, (0, 1))),
+        (VisitorActions(some(2, 3)), "click", SlotOutcomes(2, (0, 1))),
+        (VisitorActions(some(2), some(3)), "click", SlotOutcomes(2, (0, 1, 3))),
+        (VisitorActions(some(2), some(1)), "click", SlotOutcomes(2, (0, 1))),
+        (VisitorActions(some(1, 2), some(1)), "click", SlotOutcomes(2, (0, 1))),
+        (VisitorActions(some(1), some(1)), "click", SlotOutcomes(None, (0, 1, 2, 3))),
+        (VisitorActions(some(1), some(1), looked_at=1), "click", SlotOutcomes(None, (0, 1))),
+        (VisitorActions(looked_at=2), "click", SlotOutcomes(None, (0, 1))),
+        (VisitorActions(looked_at=2, disliked=some(3)), "click", SlotOutcomes(None, (0, 1, 3))),
+        (VisitorActions(some(2), purchased=some(1)), "click", SlotOutcomes(1, (0,))),
+        (VisitorActions(some(2), purchased=some(3)), "purchase", SlotOutcomes(3, (0, 1, 2))),
+        (VisitorActions(some(2)), "purchase", SlotOutcomes(None, (0, 1, 2, 3))),
+        (VisitorActions(some(2), looked_at=1), "purchase", SlotOutcomes(None, (0, 1, 2))),
     ],
 )
-def test_what_follows_from_what_she_did(acts: Acts, by: str, lesson: Lesson) -> None:
-    assert lesson_of(acts, SLOTS, satisfied_in(acts, by)) == lesson
+def test_what_follows_from_what_she_did(acts: VisitorActions, by: str, lesson: SlotOutcomes) -> None:
+    assert slot_outcomes(acts, SLOTS, satisfied_slot(acts, by)) == lesson
 
 
 @pytest.mark.parametrize("kind", [zr.RankUCB1, zr.ZoomRank])
 @pytest.mark.parametrize(
-    "lesson", [Lesson(None, ()), Lesson(None, (0, 2)), Lesson(1, (0,)), Lesson(1, (0, 3)), Lesson(0, (2, 3))]
+    "lesson",
+    [
+        SlotOutcomes(None, ()),
+        SlotOutcomes(None, (0, 2)),
+        SlotOutcomes(1, (0,)),
+        SlotOutcomes(1, (0, 3)),
+        SlotOutcomes(0, (2, 3)),
+    ],
 )
-def test_the_slots_of_a_lesson_learn_and_no_others(kind: type[zr.Ranked], lesson: Lesson) -> None:
+def test_the_slots_of_a_lesson_learn_and_no_others(kind: type[zr.Ranked], lesson: SlotOutcomes) -> None:
     ranker = kind(zr.DocumentTree.exponential(depth=5), slots=SLOTS, seed=3)  # type: ignore[arg-type]
     ranking = ranker.rank_arrays(1)
-    teach(ranker, ranking, lesson)
+    learn_outcomes(ranker, ranking, lesson)
     left = ranker.state.left.tolist()  # each slot has a clock of the visits that it has learned from
     phase = ranker.state.phase.tolist()
     fresh = ranker.bandit.fresh_state(SLOTS)
@@ -59,7 +66,7 @@ def test_a_plain_lesson_is_what_a_click_teaches() -> None:
     for click in clicks:
         plain.learn_arrays(plain.rank_arrays(1), np.array([click]))
         satisfied = None if click == SLOTS else click
-        teach(taught, taught.rank_arrays(1), lesson_of(Acts(), SLOTS, satisfied))
+        learn_outcomes(taught, taught.rank_arrays(1), slot_outcomes(VisitorActions(), SLOTS, satisfied))
     assert all((plain.learned[name] == array).all() for name, array in taught.learned.items())
 
 
@@ -70,9 +77,9 @@ def test_a_dislike_below_a_click_is_a_look_at_that_slot_alone() -> None:
     for _ in range(50):
         ranking = one.rank_arrays(1)
         two.rank_arrays(1)
-        teach(one, ranking, Lesson(1, (0, 3)))
-        teach(two, ranking, Lesson(1, (0,)))
-        teach(two, ranking, Lesson(None, (3,)))
+        learn_outcomes(one, ranking, SlotOutcomes(1, (0, 3)))
+        learn_outcomes(two, ranking, SlotOutcomes(1, (0,)))
+        learn_outcomes(two, ranking, SlotOutcomes(None, (3,)))
     assert all((one.learned[name] == array).all() for name, array in two.learned.items())
 
 

@@ -36,7 +36,7 @@ def test_a_log_of_ones_own_visits_makes_the_same_learner(kind: Any) -> None:
     log = log_of(old, users, 5000)  # more than are learned at once
     assert new.learn_log(log) == 5000
     for ranker in (old, new):
-        ranker.settle_room()
+        ranker.prepare_room()
     assert same(old, new)
 
 

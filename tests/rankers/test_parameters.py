@@ -128,15 +128,15 @@ def test_what_rankers_can_is_what_their_bandits_can() -> None:
         assert type(ranker.bandit) is kind.bandit_kind
         if kind.bandit_kind.restrictable:
             assert set(ranker.rank([1, 2, 3]).documents) == {1, 2, 3}
-            assert name in registry.those_who_are("restrictable")
+            assert name in registry.rankers_that_are("restrictable")
         else:
-            with pytest.raises(ParameterError, match=registry.those_who_are("restrictable")):
+            with pytest.raises(ParameterError, match=registry.rankers_that_are("restrictable")):
                 ranker.rank([1, 2, 3])
         if kind.bandit_kind.growable:
             ranker.grow(TREE.grown({"new": 1}))
             assert "new" in ranker.tree.documents
         else:
-            with pytest.raises(ParameterError, match=registry.those_who_are("growable")):
+            with pytest.raises(ParameterError, match=registry.rankers_that_are("growable")):
                 ranker.grow(TREE.grown({"new": 1}))
 
 
@@ -145,17 +145,17 @@ def test_the_docs_of_the_service_name_those_that_need_no_horizon() -> None:
     row = next(line for line in page.splitlines() if line.startswith("| `algorithm` "))
     assert re.findall(r"\b(?:Rank|Zoom|Cascade)\w+", row) == list(registry.WITHOUT_HORIZON)
     first_three = ", ".join(registry.WITHOUT_HORIZON[:3])
-    assert registry.those_who_are("restrictable").replace(" and ", ", ") == first_three  # as the row says
+    assert registry.rankers_that_are("restrictable").replace(" and ", ", ") == first_three  # as the row says
 
 
 def test_bandits_that_go_on_for_ever() -> None:
     for name, kind in registry.RANKERS.items():
-        bandit = registry.endless_bandit(name, TREE, {})
+        bandit = registry.anytime_bandit(name, TREE, {})
         assert bandit.anytime
         assert isinstance(bandit, zr.bandits.Anytime) == (not kind.bandit_kind.anytime)
     with pytest.raises(ParameterError, match="does not take the parameter 'seed'; its parameters are exploration"):
-        registry.endless_bandit("RankZoom", TREE, {"seed": 3})
+        registry.anytime_bandit("RankZoom", TREE, {"seed": 3})
     with pytest.raises(ParameterError, match="its parameters are none"):
-        registry.endless_bandit("RankRandom", TREE, {"prior": 3})
+        registry.anytime_bandit("RankRandom", TREE, {"prior": 3})
     with pytest.raises(ParameterError, match="does not take these parameters"):
-        registry.endless_bandit("RankThompson", TREE, {"prior": "many"})
+        registry.anytime_bandit("RankThompson", TREE, {"prior": "many"})

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference.learners import LoanZooming, PathZooming, Visits
-from zoomrank.spaces import Movement
+from zoomrank.spaces import Remap
 
 
 def told(visits: Visits) -> list[int]:
@@ -14,7 +14,7 @@ def told(visits: Visits) -> list[int]:
     return [0] + [child for u in visits.apart for child in visits.tree.children[u]]
 
 
-def move(old: Visits, new: Visits, movement: Movement) -> None:
+def move(old: Visits, new: Visits, movement: Remap) -> None:
     """Fill a learner that is fresh with what another has learned on another tree."""
     node = {u: int(movement.node[u]) for u in told(old)}
     apart: set[int] = set()
@@ -42,7 +42,7 @@ def move(old: Visits, new: Visits, movement: Movement) -> None:
         move_bounds(old, new, origin)
 
 
-def leave_behind(old: Visits, new: Visits, movement: Movement) -> tuple[dict[Any, int], dict[Any, int]]:
+def leave_behind(old: Visits, new: Visits, movement: Remap) -> tuple[dict[Any, int], dict[Any, int]]:
     """Visits and clicks as they will be moved: a document that leaves a category which stays takes 30 visits along."""
     n, r = dict(old.n), dict(old.r)
     for u in told(old)[1:]:
@@ -56,7 +56,7 @@ def leave_behind(old: Visits, new: Visits, movement: Movement) -> tuple[dict[Any
     return n, r
 
 
-def remember(old: Visits, new: Visits, movement: Movement, w: int, those: list[int]) -> None:
+def remember(old: Visits, new: Visits, movement: Remap, w: int, those: list[int]) -> None:
     """The document that a subtree remembers, of one who was it or has become part of it."""
     found = []
     for u in those:

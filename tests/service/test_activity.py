@@ -33,7 +33,7 @@ async def test_every_impression_is_in_one_step(
 
 
 async def test_long_spans_are_remembered_a_minute_at_most(clock: Clock, engine: Engine, shop: ServedCollection) -> None:
-    activities = page_data.Activities(engine)
+    activities = page_data.ActivityCache(engine)
     for long, seconds in ((True, 90 * DAY), (False, 3600)):
         before = sum((await activities.look(shop, seconds, 90))["impressions"])
         await engine.rank(shop, "owl")

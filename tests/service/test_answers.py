@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.support.services import Clock, Place, audit, client_of, key_of, served, started
-from zoomrank.service.answers import Answer
+from zoomrank.service.answers import ImpressionFeedback
 from zoomrank.service.engine import Engine
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import ContradictionError, ExpiredError, UnusableError, VoidedError
+from zoomrank.service.refusals import ContradictionError, ExpiredError, UnprocessableError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, by_word
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 
 
 class Visit:
@@ -40,7 +40,7 @@ class Visit:
     ) -> str:
         named = ([self.ids[slot] for slot in some] for some in (clicked, disliked, purchased))
         clicks, dislikes, purchases = named
-        return await self.engine.answer(self.name, Answer(clicks, left, looked_at, dislikes, purchases))
+        return await self.engine.answer(self.name, ImpressionFeedback(clicks, left, looked_at, dislikes, purchases))
 
 
 NO = [0, 0, 0, 0]  # clicks
@@ -146,7 +146,7 @@ async def test_a_note_alone_teaches_nothing(sqlite: Place) -> None:
     async with audited_shop(sqlite) as (engine, shop):
         await (await Visit.begun(engine, shop)).say([1])
         visit, learner = await Visit.begun(engine, shop), await engine.known(shop, "owl")
-        learner.ranker.settle_room()
+        learner.ranker.prepare_room()
         before = {name: array.copy() for name, array in learner.ranker.learned.items()}
         assert await visit.say(looked_at=1, disliked=[3]) == "noted"
         assert all(np.array_equal(learner.ranker.learned[name], array) for name, array in before.items())
@@ -218,7 +218,7 @@ async def test_all_of_it_is_taken_back(place: Place) -> None:
         assert await first.say([0]) == "noted"
         waits = await Visit.begun(engine, shop)
         assert await waits.say(disliked=[0]) == "noted"
-        assert await engine.void(shop, Span(query="owl")) == (2, 1)
+        assert await engine.void(shop, ImpressionFilter(query="owl")) == (2, 1)
         await audit(engine)
         assert +by_word(engine.outcomes[shop.id]) == {"voided": 2}
         counts = (await engine.known(shop, "owl")).counts
@@ -232,7 +232,9 @@ async def test_a_later_click_while_it_is_taken_back(sqlite: Place, monkeypatch: 
     async with audited_shop(sqlite) as (engine, shop):
         visit = await Visit.begun(engine, shop)
         await visit.say([1])
-        told = await asyncio.gather(engine.void(shop, Span(query="owl")), visit.say([2]), return_exceptions=True)
+        told = await asyncio.gather(
+            engine.void(shop, ImpressionFilter(query="owl")), visit.say([2]), return_exceptions=True
+        )
         assert told[1] == "noted" or isinstance(told[1], VoidedError)
         await audit(engine)
 
@@ -241,18 +243,18 @@ async def test_what_was_not_shown_is_refused_and_nothing_is_noted(sqlite: Place)
     async with audited_shop(sqlite) as (engine, shop):
         visit = await Visit.begun(engine, shop)
         for answer in (
-            Answer(["nowhere"]),
-            Answer([visit.ids[0], "nowhere"]),
-            Answer(disliked=["nowhere"], left=True),
-            Answer(purchased=["nowhere"]),
-            Answer(),
+            ImpressionFeedback(["nowhere"]),
+            ImpressionFeedback([visit.ids[0], "nowhere"]),
+            ImpressionFeedback(disliked=["nowhere"], left=True),
+            ImpressionFeedback(purchased=["nowhere"]),
+            ImpressionFeedback(),
         ):
-            with pytest.raises(UnusableError):
+            with pytest.raises(UnprocessableError):
                 await engine.answer(visit.name, answer)
         assert by_word(engine.outcomes[shop.id]) == {"shown": 1}
         assert await visit.say(left=True) == "learned"
-        with pytest.raises(UnusableError):
-            await engine.answer(visit.name, Answer(["nowhere"]))
+        with pytest.raises(UnprocessableError):
+            await engine.answer(visit.name, ImpressionFeedback(["nowhere"]))
 
 
 async def test_over_http(sqlite: Place) -> None:

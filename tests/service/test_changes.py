@@ -12,9 +12,9 @@ import pytest
 from tests.support.services import Clock, Place, as_json, audit, client_of, look_at, served, started
 from zoomrank.service import changing, edition_history
 from zoomrank.service.engine import Engine
-from zoomrank.service.refusals import ExpiredError, NotFoundError, StorageError, UnusableError, VoidedError
+from zoomrank.service.refusals import ExpiredError, NotFoundError, StorageError, UnprocessableError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 from zoomrank.service.verifying import verify
 
 SHOP = "/v1/collections/shop"
@@ -146,12 +146,14 @@ async def test_whatever_happens_learners_are_what_the_log_makes_of_them(
             with contextlib.suppress(ExpiredError, VoidedError):
                 await engine.feedback(name, random_.choice([None, *ids]))
         elif fate < 0.92:
-            with contextlib.suppress(UnusableError):  # a category that is gone, say
+            with contextlib.suppress(UnprocessableError):  # a category that is gone, say
                 await engine.changing.change(shop, _some_changes(random_, shop, life))
         elif fate < 0.95:
             await engine.sweep()
         elif fate < 0.97:
-            await engine.void(shop, Span(query=random_.choice(queries), since=clock() - 10, until=clock() - 5))
+            await engine.void(
+                shop, ImpressionFilter(query=random_.choice(queries), since=clock() - 10, until=clock() - 5)
+            )
         elif fate < 0.98:
             await engine.changing.remake(shop)
 
@@ -174,8 +176,8 @@ async def test_many_changes_at_once_and_one_that_cannot_be(place: Place) -> None
         good = [engine.changing.change(shop, [{"add": f"n{number}", "path": path}]) for number in range(10)]
         bad = engine.changing.change(shop, [{"add": "n10", "path": path}, {"remove": "nobody"}])
         results = await asyncio.gather(*good[:5], bad, *good[5:], return_exceptions=True)
-        assert [type(one) for one in results].count(UnusableError) == 1
-        assert isinstance(results[5], UnusableError)
+        assert [type(one) for one in results].count(UnprocessableError) == 1
+        assert isinstance(results[5], UnprocessableError)
         assert "nobody" in str(results[5])
         assert {f"n{number}" for number in range(10)} <= set(shop.tree.documents)
         assert "n10" not in shop.tree.documents
@@ -316,7 +318,7 @@ async def test_a_removal_that_was_broken_off_is_ended_at_the_next_start(
 async def test_learners_that_cannot_move_refuse_another_tree(engine: Engine) -> None:
     shop = await served(engine, algorithm="RankUCB1")
     await _visits(engine, shop, 10, "d0")
-    with pytest.raises(UnusableError, match="cannot move"):
+    with pytest.raises(UnprocessableError, match="cannot move"):
         await engine.changing.change(shop, [{"remove": "d000"}])
     await engine.changing.change(shop, [{"change": "d000", "title": "Another"}])
     assert shop.edition.document(shop.tree.documents.position("d000"))["title"] == "Another"

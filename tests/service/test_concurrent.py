@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.killing import Client, Memory, check, kill, make_collection, nursery
 from tests.support.services import Place, audit, served, started
-from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.edition_history import VersionHistory
 
 
 def test_clients_at_once_lose_nothing(place: Place) -> None:
@@ -83,8 +83,8 @@ async def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
 def test_any_thread_may_ask_for_the_way_from_one_edition_to_another() -> None:
     """Changes are rehearsed beside visitors who make learners move."""
     newest = Mock(number=0)
-    newest.edition.movement_to = lambda _: (np.zeros(1),)
-    history = EditionHistory(newest)
+    newest.edition.remap_to = lambda _: (np.zeros(1),)
+    history = VersionHistory(newest)
 
     def ask(thread: int) -> None:
         for number in range(150):

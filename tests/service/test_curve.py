@@ -16,7 +16,7 @@ from zoomrank.service.http.learning_curve import LearningCurves, counted, window
 from zoomrank.service.imported_log import ImportedLog
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import ABANDONED, SEEN, TIMED_OUT, UNSEEN, VOIDED
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 
 
 async def _visitors(engine: Engine, shop: ServedCollection, count: int, query: str = "owl") -> list[bool]:
@@ -57,7 +57,7 @@ async def test_a_curve_is_what_became_of_impressions(place: Place, engine: Engin
     assert curve["unlearned"] == {"answered": 20, "satisfied": sum(clicked[:20])}
     clicked += await _visitors(engine, shop, 5)
     assert sum(point["satisfied"] for point in (await curves.curve(shop, "owl"))["points"]) == sum(clicked)
-    await engine.void(shop, Span(query="owl"))
+    await engine.void(shop, ImpressionFilter(query="owl"))
     curve = await curves.curve(shop, "owl")
     assert not any(point["answered"] for point in curve["points"])
     assert (curve["first"], curve["unlearned"]) == (None, None)

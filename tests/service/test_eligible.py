@@ -6,7 +6,7 @@ import pytest
 from tests.support.services import audit, served
 from zoomrank.service.engine import Engine
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import UnusableError
+from zoomrank.service.refusals import UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 
 THREE = ["d000", "d111", "d222"]
@@ -27,7 +27,7 @@ async def test_three_documents_are_enough_for_two_slots_of_five(engine: Engine) 
 @pytest.mark.parametrize("slots", [4, None])
 async def test_they_are_too_few_for_more(engine: Engine, slots: int | None) -> None:
     shop = await served(engine, slots=5)
-    with pytest.raises(UnusableError, match=f"{slots or 5} slots cannot be filled: only 3 documents"):
+    with pytest.raises(UnprocessableError, match=f"{slots or 5} slots cannot be filled: only 3 documents"):
         await engine.rank(shop, "owl", RankOptions(slots=slots, eligible=THREE))
     assert len(engine.learners) == 0  # none was made in vain
     assert not (await audit(engine)).outcomes
@@ -45,7 +45,7 @@ async def test_the_same_over_http(engine: Engine, client: httpx.AsyncClient) -> 
 
 async def test_a_ranker_that_cannot_is_refused_before_a_learner_is_made(engine: Engine) -> None:
     shop = await served(engine, algorithm="RankUCB1")
-    with pytest.raises(UnusableError, match="cannot choose among some documents only"):
+    with pytest.raises(UnprocessableError, match="cannot choose among some documents only"):
         await engine.rank(shop, "owl", RankOptions(eligible=THREE))
     assert len(engine.learners) == 0
 
@@ -55,9 +55,9 @@ NEW = [*THREE, "came in this morning", "so did this"]
 
 async def test_ids_that_nobody_knows_are_refused_or_skipped(engine: Engine) -> None:
     shop = await served(engine, slots=3)
-    with pytest.raises(UnusableError, match=r"No document has the id 'came in this morning'.*unknown.*skip"):
+    with pytest.raises(UnprocessableError, match=r"No document has the id 'came in this morning'.*unknown.*skip"):
         await engine.rank(shop, "owl", RankOptions(eligible=NEW))
-    with pytest.raises(UnusableError, match='say "unknown": "skip"'):
+    with pytest.raises(UnprocessableError, match='say "unknown": "skip"'):
         await engine.rank(shop, "owl", RankOptions(excluded=["gone"]))
     assert len(engine.learners) == 0
     _, documents = await engine.rank(shop, "owl", RankOptions(eligible=NEW, unknown="skip"))
@@ -68,14 +68,14 @@ async def test_ids_that_nobody_knows_are_refused_or_skipped(engine: Engine) -> N
     assert {one["id"] for one in documents} == set(THREE[1:])
     _, documents = await engine.rank(shop, "owl", RankOptions(excluded=["gone"], unknown="skip"))
     assert len(documents) == 3
-    with pytest.raises(UnusableError, match="slots cannot be filled"):  # which is another thing
+    with pytest.raises(UnprocessableError, match="slots cannot be filled"):  # which is another thing
         await engine.rank(shop, "owl", RankOptions(eligible=NEW[2:], unknown="skip"))
     await audit(engine)
 
 
 async def test_fewer_documents_than_slots_will_do_if_they_may(engine: Engine) -> None:
     shop = await served(engine, slots=5)
-    with pytest.raises(UnusableError, match='say "fewer": true'):
+    with pytest.raises(UnprocessableError, match='say "fewer": true'):
         await engine.rank(shop, "owl", RankOptions(eligible=THREE))
     impression, documents = await engine.rank(shop, "owl", RankOptions(eligible=THREE, fewer=True))
     assert {one["id"] for one in documents} == set(THREE)
@@ -110,5 +110,5 @@ async def test_nothing_to_show_is_no_impression(engine: Engine, client: httpx.As
 async def test_sets_are_kept_in_mind_by_what_is_done_with_unknown_ids(shop: ServedCollection) -> None:
     first = shop.edition.eligible(NEW, None, skip=True)
     assert shop.edition.eligible(NEW, None, skip=True) is first
-    with pytest.raises(UnusableError):
+    with pytest.raises(UnprocessableError):
         shop.edition.eligible(NEW, None)

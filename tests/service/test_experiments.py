@@ -13,20 +13,22 @@ import pytest
 from tests.support.services import Clock, Place, audit, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiment_results import result
-from zoomrank.service.experiments import Arm, Experiment, NewArm, visitor_digest
+from zoomrank.service.experiments import ArmSpec, CollectionExperiment, ExperimentArm, visitor_digest
 from zoomrank.service.rank_options import Caller, RankOptions
-from zoomrank.service.refusals import ExistsError, NotFoundError, StorageError, UnusableError
+from zoomrank.service.refusals import ExistsError, NotFoundError, StorageError, UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.store import Store
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 
 FIXED = ("d000", "d100", "d200")
-TWO = [NewArm("now", 0.5, None), NewArm("fixed", 0.4, {"shows": FIXED})]
+TWO = [ArmSpec("now", 0.5, None), ArmSpec("fixed", 0.4, {"shows": FIXED})]
 
 
-async def _begun(engine: Engine, arms: Sequence[NewArm] = TWO, **settings: Any) -> tuple[ServedCollection, Experiment]:
+async def _begun(
+    engine: Engine, arms: Sequence[ArmSpec] = TWO, **settings: Any
+) -> tuple[ServedCollection, CollectionExperiment]:
     shop = await served(engine, **settings)
     return shop, await engine.experiments.create(shop, "first", arms)
 
@@ -41,14 +43,14 @@ async def _visits(engine: Engine, shop: ServedCollection, seed: int, number: int
             await engine.feedback(name, liked[0] if liked else None)
 
 
-def _told(engine: Engine, experiment: Experiment) -> dict[str, Any]:
+def _told(engine: Engine, experiment: CollectionExperiment) -> dict[str, Any]:
     return result(experiment, engine.store.read.arm_visits(experiment.id))
 
 
 def test_visitors_are_shared_out_by_their_names() -> None:
     home: Any = None
-    arms = [Arm("a", 0.2, home), Arm("b", 0.5, home), Arm("c", 0.1, home)]
-    one = Experiment(1, "one", home, 0.0, "salt", arms)
+    arms = [ExperimentArm("a", 0.2, home), ExperimentArm("b", 0.5, home), ExperimentArm("c", 0.1, home)]
+    one = CollectionExperiment(1, "one", home, 0.0, "salt", arms)
     names = [visitor_digest("salt", f"v{number}") for number in range(20_000)]
     met = Counter(one.arm_of(name) for name in names)
     for number, share in ((0, 0.2), (1, 0.5), (2, 0.1), (None, 0.2)):
@@ -105,9 +107,9 @@ async def test_the_same_visitor_is_shown_the_fixed_ranking_whenever_she_comes(pl
 
 
 async def test_an_arm_with_the_order_of_the_caller_wants_one_from_everybody(place: Place, engine: Engine) -> None:
-    arms = [NewArm("ours", 0.5, {"shows": "order"}), NewArm("learned", 0.5, {"algorithm": "RankUCB1"})]
+    arms = [ArmSpec("ours", 0.5, {"shows": "order"}), ArmSpec("learned", 0.5, {"algorithm": "RankUCB1"})]
     shop, experiment = await _begun(engine, arms)
-    with pytest.raises(UnusableError, match="send `order`"):
+    with pytest.raises(UnprocessableError, match="send `order`"):
         await engine.rank(shop, "owl")
     for number in range(20):
         _, documents = await engine.rank(shop, "owl", RankOptions(order=["d200", "d100", "d000"], visitor=str(number)))
@@ -118,7 +120,7 @@ async def test_an_arm_with_the_order_of_the_caller_wants_one_from_everybody(plac
 async def test_nobody_is_counted_before_it_is_known_what_became_of_those_before(
     place: Place, clock: Clock, engine: Engine
 ) -> None:
-    everybody = [NewArm("now", 0.5, None), NewArm("fixed", 0.5, {"shows": FIXED})]  # the first counts for sure
+    everybody = [ArmSpec("now", 0.5, None), ArmSpec("fixed", 0.5, {"shows": FIXED})]  # the first counts for sure
     shop, experiment = await _begun(engine, everybody)
     first, _ = await engine.rank(shop, "owl")
     clock.pass_by(61)
@@ -173,7 +175,7 @@ async def test_who_is_refused_for_want_of_a_store_does_not_count(
     assert _told(engine, experiment)["arms"][1]["visitors"] == 1
 
 
-def _arm(experiment: Experiment, visitor: str) -> int | None:
+def _arm(experiment: CollectionExperiment, visitor: str) -> int | None:
     return experiment.arm_of(visitor_digest(experiment.salt, visitor))
 
 
@@ -184,12 +186,12 @@ async def test_what_is_void_counts_in_no_arm(place: Place, clock: Clock, engine:
     clock.pass_by(100)
     await _visits(engine, shop, 2, 100)
     before = sum(arm["visitors"] for arm in _told(engine, experiment)["arms"])
-    impressions, queries = await engine.void(shop, Span(since=middle + 1))
+    impressions, queries = await engine.void(shop, ImpressionFilter(since=middle + 1))
     assert (impressions, queries) == (100, 1)
     after = sum(arm["visitors"] for arm in _told(engine, experiment)["arms"])
     assert 0 < after < before
     await audit(engine)
-    await engine.void(shop, Span(query="owl"))
+    await engine.void(shop, ImpressionFilter(query="owl"))
     assert sum(arm["visitors"] for arm in _told(engine, experiment)["arms"]) == 0
     await audit(engine)
 
@@ -214,7 +216,7 @@ async def test_a_stopped_arm_counts_no_more_and_its_visitors_meet_the_collection
 
 async def test_an_arm_that_is_promoted_serves_the_collection_with_what_it_has_learned(place: Place) -> None:
     clock = Clock()
-    arms = [NewArm("now", 0.5, None), NewArm("seeded", 0.5, {"seed": 9})]
+    arms = [ArmSpec("now", 0.5, None), ArmSpec("seeded", 0.5, {"seed": 9})]
     async with started(place, clock) as engine:
         shop, experiment = await _begun(engine, arms)
         await _visits(engine, shop, 1, 200)
@@ -231,7 +233,9 @@ async def test_an_arm_that_is_promoted_serves_the_collection_with_what_it_has_le
         old = engine.experiments.find(shop, "first")
         await engine.changing.change(shop, [{"remove": "d322"}])
         assert (await engine.rank(shop, "owl"))[0]
-        again = await engine.experiments.create(shop, "second", [NewArm("a", 0.5, None), NewArm("b", 0.5, {"seed": 3})])
+        again = await engine.experiments.create(
+            shop, "second", [ArmSpec("a", 0.5, None), ArmSpec("b", 0.5, {"seed": 3})]
+        )
         await _visits(engine, shop, 3, 50)
         await engine.experiments.stop(again)
         await engine.experiments.remove(again)
@@ -245,7 +249,7 @@ async def test_an_arm_that_is_promoted_serves_the_collection_with_what_it_has_le
 
 
 async def test_documents_come_and_go_in_all_arms(place: Place, engine: Engine) -> None:
-    arms = [NewArm("now", 0.5, None), NewArm("alike", 0.5, {"similar": "words"})]
+    arms = [ArmSpec("now", 0.5, None), ArmSpec("alike", 0.5, {"similar": "words"})]
     shop, experiment = await _begun(engine, arms)
     await _visits(engine, shop, 1, 100)
     changes: list[dict[str, Any]] = [{"remove": "d000"}, {"add": "new", "path": ["All", "Branch 0", "Twig 00"]}]
@@ -260,8 +264,8 @@ async def test_documents_come_and_go_in_all_arms(place: Place, engine: Engine) -
 
 
 async def test_documents_stay_where_an_arm_could_not_follow(place: Place, engine: Engine) -> None:
-    shop, experiment = await _begun(engine, [NewArm("a", 0.5, None), NewArm("b", 0.5, {"algorithm": "RankUCB1"})])
-    with pytest.raises(UnusableError, match="shop~first~b"):
+    shop, experiment = await _begun(engine, [ArmSpec("a", 0.5, None), ArmSpec("b", 0.5, {"algorithm": "RankUCB1"})])
+    with pytest.raises(UnprocessableError, match="shop~first~b"):
         await engine.changing.change(shop, [{"remove": "d000"}])
     await engine.experiments.stop(experiment)
     await engine.experiments.remove(experiment)
@@ -272,8 +276,8 @@ async def test_documents_stay_where_an_arm_could_not_follow(place: Place, engine
 @pytest.mark.parametrize("which", [0, 1])
 def test_nothing_more_is_known_of_a_difference_when_one_of_its_arms_is_stopped(which: int) -> None:
     served: Any = SimpleNamespace(name="shop", settings=Settings())
-    arms = [Arm(name, 0.4, served) for name in ("now", "new")] + [Arm("other", 0.2, served)]
-    experiment = Experiment(1, "first", served, 0.0, "salt", arms)
+    arms = [ExperimentArm(name, 0.4, served) for name in ("now", "new")] + [ExperimentArm("other", 0.2, served)]
+    experiment = CollectionExperiment(1, "first", served, 0.0, "salt", arms)
     rows = [(minute, arm, outcome, 20 - 10 * outcome) for minute in range(40) for arm in range(3) for outcome in (0, 1)]
     rows += [(minute, arm, 2, 10) for minute in range(40) for arm in range(3)]
     before = result(experiment, [row for row in rows if row[0] < 20])
@@ -289,16 +293,16 @@ def test_nothing_more_is_known_of_a_difference_when_one_of_its_arms_is_stopped(w
 @pytest.mark.parametrize(
     ("arms", "said"),
     [
-        ([NewArm("a", 0.5, None)], "2 to 8 arms"),
-        ([NewArm("a", 0.5, None), NewArm("a", 0.5, {"seed": 1})], "same name"),
-        ([NewArm("a", 0.6, None), NewArm("b", 0.5, {"seed": 1})], "more than 1"),
-        ([NewArm("a", 0.5, None), NewArm("b", 0.5, None)], "as it is"),
+        ([ArmSpec("a", 0.5, None)], "2 to 8 arms"),
+        ([ArmSpec("a", 0.5, None), ArmSpec("a", 0.5, {"seed": 1})], "same name"),
+        ([ArmSpec("a", 0.6, None), ArmSpec("b", 0.5, {"seed": 1})], "more than 1"),
+        ([ArmSpec("a", 0.5, None), ArmSpec("b", 0.5, None)], "as it is"),
     ],
 )
 async def test_what_cannot_be_compared_is_refused(
-    place: Place, engine: Engine, shop: ServedCollection, arms: list[NewArm], said: str
+    place: Place, engine: Engine, shop: ServedCollection, arms: list[ArmSpec], said: str
 ) -> None:
-    with pytest.raises(UnusableError, match=said):
+    with pytest.raises(UnprocessableError, match=said):
         await engine.experiments.create(shop, "first", arms)
 
 

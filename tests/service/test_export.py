@@ -19,15 +19,15 @@ from zoomrank.client import Client, ClientError
 from zoomrank.documents import read_clicks
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.service import exporting
-from zoomrank.service.answers import Answer
+from zoomrank.service.answers import ImpressionFeedback
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.rank_options import Caller
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage import store_reader
-from zoomrank.service.storage.events import Marks, known_propensities, pack, parted, unpack
-from zoomrank.service.undoing import Span
+from zoomrank.service.storage.events import EventTags, known_propensities, pack, unpack, unpack_parts
+from zoomrank.service.undoing import ImpressionFilter
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "export.schema.json").read_text())
 EXPORT = "/v1/collections/shop/export"
@@ -42,14 +42,14 @@ async def lived(engine: Engine, clock: Clock, shop: ServedCollection) -> list[tu
         shown.append((name, [one["id"] for one in documents]))
         clock.pass_by(1)
     (one, ids), (two, _), *_ = shown
-    await engine.answer(one, Answer([ids[2], ids[1]], looked_at=3, disliked=[ids[0]]))
-    await engine.answer(one, Answer(purchased=[ids[1]]))
-    await engine.answer(two, Answer(left=True, looked_at=2))
+    await engine.answer(one, ImpressionFeedback([ids[2], ids[1]], looked_at=3, disliked=[ids[0]]))
+    await engine.answer(one, ImpressionFeedback(purchased=[ids[1]]))
+    await engine.answer(two, ImpressionFeedback(left=True, looked_at=2))
     await engine.seen(shown[2][0])
-    await engine.answer(shown[3][0], Answer.of_click(shown[3][1][0]))
-    await engine.void(shop, Span(since=clock() - 5, until=clock() - 4))
+    await engine.answer(shown[3][0], ImpressionFeedback.of_click(shown[3][1][0]))
+    await engine.void(shop, ImpressionFilter(since=clock() - 5, until=clock() - 4))
     clock.pass_by(60)
-    await engine.answer(shown[7][0], Answer(disliked=[shown[7][1][1]]))
+    await engine.answer(shown[7][0], ImpressionFeedback(disliked=[shown[7][1][1]]))
     await engine.sweep()
     return shown
 
@@ -225,11 +225,11 @@ def test_what_the_log_keeps_of_propensities(propensity: list[float], more: int) 
     """That all are certain, or that nobody knows, costs no byte; what stands behind a ranking is found all the same."""
     shown = np.array([[3, 5]])
     ranking = RankingArrays(shown, shown, shown * 0, np.array([[1.0, 0.5]]), np.array([propensity]))
-    content = pack(ranking, b"a loan", Marks(asker=b"somebody"))
+    content = pack(ranking, b"a loan", EventTags(asker=b"somebody"))
     assert len(content) == 2 + 16 + 16 + more + 8 + 6
-    assert parted(content).marks.asker == b"somebody"
-    assert parted(content).loan == b"a loan"
-    for kept in (unpack(content), unpack(parted(content).ranking)):
+    assert unpack_parts(content).marks.asker == b"somebody"
+    assert unpack_parts(content).loan == b"a loan"
+    for kept in (unpack(content), unpack(unpack_parts(content).ranking)):
         np.testing.assert_array_equal(kept.propensity[0], propensity)
         assert kept.chance[0].tolist() == [1.0, 0.5]
 

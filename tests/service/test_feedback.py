@@ -10,7 +10,7 @@ from tests.support.services import Clock, Place, audit, key_of, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import ContradictionError, ExpiredError, NotFoundError, UnusableError
+from zoomrank.service.refusals import ContradictionError, ExpiredError, NotFoundError, UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN
 
@@ -110,10 +110,10 @@ async def test_a_document_that_was_not_shown_is_refused_and_the_impression_still
     shown = {one["id"] for one in documents}
     other = next(one["id"] for one in page_data.documents(shop, 0, 10)["documents"] if one["id"] not in shown)
     for clicked in (other, "nothing", 0, -1, 2**62, ""):
-        with pytest.raises(UnusableError):
+        with pytest.raises(UnprocessableError):
             await engine.feedback(impression, clicked)
     assert await engine.feedback(impression, documents[1]["id"]) == "learned"
-    with pytest.raises(UnusableError):
+    with pytest.raises(UnprocessableError):
         await engine.feedback(impression, other)
     about = await page_data.query(engine, shop, "owl")
     assert about["examined_by_slot"] == [1, 1, 0]

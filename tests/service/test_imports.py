@@ -19,19 +19,19 @@ from zoomrank.cli import main
 from zoomrank.client import Client
 from zoomrank.rankers import Ranked
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.access import asker_of
+from zoomrank.service.http.access import caller_digest
 from zoomrank.service.imported_log import ImportedLog
-from zoomrank.service.importing import Importing
+from zoomrank.service.importing import LogImporter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.refusals import KeyReusedError, StorageError, UnusableError
+from zoomrank.service.refusals import KeyReusedError, StorageError, UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.opening import open_snapshot
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 from zoomrank.service.verifying import verify
 
 JSONL = {"Content-Type": "application/x-ndjson"}
-OWNER = asker_of("the key of the owner")
+OWNER = caller_digest("the key of the owner")
 
 
 def impressions(count: int, seed: int = 0, queries: tuple[str, ...] = ("Owl", "pike")) -> list[tuple[str, Any, Any]]:
@@ -66,8 +66,8 @@ def taught(shop: ServedCollection, log: list[tuple[str, Any, Any]], query: str, 
 
 
 def same(one: Ranked, other: Ranked) -> bool:
-    one.settle_room()
-    other.settle_room()
+    one.prepare_room()
+    other.prepare_room()
     return all(np.array_equal(array, other.learned[name]) for name, array in one.learned.items())
 
 
@@ -116,22 +116,22 @@ async def test_a_log_is_learned_once(place: Place) -> None:
 @pytest.mark.parametrize("after", [1, 70, 230, 380])
 async def test_what_was_interrupted_goes_on(place: Place, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     log = impressions(400)
-    taken = Importing._take
+    taken = LogImporter._take
     count = 0
 
-    async def take(self: Importing, *what: Any) -> None:
+    async def take(self: LogImporter, *what: Any) -> None:
         nonlocal count
         count += 1
         if count == after:
-            await self._ledger.journal.written()  # as if somebody else had something to write down
+            await self._learner_events.journal.written()  # as if somebody else had something to write down
             raise StorageError("The plug was pulled.")
         await taken(self, *what)
 
-    monkeypatch.setattr(Importing, "_take", take)
+    monkeypatch.setattr(LogImporter, "_take", take)
     async with started(place, crash=True) as engine:
         with pytest.raises(StorageError):
             await learn(engine, await served(engine), lines(log))
-    monkeypatch.setattr(Importing, "_take", taken)
+    monkeypatch.setattr(LogImporter, "_take", taken)
     async with started(place) as engine:
         shop = await served(engine)
         assert (await learn(engine, shop, lines(log)))["impressions"] == 400
@@ -166,7 +166,7 @@ async def test_documents_that_the_collection_lacks(place: Place) -> None:
     log = [("owl", ["gone", "d000", "d001"], "d001"), ("owl", ["gone"], "gone"), ("owl", ["d000", "gone"], "gone")]
     async with started(place) as engine:
         shop = await served(engine)
-        with pytest.raises(UnusableError, match="Impression 1 shows 'gone', which the collection lacks"):
+        with pytest.raises(UnprocessableError, match="Impression 1 shows 'gone', which the collection lacks"):
             await learn(engine, shop, lines(log))
         assert engine.learners.queries.get(shop.id, 0) == 0
         told = await learn(engine, shop, lines(log), "skip")
@@ -186,7 +186,7 @@ async def test_it_can_be_taken_back(place: Place, engine: Engine, shop: ServedCo
         await engine.feedback(name, documents[0]["id"])
     before = (await engine.known(shop, "owl")).ranker.copied()
     await learn(engine, shop, lines(impressions(50)))
-    assert (await engine.void(shop, Span(asker=OWNER)))[0] == 50
+    assert (await engine.void(shop, ImpressionFilter(asker=OWNER)))[0] == 50
     assert same((await engine.known(shop, "owl")).ranker, before)
     await audit(engine)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.services import Clock, Place, client_of, served, started
 from zoomrank.errors import CannotTellError
 from zoomrank.judging import ImpressionLog, judge, read_log
-from zoomrank.service.answers import Answer
+from zoomrank.service.answers import ImpressionFeedback
 
 VISITS = 1_500
 
@@ -26,7 +26,7 @@ async def exported_log(place: Place, file: Path, explore: float) -> ImpressionLo
             name, documents = await engine.rank(shop, "query")
             ids = [one["id"] for one in documents]
             liked = next((one for one in ids if rng.random() < earns(places[one])), None)
-            await engine.answer(name, Answer.of_click(liked))
+            await engine.answer(name, ImpressionFeedback.of_click(liked))
         file.write_bytes((await client.get("/v1/collections/shop/export")).content)
     return read_log(file)
 

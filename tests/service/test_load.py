@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.replicas import Member, company
 from tests.support.services import Clock, Place, started
-from zoomrank.service.load import Load
+from zoomrank.service.load import LoadMeter
 from zoomrank.service.storage.partitions import PARTITIONS
 
 
@@ -21,7 +21,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_requests_of_late_are_those_of_the_last_whole_seconds(sqlite: Place) -> None:
     clock = Clock(100.5)
     async with started(sqlite) as engine:
-        load = Load(engine, steady=clock)
+        load = LoadMeter(engine, steady=clock)
         for second in range(20):
             for _ in range(second):
                 load.count("rank", 200, 0.002)

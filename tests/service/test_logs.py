@@ -17,7 +17,7 @@ from tests.support.services import Place, client_of, served, started
 from zoomrank.cli import main
 from zoomrank.service import logs
 from zoomrank.service.engine import Engine
-from zoomrank.service.logs import REQUEST, JsonLines, TextLines, request_id
+from zoomrank.service.logs import REQUEST, JsonFormatter, TextFormatter, request_id
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 
@@ -42,7 +42,7 @@ def _fail(logger: logging.Logger) -> None:
 
 def test_json_is_one_line_each() -> None:
     token = REQUEST.set("mine")
-    (line,) = _lines(JsonLines(), _fail)
+    (line,) = _lines(JsonFormatter(), _fail)
     REQUEST.reset(token)
     told = json.loads(line)
     assert (told["level"], told["message"], told["request"]) == ("error", "It failed: here\nand there", "mine")
@@ -50,14 +50,14 @@ def test_json_is_one_line_each() -> None:
     assert "Traceback" in told["exception"]
     assert time.strptime(told["time"][:19], "%Y-%m-%dT%H:%M:%S")
     assert told["time"].endswith("Z")
-    (line,) = _lines(JsonLines(), lambda logger: logger.warning("Plain."))
+    (line,) = _lines(JsonFormatter(), lambda logger: logger.warning("Plain."))
     assert set(json.loads(line)) == {"time", "level", "message"}
 
 
 def test_text_is_one_line_and_nobody_can_make_one_up() -> None:
-    (line,) = _lines(TextLines(), lambda logger: logger.warning("GET %s", "/a\n2026-01-01 error: invented"))
+    (line,) = _lines(TextFormatter(), lambda logger: logger.warning("GET %s", "/a\n2026-01-01 error: invented"))
     assert " warning: GET /a\\n2026-01-01 error: invented" in line
-    first, *others = _lines(TextLines(), _fail)
+    first, *others = _lines(TextFormatter(), _fail)
     assert first.endswith("error: It failed: here\\nand there")
     assert "Traceback" in others[0]
 

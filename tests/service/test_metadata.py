@@ -10,12 +10,12 @@ import pytest
 from tests.support.replicas import company
 from tests.support.services import Place, as_json, audit, client_of, run, served, small_collection, started
 from zoomrank.documents import Collection, editions, placing_changes
-from zoomrank.documents.applying_changes import applied
-from zoomrank.documents.editions import COLUMNS, Edition
+from zoomrank.documents.applying_changes import apply_changes
+from zoomrank.documents.editions import COLUMNS, CollectionVersion
 from zoomrank.errors import ChangeError
 from zoomrank.service import changing, edition_history
 from zoomrank.service.engine import Engine
-from zoomrank.service.experiments import NewArm
+from zoomrank.service.experiments import ArmSpec
 from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
@@ -191,7 +191,7 @@ def test_titles_are_those_of_all_arms(place: Place) -> None:
     async def lives() -> None:
         async with started(place, crash=True) as engine:
             shop = await served(engine)
-            arms = [NewArm("now", 0.5, None), NewArm("alike", 0.5, {"similar": "words"})]
+            arms = [ArmSpec("now", 0.5, None), ArmSpec("alike", 0.5, {"similar": "words"})]
             experiment = await engine.experiments.create(shop, "first", arms)
             for arm in experiment.arms:
                 await _visits(engine, arm.served, 6)
@@ -267,7 +267,7 @@ def test_metadata_is_what_the_rebuilt_tree_would_have(titles: bool) -> None:
     """The general way of applying changes rebuilds everything: it comes to the same."""
     random_ = random.Random(1)
     numbers = Collection.from_taxonomy({number: f"All > {number % 5}" for number in range(40)})
-    edition = Edition.first(small_collection() if titles else numbers)
+    edition = CollectionVersion.first(small_collection() if titles else numbers)
     edition = edition.changed(edition.placed([{"remove": edition.id_of(3)}]))
     for _ in range(50):
         ids = random_.choices(list(edition.collection.tree.documents), k=random_.randint(1, 4))
@@ -275,7 +275,7 @@ def test_metadata_is_what_the_rebuilt_tree_would_have(titles: bool) -> None:
         changes = [{"change": one, **{name: random_.choice(["", "owl", "Käuze"]) for name in names}} for one in ids]
         placed = edition.placed(changes)
         assert placed == placing_changes.placed(edition, changes)
-        twin, edition = applied(edition, placed), edition.changed(placed)
+        twin, edition = apply_changes(edition, placed), edition.changed(placed)
         assert list(edition.collection) == list(twin.collection)
         assert edition.collection.tree.fingerprint == twin.collection.tree.fingerprint
         for name in ("documents", "nodes", "heirs", "marks"):
@@ -293,6 +293,6 @@ def test_metadata_is_what_the_rebuilt_tree_would_have(titles: bool) -> None:
     ],
 )
 def test_a_wrong_change_of_metadata_is_an_error_as_all_others_are(change: dict[str, Any], words: str) -> None:
-    edition = Edition.first(small_collection())
+    edition = CollectionVersion.first(small_collection())
     with pytest.raises(ChangeError, match=words):
         edition.placed([{"change": "d001", "title": "fine"}, change])

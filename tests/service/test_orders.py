@@ -7,7 +7,7 @@ import pytest
 from tests.support.services import Place, as_json, audit, client_of, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.rank_options import Caller, RankOptions
-from zoomrank.service.refusals import KeyReusedError, UnusableError
+from zoomrank.service.refusals import KeyReusedError, UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 
 ORDER: list[Any] = ["d300", "gone", "d111", "d020", "d222"]
@@ -56,7 +56,7 @@ async def test_it_is_part_of_the_request(place: Place, engine: Engine, shop: Ser
     with pytest.raises(KeyReusedError):
         await engine.rank(shop, "owl", RankOptions(order=ORDER[1:]), caller=Caller(idempotency_key="k"))
     other = await served(engine, "other", algorithm="RankUCB1")
-    with pytest.raises(UnusableError, match="cannot begin with an `order`"):
+    with pytest.raises(UnprocessableError, match="cannot begin with an `order`"):
         await engine.rank(other, "owl", RankOptions(order=ORDER))
     async with client_of(engine) as client:
         sent = await client.post("/v1/collections/shop/rank", json={"query": "pike", "order": ORDER})

@@ -10,7 +10,7 @@ import pytest
 from tests.support.services import START, Clock, Place, audit, client_of, served, started
 from zoomrank.service import logs, sweeping
 from zoomrank.service.engine import Engine
-from zoomrank.service.patience import Patience
+from zoomrank.service.patience import FeedbackDeadline
 from zoomrank.service.refusals import ExpiredError, StorageError
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.outcomes import TIMED_OUT
@@ -153,7 +153,7 @@ async def test_a_clock_that_jumps_abandons_nobody(sqlite: Place, jump: float) ->
 
 def test_clocks_that_drift_apart_are_no_jump() -> None:
     clocks = TwoClocks()
-    patience = Patience(lambda: clocks.day, lambda: clocks.steady)
+    patience = FeedbackDeadline(lambda: clocks.day, lambda: clocks.steady)
     for _ in range(1000):
         clocks.pass_by(1)
         clocks.day += 0.1

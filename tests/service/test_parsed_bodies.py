@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from zoomrank.service.http.error_responses import refusal
 from zoomrank.service.http.fast_path import FastRoute
-from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, KnownPath
+from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, RouteRule
 
 
 async def _nothing(asked: Any) -> Any:
@@ -45,7 +45,7 @@ def _understood(route: FastRoute, body: bytes, content: Any) -> Any:
         (SEEN, b'{"impression": 1}'),
     ],
 )
-def test_a_parsed_body_is_understood_the_same(path: KnownPath, body: bytes) -> None:
+def test_a_parsed_body_is_understood_the_same(path: RouteRule, body: bytes) -> None:
     route = FastRoute.to(_nothing, path)
     plain = _understood(route, body, None)
     assert _understood(route, body, from_json(body)) == plain

@@ -12,7 +12,7 @@ from tests.support.services import served
 from zoomrank.rankers import SlotExplanation
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.http.reasons import Told, percent, why
+from zoomrank.service.http.reasons import ExplanationContext, percent, why
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -78,11 +78,15 @@ def _reason(**more: Any) -> SlotExplanation:
 
 
 def test_documents_above_are_named() -> None:
-    assert why(_reason(), Told("Owls", [])) == "Of 1,200 visitors who saw it at the top, 300 clicked (25 %)."
-    assert why(_reason(), Told("Owls", ["Pikes"], "Pikes")) == (
+    assert (
+        why(_reason(), ExplanationContext("Owls", [])) == "Of 1,200 visitors who saw it at the top, 300 clicked (25 %)."
+    )
+    assert why(_reason(), ExplanationContext("Owls", ["Pikes"], "Pikes")) == (
         "Of 1,200 visitors who skipped what stood above (now “Pikes”) and saw it, 300 clicked (25 %)."
     )
-    several = why(_reason(documents=1500, plays=1, clicks=1, mean=1.0), Told("Owls", ["A", "B", "C", "D"], "A"))
+    several = why(
+        _reason(documents=1500, plays=1, clicks=1, mean=1.0), ExplanationContext("Owls", ["A", "B", "C", "D"], "A")
+    )
     assert several == (
         "Of 1 visitor who skipped what stood above (now “A”, “B” and 2 more) and saw one of “Owls” (1,500 documents), "
         "1 clicked (100 %); judging by other slots and similar documents, 25 % will."
@@ -90,7 +94,9 @@ def test_documents_above_are_named() -> None:
 
 
 def test_what_is_like_one_above_is_told_so() -> None:
-    found = why(_reason(mean=0.4, estimate=0.3, cap=0.3, index=0.3), Told("Owls", ["Pikes", "Trout"], "Trout"))
+    found = why(
+        _reason(mean=0.4, estimate=0.3, cap=0.3, index=0.3), ExplanationContext("Owls", ["Pikes", "Trout"], "Trout")
+    )
     assert found.endswith("it is like “Trout”, which they skip, so 30 % is the most that is expected.")
 
 
@@ -104,5 +110,5 @@ def test_what_is_like_one_above_is_told_so() -> None:
     ],
 )
 def test_why_it_is_tried(index: float, record: float | None, said: str) -> None:
-    found = why(_reason(trial=True, index=index, record=record), Told("Owls", []))
+    found = why(_reason(trial=True, index=index, record=record), ExplanationContext("Owls", []))
     assert found == f"On trial: of 1,200 visitors who saw it at the top, 300 clicked (25 %); {said}"

@@ -20,7 +20,7 @@ from zoomrank.cli import main
 from zoomrank.service.engine import Engine
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.outcomes import WAITING
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 from zoomrank.service.verifying import verify
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ async def lived(place: Place, clock: Clock, keeps: bool, seed: int = 3) -> dict[
                 await visits(engine, shop, clock, random_, 40)
                 if random_.random() < 0.4:
                     since = clock() - 2 * DAY
-                    await engine.void(shop, Span(random_.choice(QUERIES), since, since + DAY / 2))
+                    await engine.void(shop, ImpressionFilter(random_.choice(QUERIES), since, since + DAY / 2))
                 await retire(engine)
     async with started(place, clock) as engine:
         await audit(engine)
@@ -187,7 +187,7 @@ async def test_a_void_and_a_retirement_at_the_same_time(clock: Clock, engine: En
     query = engine.store.read.query_of(due.learner)
     assert query is not None
     assert base is not None
-    assert (await engine.void(shop, Span(query[1], 0.0, clock() - 15 * DAY)))[0] > 0
+    assert (await engine.void(shop, ImpressionFilter(query[1], 0.0, clock() - 15 * DAY)))[0] > 0
     assert engine.store.retire(shop.id, *base) is False
     await audit(engine)
     await retire(engine)
@@ -260,7 +260,7 @@ async def test_what_is_void_long_after_counts_no_more(clock: Clock, engine: Engi
     clock.pass_by(100 * DAY)
     await engine.sweep()
     await retire(engine)
-    assert (await engine.void(shop, Span(QUERIES[1], 0.0, None)))[0] > 5
+    assert (await engine.void(shop, ImpressionFilter(QUERIES[1], 0.0, None)))[0] > 5
     await audit(engine)
     await retire(engine)
     await audit(engine)

@@ -22,16 +22,16 @@ from tests.support.services import (
     started,
 )
 from zoomrank.documents import Collection
-from zoomrank.queries.lending import granted_bytes, report_bytes
+from zoomrank.queries.lending import loan_to_bytes, report_to_bytes
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.neighbours import Neighbours
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import StorageError, UnusableError
+from zoomrank.service.refusals import StorageError, UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import LONGEST_QUERY, Settings
-from zoomrank.service.storage.events import Event, Marks, pack, parted, unpack
+from zoomrank.service.storage.events import Event, EventTags, pack, unpack, unpack_parts
 from zoomrank.service.storage.outcomes import ABANDONED
 from zoomrank.service.storage.store import Store
 from zoomrank.spaces import DocumentTree
@@ -52,7 +52,7 @@ def _told(neighbours: Neighbours | None) -> dict[Any, tuple[bytes, dict[int, int
     lending, learners = neighbours.lending, neighbours.queries.queries
     return {
         learners[number]: (
-            report_bytes(report),
+            report_to_bytes(report),
             {group: known[number] for group, known in lending.known.items() if number in known},
         )
         for number, report in lending.reports.items()
@@ -108,7 +108,7 @@ async def test_a_query_that_is_none_when_folded_is_refused(
 
 
 async def test_only_zoomrank_lends(engine: Engine) -> None:
-    with pytest.raises(UnusableError, match="RankThompson, set `similar` to off"):
+    with pytest.raises(UnprocessableError, match="RankThompson, set `similar` to off"):
         await served(engine, algorithm="RankThompson", similar="words")
     shop = await served(engine, similar="words", parameters={"optimism": 0.5})
     assert (type(shop.bandit).__name__, shop.bandit.settings["optimism"]) == ("LoanZooming", 0.5)
@@ -194,7 +194,7 @@ async def test_a_start_brings_queries_and_reports_back(place: Place, similar: st
         assert (again.queries.queries, again.queries.group) == (before.queries, before.group)
         assert _told(again) == told
         assert granted is not None
-        assert granted_bytes(again.grant(near) or granted._replace(lenders=())) == granted_bytes(granted)
+        assert loan_to_bytes(again.grant(near) or granted._replace(lenders=())) == loan_to_bytes(granted)
         assert not again.is_due(near, 5)  # it has told what it knows
         assert again.is_due(near, 50)
         assert (await audit(engine)).loans > 0
@@ -218,8 +218,8 @@ async def test_a_loan_stands_behind_a_ranking(engine: Engine, shop: ServedCollec
     ranking = learner.chooser().rank_arrays(1, None, 3)
     for change in ({}, {"pick": ranking.pick[:, ::-1]}, {"chance": ranking.chance / 2}):
         changed = ranking._replace(**change)
-        assert parted(pack(changed)) == (pack(changed), Marks(), None)
-        assert parted(pack(changed, b"a loan")) == (pack(changed), Marks(), b"a loan")
+        assert unpack_parts(pack(changed)) == (pack(changed), EventTags(), None)
+        assert unpack_parts(pack(changed, b"a loan")) == (pack(changed), EventTags(), b"a loan")
         for array, other in zip(unpack(pack(changed, b"a loan")), changed, strict=True):
             assert array.tolist() == other.tolist()
 
@@ -247,8 +247,8 @@ async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_late
     again.replay(log)
     assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
     assert again.snapshot() == before
-    assert all(parted(shown).loan is None for _, shown in learner.waiting.values())
-    assert sum(event.shown is not None and parted(event.shown).loan is not None for event in log) > 2
+    assert all(unpack_parts(shown).loan is None for _, shown in learner.waiting.values())
+    assert sum(event.shown is not None and unpack_parts(event.shown).loan is not None for event in log) > 2
     for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
         half = QueryLearner(learner.number, shop.editions, shop.settings)
         half.replay(log[:place_])
@@ -359,7 +359,7 @@ async def test_a_first_vector_that_was_refused_says_nothing_about_others(
             await engine.rank(shop, "owl", RankOptions(about=[1.0, 2.0]))
     assert _told(shop.neighbours) == told
     await engine.rank(shop, "owl", RankOptions(about=[1.0, 2.0, 3.0]))
-    with pytest.raises(UnusableError, match="has 3 numbers"):
+    with pytest.raises(UnprocessableError, match="has 3 numbers"):
         await engine.rank(shop, "pike", RankOptions(about=[1.0, 2.0]))
     anything = await engine.known(shop, "anything")
     assert (await engine.known(shop, "owl")).lenders == (anything.number,)

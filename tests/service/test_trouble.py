@@ -30,7 +30,7 @@ from zoomrank.service.storage.store_reader import StoredCollection
 
 def _write_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the disk is slow."""
-    monkeypatch.setattr(journal_module.Journal, "_is_quick", lambda _: False)
+    monkeypatch.setattr(journal_module.WriteQueue, "_is_quick", lambda _: False)
 
 
 def _refuse(_: Batch) -> None:

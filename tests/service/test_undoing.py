@@ -13,19 +13,19 @@ from tests.support.services import Clock, Place, as_json, audit, client_of, key_
 from zoomrank.service import learner_cache
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.http.access import Keys, asker_of
+from zoomrank.service.http.access import Keys, caller_digest
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.refusals import NotFoundError, StorageError, TooManyError, VoidedError
+from zoomrank.service.refusals import NotFoundError, QuotaExceededError, StorageError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING
 from zoomrank.service.sweeping import REMOVE_EVERY
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 
 NOBODY = Caller()
-BOT = Caller(digest=asker_of("the key of a bot"))
+BOT = Caller(digest=caller_digest("the key of a bot"))
 
 
 async def _visits(
@@ -77,7 +77,7 @@ async def test_what_a_bot_taught_is_untaught(
         number = key_of(bots[0])[0]
         void = {key_of(name)[1] for name in [*bots, *mixed[0]]}
         before = (await engine.known(shop, "owl")).snapshot()
-        span = Span(asker=BOT.digest)
+        span = ImpressionFilter(asker=BOT.digest)
         assert await engine.void(shop, span, dry_run=True) == (120, 1)
         assert (await engine.known(shop, "owl")).snapshot() == before
         assert await engine.void(shop, span) == (120, 1)
@@ -97,7 +97,7 @@ async def test_what_a_bot_taught_is_untaught(
         assert (await engine.known(shop, "owl")).snapshot() == after
         await audit(engine)
         await _visits(engine, shop, 6)
-        await engine.void(shop, Span(since=clock() - 5))  # some of which are void already
+        await engine.void(shop, ImpressionFilter(since=clock() - 5))  # some of which are void already
         await audit(engine)
 
 
@@ -111,16 +111,16 @@ async def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place, clock: Cl
                 await engine.rank(other, query, caller=asker)
     start = clock() - 110
     for span, found in (
-        (Span(query="owl"), (6, 1)),
-        (Span(query="oak"), (0, 0)),
-        (Span(since=start + 20), (10, 2)),
-        (Span(until=start + 20), (2, 1)),
-        (Span(since=start + 20, until=start + 80), (6, 2)),
-        (Span(asker=BOT.digest), (6, 2)),
-        (Span("owl", start, start + 40, BOT.digest), (1, 1)),
+        (ImpressionFilter(query="owl"), (6, 1)),
+        (ImpressionFilter(query="oak"), (0, 0)),
+        (ImpressionFilter(since=start + 20), (10, 2)),
+        (ImpressionFilter(until=start + 20), (2, 1)),
+        (ImpressionFilter(since=start + 20, until=start + 80), (6, 2)),
+        (ImpressionFilter(asker=BOT.digest), (6, 2)),
+        (ImpressionFilter("owl", start, start + 40, BOT.digest), (1, 1)),
     ):
         assert await engine.void(shop, span, dry_run=True) == found
-    await engine.void(shop, Span(query="owl"))
+    await engine.void(shop, ImpressionFilter(query="owl"))
     assert page_data.about(engine, shop)["impressions"] == 6
     assert page_data.about(engine, other)["impressions"] == 12
     await audit(engine)
@@ -130,7 +130,7 @@ async def test_a_query_that_is_void_begins_anew(place: Place, engine: Engine) ->
     shop = await served(engine, similar="words")
     await _visits(engine, shop, 1)
     await _visits(engine, shop, 2, query="owl at night")
-    await engine.void(shop, Span(query="owl"))
+    await engine.void(shop, ImpressionFilter(query="owl"))
     learner = await engine.known(shop, "owl")
     assert learner.answers == 0
     assert _same_learned(learner, QueryLearner(learner.number, shop.editions, shop.settings))
@@ -154,7 +154,7 @@ async def test_a_void_that_cannot_be_written_down_changes_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(engine.store, "write", refuse_voids)
         with pytest.raises(StorageError):
-            await engine.void(shop, Span(query="owl"))
+            await engine.void(shop, ImpressionFilter(query="owl"))
     assert (await engine.known(shop, "owl")).snapshot() == before
     await audit(engine)
 
@@ -166,13 +166,13 @@ async def test_visitors_go_on_while_something_is_taken_back(place: Place) -> Non
 
         async def take_back() -> None:
             for _ in range(5):
-                await engine.void(shop, Span(asker=BOT.digest))
+                await engine.void(shop, ImpressionFilter(asker=BOT.digest))
                 await engine.sweep()
 
         await asyncio.gather(
             *(_visits(engine, shop, seed, 60, BOT if seed % 2 else Caller()) for seed in range(4)), take_back()
         )
-        await engine.void(shop, Span(asker=BOT.digest))
+        await engine.void(shop, ImpressionFilter(asker=BOT.digest))
         assert (await engine.known(shop, "owl")).counts.impressions == 120
         await audit(engine)
 
@@ -186,7 +186,7 @@ async def test_a_query_that_is_removed_is_gone(place: Place, similar: str) -> No
         shop = await served(engine, similar=similar)
         await _visits(engine, shop, 1, query="pike")
         names = await _visits(engine, shop, 2)
-        await engine.void(shop, Span(asker=BOT.digest))
+        await engine.void(shop, ImpressionFilter(asker=BOT.digest))
         await engine.remove_query(shop, "owl")
         with pytest.raises(NotFoundError):
             await engine.known(shop, "owl")
@@ -296,13 +296,13 @@ async def test_whoever_asks_takes_so_many_new_queries_an_hour(clock: Clock, engi
     shop = await served(engine, new_queries=60)
     for number in range(60):
         await engine.rank(shop, f"one {number}", caller=BOT)
-    with pytest.raises(TooManyError, match="60 new queries an hour"):
+    with pytest.raises(QuotaExceededError, match="60 new queries an hour"):
         await engine.rank(shop, "another", caller=BOT)
     await engine.rank(shop, "one 7", caller=BOT)  # which is not new
     await engine.rank(shop, "another")  # somebody else
     clock.pass_by(61)
     await engine.rank(shop, "one more", caller=BOT)
-    with pytest.raises(TooManyError):
+    with pytest.raises(QuotaExceededError):
         await engine.rank(shop, "and one more", caller=BOT)
 
 

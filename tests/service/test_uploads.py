@@ -21,7 +21,7 @@ from tests.support.services import Place, audit, client_of, kept_digest, served,
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import maker as maker_module
 from zoomrank.service.http.new_collection import _check_ids
-from zoomrank.service.refusals import UnusableError
+from zoomrank.service.refusals import UnprocessableError
 
 HEADERS = {"Content-Type": "application/json"}
 THREE = [{"id": number, "path": ["a", f"b{number}"]} for number in range(3)]
@@ -131,7 +131,7 @@ class Counted(str):
 
 def test_the_same_id_twice_is_found_by_looking_once() -> None:
     ids = [Counted(number) for number in range(5000)]
-    with pytest.raises(UnusableError, match="'4999' is there twice"):
+    with pytest.raises(UnprocessableError, match="'4999' is there twice"):
         _check_ids([*ids, Counted(4999)])
     assert Counted.comparisons < 5000
 
@@ -266,7 +266,7 @@ async def test_who_hangs_up_is_no_failure_of_the_service(sqlite: Place, caplog: 
 async def test_a_large_body_does_not_stop_the_loop(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process reads it, this one has nothing to do with it: it ranks as often as it is asked."""
     go, made = threading.Event(), threading.Event()
-    elsewhere = maker_module.Maker._make_elsewhere
+    elsewhere = maker_module.CollectionBuilder._make_elsewhere
 
     def slowly(self: Any, body: Any, file: Any) -> Any:
         found = elsewhere(self, body, file)
@@ -274,7 +274,7 @@ async def test_a_large_body_does_not_stop_the_loop(sqlite: Place, monkeypatch: p
         assert go.wait(60)
         return found
 
-    monkeypatch.setattr(maker_module.Maker, "_make_elsewhere", slowly)
+    monkeypatch.setattr(maker_module.CollectionBuilder, "_make_elsewhere", slowly)
     async with started(sqlite) as engine, client_of(engine) as client:
         shop = await served(engine)
         documents = [{"id": number, "path": [f"b{number % 7}"]} for number in range(20_000)]

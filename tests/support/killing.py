@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.services import Audit, Place, audit, key_of, only_edition, run, served, small_collection
-from zoomrank.service.bases import begun, log_from
+from zoomrank.service.bases import begun, read_log_from
 from zoomrank.service.engine import Engine
-from zoomrank.service.experiments import NewArm, visitor_digest
+from zoomrank.service.experiments import ArmSpec, visitor_digest
 from zoomrank.service.storage.batch import ArmVisit
-from zoomrank.service.storage.events import parted
+from zoomrank.service.storage.events import unpack_parts
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
 VISITORS = 400
-ARMS = [NewArm("now", 0.4, None), NewArm("other", 0.4, {"seed": 5})]  # of an experiment; some visitors are in none
+ARMS = [ArmSpec("now", 0.4, None), ArmSpec("other", 0.4, {"seed": 5})]  # of an experiment; some visitors are in none
 QUERIES = [f"query {number}" for number in range(12)]
 OUTAGES = 0.2  # of lives, before which there was none for a while
 _TIMEOUT = 30
@@ -64,10 +64,10 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Compile what servers need, before there are threads."""
-    from zoomrank.service.changing import rehearse_move
-    from zoomrank.service.collection_registry import rehearse
+    from zoomrank.service.changing import warm_up_move
+    from zoomrank.service.collection_registry import warm_up
     from zoomrank.service.served_collection import ServedCollection
-    from zoomrank.service.served_edition import ServedEdition
+    from zoomrank.service.served_edition import ServedVersion
     from zoomrank.service.settings import Settings
     from zoomrank.service.storage.store_reader import StoredCollection
 
@@ -75,10 +75,10 @@ def _warm_up() -> None:
         settings = Settings(**SETTINGS, similar=similar)
         editions = only_edition(small_collection(), settings)
         served = ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, editions)
-        rehearse(served)
+        warm_up(served)
         first = editions.newest
         changed = first.edition.changed(first.edition.placed([{"remove": "d000"}]))
-        rehearse_move(served, first, ServedEdition(1, changed, settings))
+        warm_up_move(served, first, ServedVersion(1, changed, settings))
 
 
 class Nursery:
@@ -332,7 +332,7 @@ def _check_experiment(engine: Engine, memory: Memory) -> None:
     for number, collection in engine.store.database.query("SELECT id, collection FROM learners"):
         homes[number] = collection
         begins = begun(engine.store.read, engine.collections.by_id[collection], number)
-        in_log.update(log_from(begins, engine.store.read.events(number)).arm_visits)
+        in_log.update(read_log_from(begins, engine.store.read.events(number)).arm_visits)
     assert kept == in_log, "an experiment counts something else than the log has"
     visitors = engine.store.read.visitors(experiment.id)
     assert len(set(visitors)) == len(visitors)
@@ -385,7 +385,7 @@ async def _checked(place: Place, memory: Memory) -> Audit:
 def _check_requests(engine: Engine) -> None:
     """Each request that came with a key, however often, has one impression."""
     rows = engine.store.database.query(f"SELECT shown FROM events WHERE outcome = {WAITING}")  # noqa: S608
-    requests = [parted(bytes(shown)).marks.request for (shown,) in rows]
+    requests = [unpack_parts(bytes(shown)).marks.request for (shown,) in rows]
     assert None not in requests
     assert len(set(requests)) == len(requests), "a request was answered twice"
 

@@ -20,8 +20,8 @@ from zoomrank.cluster.shared_store import SharedDatabase
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Access, Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_routes
-from zoomrank.service.http.origins import Origins
-from zoomrank.service.load import Load
+from zoomrank.service.http.origins import AllowedOrigins
+from zoomrank.service.load import LoadMeter
 from zoomrank.service.storage.partitions import PARTITIONS
 from zoomrank.service.storage.store import Store
 
@@ -79,11 +79,11 @@ class Company:
         engine = Engine(Store(database), self.place.folder, steady=time.monotonic, ownership=ownership)
         self.place.folder.mkdir(exist_ok=True, parents=True)
         await engine.start()
-        sync, load, keys = ReplicaSync(engine, ownership), Load(engine), Keys({})
+        sync, load, keys = ReplicaSync(engine, ownership), LoadMeter(engine), Keys({})
         membership = Membership(database, ownership, sync, name, "", load.says)
         routes = make_routes(engine, keys, ClusterReplicas(ownership, load))
         forwarding = Forwarding(routes, engine, ownership, sync, self)
-        app: Any = Access(forwarding, keys, load, LARGEST_BODY, Origins(()))
+        app: Any = Access(forwarding, keys, load, LARGEST_BODY, AllowedOrigins(()))
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60)
         await membership.start()
         self.members[name] = Member(name, engine, ownership, membership, client, forwarding)

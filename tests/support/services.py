@@ -12,17 +12,17 @@ from typing import Any
 import httpx
 
 from zoomrank.documents import Collection
-from zoomrank.documents.editions import Edition
-from zoomrank.service.bases import begun, log_from
-from zoomrank.service.edition_history import EditionHistory
+from zoomrank.documents.editions import CollectionVersion
+from zoomrank.service.bases import begun, read_log_from
+from zoomrank.service.edition_history import VersionHistory
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import make_app
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import parted
+from zoomrank.service.storage.events import unpack_parts
 from zoomrank.service.storage.opening import open_store
 from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
 from zoomrank.service.storage.postgres_store import PostgresDatabase
@@ -84,9 +84,9 @@ def small_collection() -> Collection:
     )
 
 
-def only_edition(collection: Collection, settings: Settings) -> EditionHistory:
+def only_edition(collection: Collection, settings: Settings) -> VersionHistory:
     """A collection that nobody keeps, and that has never changed."""
-    return EditionHistory(ServedEdition(0, Edition.first(collection), settings))
+    return VersionHistory(ServedVersion(0, CollectionVersion.first(collection), settings))
 
 
 def kept_digest(store: Store, collection: int) -> str | None:
@@ -155,10 +155,10 @@ async def audit(engine: Engine) -> Audit:
     ):
         where = engine.collections.by_id[collection]
         replayed = begun(engine.store.read, where, number)
-        log = log_from(replayed, engine.store.read.events(number))
+        log = read_log_from(replayed, engine.store.read.events(number))
         found.outcomes |= {(number, impression): outcome for impression, outcome in log.outcomes.items()}
         shown = [event.shown for _, event in log.events if event.outcome == WAITING]
-        found.loans += sum(bool(content and parted(content).loan) for content in shown)
+        found.loans += sum(bool(content and unpack_parts(content).loan) for content in shown)
         for (_, outcome), count in log.counted.items():
             activity.setdefault(collection, Counter())[outcome] += count
         replayed.replay(event for _, event in log.events)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.services import Clock, Place, run, served, started
-from zoomrank.service.answers import Answer
+from zoomrank.service.answers import ImpressionFeedback
 from zoomrank.service.engine import Engine
 from zoomrank.service.refusals import ExpiredError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 
 DAY = 86_400.0
 QUERIES = [f"snowy owl {number}" for number in range(4)]
@@ -27,13 +27,13 @@ async def visits(engine: Engine, shop: ServedCollection, clock: Clock, random_: 
         if clicked and random_.random() < 0.5:  # something that was clicked before is bought
             name, bought = clicked.pop()
             with contextlib.suppress(ExpiredError, VoidedError):
-                await engine.answer(name, Answer(purchased=[bought]))
+                await engine.answer(name, ImpressionFeedback(purchased=[bought]))
         clock.pass_by(random_.choice((20.0, 900.0, 3600.0)))
         name, documents = await engine.rank(shop, random_.choice(QUERIES))
         fate = random_.random()
         if fate < 0.5:
             ids = [one["id"] for one in random_.sample(documents, 2)]
-            await engine.answer(name, Answer(ids[:1], looked_at=random_.randint(0, 3), disliked=ids[1:]))
+            await engine.answer(name, ImpressionFeedback(ids[:1], looked_at=random_.randint(0, 3), disliked=ids[1:]))
             if fate < 0.25:
                 clicked.append((name, ids[0]))
         elif fate < 0.7:
@@ -71,7 +71,7 @@ async def live_on(place: Place, seed: int) -> None:
             await visits(engine, shop, clock, random_, 20)
             if random_.random() < 0.2:
                 since = clock() - DAY
-                await engine.void(shop, Span(random_.choice(QUERIES), since, since + DAY / 8))
+                await engine.void(shop, ImpressionFilter(random_.choice(QUERIES), since, since + DAY / 8))
             await retire(engine)
 
 

@@ -65,9 +65,9 @@ class Anytime(Bandit):
         """Restrict the wrapped bandit's state."""
         return self.bandit.restricted(state, allowed)
 
-    def forget_searches(self, state: Any) -> None:
+    def clear_caches(self, state: Any) -> None:
         """Clear the wrapped bandit's search caches."""
-        self.bandit.forget_searches(state)
+        self.bandit.clear_caches(state)
 
     def larger(self, state: Any) -> Any:
         """Enlarge the wrapped bandit's state."""

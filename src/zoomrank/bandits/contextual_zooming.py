@@ -18,9 +18,9 @@ import numpy as np
 
 from zoomrank.bandits.exploration import Exploration, ExplorationParameters, follow_horizon
 from zoomrank.bandits.interface import Choice, Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.context_paths import ContextScratch, largest_context
-from zoomrank.bandits.state.described_context import DescribedScratch, fresh_described
+from zoomrank.bandits.state.described_context import ContextDescription, fresh_context_description
 from zoomrank.bandits.state.pair_tree import (
     ACTIVE,
     PairCounts,
@@ -28,8 +28,8 @@ from zoomrank.bandits.state.pair_tree import (
     find_pair,
     fresh_pairs,
     pairs_are_roomy,
-    plant_all_pairs,
-    plant_pairs,
+    reset_all_pairs,
+    reset_pairs,
     update_pair,
     with_larger_pairs,
 )
@@ -37,8 +37,8 @@ from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.zoom_tree import (
     ZoomCounts,
     chance_of_walk,
-    plant,
-    plant_all,
+    reset_zoom_tree,
+    reset_zoom_trees,
     update_zoom,
     walk_best,
     with_larger_zoom_trees,
@@ -63,8 +63,8 @@ ContextualState = flat(
     PairCounts,
     PairParameters,
     PairScratch,
-    DescribedScratch,
-    Clock,
+    ContextDescription,
+    PhaseClock,
 )
 
 
@@ -100,8 +100,8 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     state.settled_for[slot] = 0
     follow_horizon(state, slot, horizon)
-    plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
-    plant_pairs(state, slot)
+    reset_zoom_tree(state, slot, 2.0 * np.sqrt(state.constant[slot]))
+    reset_pairs(state, slot)
 
 
 def _roomy(state: Any) -> Scalar:
@@ -142,7 +142,7 @@ class ContextualZooming(Zooming):
     20 is the width of a pair, Eq. 23 the correlation rule.
     """
 
-    not_saved = Zooming.not_saved | {*PairScratch._fields, *DescribedScratch._fields}
+    not_saved = Zooming.not_saved | {*PairScratch._fields, *ContextDescription._fields}
 
     def __init__(
         self,
@@ -200,11 +200,11 @@ class ContextualZooming(Zooming):
             *fresh_pairs(slots, levels, 2 + 2 * levels * max(widest, 1), 1 << (4 * levels).bit_length()),
             float(self.scale),
             *fresh_pair_scratch(self.tree, slots, widest),
-            *fresh_described(levels, largest_context(slots)),
-            *endless(slots),
+            *fresh_context_description(levels, largest_context(slots)),
+            *endless_clock(slots),
         )
-        plant_all(state)
-        plant_all_pairs(state)
+        reset_zoom_trees(state)
+        reset_all_pairs(state)
         return state
 
     def larger(self, state: Any) -> Any:
@@ -213,7 +213,7 @@ class ContextualZooming(Zooming):
             state = with_larger_zoom_trees(state)
         return with_larger_pairs(state)
 
-    def forget_searches(self, state: Any) -> None:
+    def clear_caches(self, state: Any) -> None:
         """Clear the cached values of refined pairs."""
         for name in ("latest_context", "latest_family"):
             state.pair[name] = 0

@@ -14,7 +14,7 @@ import numpy as np
 
 from zoomrank.bandits.exploration import checked_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, compiled, flat, inlined
@@ -37,7 +37,7 @@ class EXP3Weights(NamedTuple):
     weight: Array  # the sum of the weights below each node of the tree over the arms
 
 
-EXP3State = flat("EXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, Clock)
+EXP3State = flat("EXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, PhaseClock)
 
 
 @inlined
@@ -85,7 +85,7 @@ def reinforce_arm(state: Any, slot: Scalar, arm: Scalar, chance: Scalar, reward:
     row, node = np.uint64(slot), np.uint64(arm)
     if reward > 0:
         state.weight[row, node] *= np.exp(state.gamma[row] / (chance * state.arms[row]))
-        sum_up(state, slot, arm)
+        update_weight_sums(state, slot, arm)
         root = np.uint64(state.level_start[row, state.levels[row] - 1])
         if state.weight[row, root] > LARGEST_TOTAL:
             for at in range(root + np.uint64(1)):
@@ -93,7 +93,7 @@ def reinforce_arm(state: Any, slot: Scalar, arm: Scalar, chance: Scalar, reward:
 
 
 @inlined
-def sum_up(state: Any, slot: Scalar, arm: Scalar) -> None:
+def update_weight_sums(state: Any, slot: Scalar, arm: Scalar) -> None:
     """Recompute the sums above an arm."""
     row, node = np.uint64(slot), np.uint64(arm)
     for level in range(1, state.levels[row]):
@@ -198,7 +198,7 @@ class EXP3(Bandit):
         """Return a state in which every document is an arm of weight 1."""
         if self.horizon is None:
             raise HorizonError("EXP3 needs a horizon: pass horizon=..., or wrap it in Anytime.")
-        state = EXP3State(*self.view, *self.arm_state(slots, len(self.tree)), *endless(slots))
+        state = EXP3State(*self.view, *self.arm_state(slots, len(self.tree)), *endless_clock(slots))
         _start(state, len(self.tree), float(self.horizon))
         return state
 

@@ -58,7 +58,7 @@ def checked_horizon(horizon: int | None) -> int | None:
     return horizon
 
 
-class Exploring(Bandit):
+class UCBBandit(Bandit):
     """A bandit that explores by a confidence radius.
 
     Parameters

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, flat, inlined
 from zoomrank.errors import ParameterError
@@ -25,7 +25,7 @@ from zoomrank.spaces import DocumentTree
 LOOKS = 1  # of each document
 
 
-class Exploration(NamedTuple):
+class ExploreCommitCounts(NamedTuple):
     """Exploration progress and clicks, a row per slot."""
 
     looks: int  # per document
@@ -37,7 +37,7 @@ class Exploration(NamedTuple):
     clicks: Array  # per document
 
 
-ExploreCommitState = flat("ExploreCommitState", TreeView, Exploration, Clock)
+ExploreCommitState = flat("ExploreCommitState", TreeView, ExploreCommitCounts, PhaseClock)
 
 
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
@@ -144,5 +144,7 @@ class ExploreThenCommit(Bandit):
         documents = len(self.tree)
         passes, seen, leader = (np.zeros(slots, np.int64) for _ in range(3))
         order, place = (np.tile(np.arange(documents, dtype=np.uint32), (slots, 1)) for _ in range(2))
-        explored = Exploration(self.looks, passes, seen, leader, order, place, np.zeros((slots, documents), np.uint32))
-        return ExploreCommitState(*self.view, *explored, *endless(slots))
+        explored = ExploreCommitCounts(
+            self.looks, passes, seen, leader, order, place, np.zeros((slots, documents), np.uint32)
+        )
+        return ExploreCommitState(*self.view, *explored, *endless_clock(slots))

@@ -28,7 +28,7 @@ from zoomrank.bandits.exp3 import (
 )
 from zoomrank.bandits.exploration import ExplorationParameters, follow_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.arms import Arms
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.ucb1 import (
@@ -37,10 +37,10 @@ from zoomrank.bandits.ucb1 import (
     arm_bounds,
     best_arm,
     chance_of_best,
-    fresh_bounds,
     index_of,
+    reset_arms,
     reward_arm,
-    sum_up_all,
+    update_all_tops,
 )
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
@@ -64,15 +64,17 @@ class GridPhases(NamedTuple):
     first_phase: int  # its depth
 
 
-class Replay(NamedTuple):
+class ReplayCounts(NamedTuple):
     """Plays and clicks below each node while arms were larger than it, a row per slot; no columns without replay."""
 
     seen_plays: Array
     seen_clicks: Array
 
 
-GridUCB1State = flat("GridUCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, GridPhases, Replay, Clock)
-GridEXP3State = flat("GridEXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, GridPhases, Clock)
+GridUCB1State = flat(
+    "GridUCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, GridPhases, ReplayCounts, PhaseClock
+)
+GridEXP3State = flat("GridEXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, GridPhases, PhaseClock)
 
 
 @inlined
@@ -122,7 +124,7 @@ def _first_phase(state: Any, slot: Scalar) -> None:
 @inlined
 def _begin_ucb1(state: Any, slot: Scalar) -> None:
     _first_phase(state, slot)
-    fresh_bounds(state, slot, _arms_at(state, state.first_phase))
+    reset_arms(state, slot, _arms_at(state, state.first_phase))
     for node in range(state.seen_plays.shape[1]):
         state.seen_plays[slot, node] = 0
         state.seen_clicks[slot, node] = 0
@@ -156,7 +158,7 @@ def _replay(state: Any, slot: Scalar) -> None:
             state.plays[slot, arm] = state.seen_plays[slot, node]
             state.clicks[slot, arm] = state.seen_clicks[slot, node]
             state.top[slot, arm] = index_of(state, slot, arm)
-    sum_up_all(state, slot)
+    update_all_tops(state, slot)
 
 
 def _select_ucb1(
@@ -195,7 +197,7 @@ def _update_ucb1(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abo
     if replaying:
         _remember(state, slot, feedback.pick, feedback.reward)
     if _one_visit_less(state, slot):
-        fresh_bounds(state, slot, _arms_at(state, state.depth[slot]))
+        reset_arms(state, slot, _arms_at(state, state.depth[slot]))
         if replaying:
             _replay(state, slot)
 
@@ -322,11 +324,11 @@ class Grid(Bandit):
         parts = (*self.view, *self.bandit.arm_state(slots, most), *phases)
         if isinstance(self.bandit, UCB1):
             nodes = self.tree.nodes if self.replay else 0
-            seen = Replay(*(np.zeros((slots, nodes), np.uint32) for _ in Replay._fields))
-            state = GridUCB1State(*parts, *seen, *endless(slots))
+            seen = ReplayCounts(*(np.zeros((slots, nodes), np.uint32) for _ in ReplayCounts._fields))
+            state = GridUCB1State(*parts, *seen, *endless_clock(slots))
             _start_ucb1(state)
         else:
-            state = GridEXP3State(*parts, *endless(slots))
+            state = GridEXP3State(*parts, *endless_clock(slots))
             _start_exp3(state)
         return state
 

@@ -17,7 +17,7 @@ from zoomrank.bandits.state.context_paths import LARGEST_CONTEXT
 from zoomrank.bandits.state.tree_view import TreeView, view_of
 from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.numbers import Array, Seed
-from zoomrank.spaces import DocumentId, DocumentTree, Movement
+from zoomrank.spaces import DocumentId, DocumentTree, Remap
 
 
 @dataclass(frozen=True)
@@ -131,15 +131,15 @@ class Bandit(ABC):
         """Return the same state for kernels restricted to eligible documents; `allowed` is `Eligible.counts`."""
         return state._replace(eligible=allowed)
 
-    def forget_searches(self, state: Any) -> None:  # noqa: B027  (most bandits cache nothing)
+    def clear_caches(self, state: Any) -> None:  # noqa: B027  (most bandits cache nothing)
         """Clear search caches, so that the state depends only on what was learned."""
 
-    def transplanted(self, state: Any, tree: DocumentTree, movement: Movement) -> tuple[Bandit, Any]:
+    def moved_to_tree(self, state: Any, tree: DocumentTree, movement: Remap) -> tuple[Bandit, Any]:
         """Move this bandit and its state to another tree; called only if it is `growable`."""
         bandit = self.rebuilt(tree, self.settings)
         return bandit, bandit.adopted(state, movement)
 
-    def adopted(self, state: Any, movement: Movement) -> Any:
+    def adopted(self, state: Any, movement: Remap) -> Any:
         """Remap the state of a learner of the same kind to this bandit's tree; called only if it is `growable`."""
         raise NotImplementedError(f"{type(self).__name__} cannot move to another tree.")
 

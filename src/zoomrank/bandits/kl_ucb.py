@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.arms import Arms, fresh_arms
 from zoomrank.bandits.state.context_paths import largest_context
 from zoomrank.bandits.state.tree_view import TreeView
-from zoomrank.bandits.ucb1 import best_arm, chance_of_best, fresh_indices, set_index, sum_up
+from zoomrank.bandits.ucb1 import best_arm, chance_of_best, fresh_indices, set_index, update_top
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
@@ -55,7 +55,7 @@ class KLUCBScratch(NamedTuple):
     set_aside: Array  # of the documents above
 
 
-KLUCBState = flat("KLUCBState", TreeView, Arms, KLUCBParameters, KLUCBCounts, KLUCBScratch, Clock)
+KLUCBState = flat("KLUCBState", TreeView, Arms, KLUCBParameters, KLUCBCounts, KLUCBScratch, PhaseClock)
 
 
 @inlined
@@ -94,7 +94,7 @@ def _refresh(state: Any, row: Scalar) -> None:
             state.top[row, arm] = kl_bound(state.clicks[row, arm] / plays, plays, state.budget[row])
     for level in range(1, state.levels[row]):
         for node in range(np.uint64(state.level_size[row, level])):
-            sum_up(state, row, level, node)
+            update_top(state, row, level, node)
 
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
@@ -209,7 +209,7 @@ class KLUCB(Bandit):
             ties=np.zeros((rows, nodes), np.uint32),
         )
         scratch = KLUCBScratch(np.zeros(largest_context(slots)))
-        state = KLUCBState(*self.view, *arms, self.shared, self.exploration, *counts, *scratch, *endless(slots))
+        state = KLUCBState(*self.view, *arms, self.shared, self.exploration, *counts, *scratch, *endless_clock(slots))
         _start(state)
         return state
 

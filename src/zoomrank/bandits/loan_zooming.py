@@ -12,23 +12,23 @@ import numpy as np
 from zoomrank.bandits.path_zooming import PARTS, PathZooming, register_paths
 from zoomrank.bandits.registration import Feedback
 from zoomrank.bandits.state.lent_visits import (
-    LentVisits,
-    believe_at,
+    BorrowedVisits,
+    enlarged_loan,
     evidence_with_loan,
-    judge,
-    more_lent,
-    most_entries,
+    loan_entries,
     no_loan,
-    reconsider,
-    take,
+    refresh_trust,
+    refresh_trust_at,
+    score_loan,
+    take_loan,
 )
-from zoomrank.bandits.state.path_bounds import more_bounds, rebound_path
-from zoomrank.bandits.state.visited import count_visit, more_visited, roomier
+from zoomrank.bandits.state.path_bounds import enlarged_bounds, refresh_path
+from zoomrank.bandits.state.visited import count_visit, enlarged_visits, larger_capacity
 from zoomrank.compiled import Scalar, flat
 from zoomrank.numbers import Array
 
-LoanState = flat("LoanState", *PARTS, LentVisits)
-ChoosyLoanState = flat("ChoosyLoanState", *PARTS, LentVisits)
+LoanState = flat("LoanState", *PARTS, BorrowedVisits)
+ChoosyLoanState = flat("ChoosyLoanState", *PARTS, BorrowedVisits)
 
 
 class Loan(NamedTuple):
@@ -55,10 +55,10 @@ def _evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    judge(state, slot, feedback.pick, feedback.reward)
+    score_loan(state, slot, feedback.pick, feedback.reward)
     entry = count_visit(state, slot, feedback.pick, feedback.reward)
-    rebound_path(state, entry)
-    reconsider(state, entry)
+    refresh_path(state, entry)
+    refresh_trust(state, entry)
 
 
 register_paths(LoanState, ChoosyLoanState, _evidence, _update)
@@ -102,7 +102,7 @@ class LoanZooming(PathZooming):
 
     def larger(self, state: Any) -> Any:
         """Make room for more entries, without borrowed visits."""
-        lent = more_lent(state, roomier(state))
+        lent = enlarged_loan(state, larger_capacity(state))
         return super().larger(state)._replace(**lent)
 
     def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
@@ -111,7 +111,7 @@ class LoanZooming(PathZooming):
         for name in ("lent", "lent_clicks", "score", "weight", "faith"):
             getattr(moved, name)[known] = getattr(state, name)[origin[known]]
         moved.credit[:] = state.credit
-        believe_at(moved, anew & (origin < 0))
+        refresh_trust_at(moved, anew & (origin < 0))
         super().carry_over(state, moved, origin, anew)
 
     def with_loan(self, state: Any, loan: Loan) -> Any:
@@ -129,10 +129,12 @@ class LoanZooming(PathZooming):
         state
             The state to use from now on.
         """
-        if not take(state, *loan):
+        if not take_loan(state, *loan):
             shape = self.tree.shape
-            room = int(state.filled[0]) + most_entries(shape.parent, shape.child_start, loan.node)
+            room = int(state.filled[0]) + loan_entries(shape.parent, shape.child_start, loan.node)
             room += room // 2  # the next loan will be larger
-            state = state._replace(**more_visited(state, room), **more_bounds(state, room), **more_lent(state, room))
-            take(state, *loan)
+            state = state._replace(
+                **enlarged_visits(state, room), **enlarged_bounds(state, room), **enlarged_loan(state, room)
+            )
+            take_loan(state, *loan)
         return state

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.tree_view import TreeView, size_of
 from zoomrank.compiled import Scalar, flat
 from zoomrank.errors import SlotsError
 from zoomrank.numbers import Array, Seed
-from zoomrank.spaces import DocumentId, DocumentTree, Movement
+from zoomrank.spaces import DocumentId, DocumentTree, Remap
 
 
 class FixedParameters(NamedTuple):
@@ -22,8 +22,8 @@ class FixedParameters(NamedTuple):
     pinned: Array  # the document of each slot
 
 
-UniformState = flat("UniformState", TreeView, Clock)
-FixedState = flat("FixedState", TreeView, FixedParameters, Clock)
+UniformState = flat("UniformState", TreeView, PhaseClock)
+FixedState = flat("FixedState", TreeView, FixedParameters, PhaseClock)
 
 
 def _select_uniform(
@@ -62,7 +62,7 @@ register(UniformState, select=_select_uniform, odds=_odds_uniform, update=_learn
 register(FixedState, select=_select_fixed, odds=_odds_fixed, update=_learn_nothing)
 
 
-class _Ignorant(Bandit):
+class _NonLearningBandit(Bandit):
     """Base of the bandits that do not learn."""
 
     anytime = True
@@ -72,7 +72,7 @@ class _Ignorant(Bandit):
         return Strategy(int(state.leaf[document]), 0, 0, float("nan"), float("nan"))
 
 
-class Uniform(_Ignorant):
+class Uniform(_NonLearningBandit):
     """A random document every time: the weakest baseline.
 
     Parameters
@@ -91,16 +91,16 @@ class Uniform(_Ignorant):
     restrictable = True
     growable = True
 
-    def adopted(self, state: Any, movement: Movement) -> Any:  # noqa: ARG002
+    def adopted(self, state: Any, movement: Remap) -> Any:  # noqa: ARG002
         """Return a fresh state, since there is nothing to remap."""
         return self.fresh_state(len(state.left))
 
     def fresh_state(self, slots: int) -> Any:
         """Return an empty state."""
-        return UniformState(*self.view, *endless(slots))
+        return UniformState(*self.view, *endless_clock(slots))
 
 
-class Fixed(_Ignorant):
+class Fixed(_NonLearningBandit):
     """Always the same document, one for each slot.
 
     Parameters
@@ -137,4 +137,4 @@ class Fixed(_Ignorant):
         """Return a state with the given documents."""
         if slots != len(self._positions):
             raise SlotsError(f"{len(self._positions)} documents were given for {slots} slots: pass one per slot.")
-        return FixedState(*self.view, self._positions, *endless(slots))
+        return FixedState(*self.view, self._positions, *endless_clock(slots))

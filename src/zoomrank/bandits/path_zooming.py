@@ -37,21 +37,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.interface import Prospects
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.context_paths import ContextScratch, fresh_context_scratch
 from zoomrank.bandits.state.path_bounds import (
     PathBounds,
+    enlarged_bounds,
     fresh_bounds,
-    look_at,
-    more_bounds,
     on_evidence,
     own_evidence,
-    rebound_all,
-    rebound_path,
+    refresh_all_bounds,
+    refresh_entries,
+    refresh_path,
 )
 from zoomrank.bandits.state.tree_view import TreeView
-from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, roomier
-from zoomrank.bandits.walks.exchange import exchange_alike
+from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited, larger_capacity
+from zoomrank.bandits.walks.exchange import exchange_similar
 from zoomrank.bandits.walks.path_odds import odds_along_paths, odds_of_eligible
 from zoomrank.bandits.walks.path_walk import (
     PathScratch,
@@ -62,8 +62,8 @@ from zoomrank.bandits.walks.path_walk import (
     select_along_paths,
     select_eligible,
 )
-from zoomrank.bandits.walks.prospects import weigh_slots
-from zoomrank.bandits.walks.visit_counting import VisitCounting, entries_fit, subtree_of_entry
+from zoomrank.bandits.walks.prospects import slot_prospects
+from zoomrank.bandits.walks.visit_counting import VisitCountingBandit, entries_fit, subtree_of_entry
 from zoomrank.compiled import Function, Scalar, flat
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed, whole_number
@@ -86,11 +86,11 @@ class PathParameters(NamedTuple):
     exchange: bool
 
 
-PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, Clock)
+PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, PhaseClock)
 PathState = flat("PathState", *PARTS)
 # The same state for rankings restricted to eligible documents. It is a type of its own because the search for eligible
 # documents would slow down all rankings and takes as long to compile as the rest; it is compiled on first use.
-ChoosyPathState = flat("ChoosyPathState", *PARTS)
+EligiblePathState = flat("ChoosyPathState", *PARTS)
 
 
 def _own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
@@ -98,7 +98,7 @@ def _own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scal
 
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    rebound_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
+    refresh_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
 def register_paths(kind: Any, choosy: Any, evidence: Function, update: Function) -> None:
@@ -120,15 +120,15 @@ def register_paths(kind: Any, choosy: Any, evidence: Function, update: Function)
             odds=odds,
             update=update,
             subtree=subtree_of_entry,
-            arrange=exchange_alike,
+            arrange=exchange_similar,
             roomy=entries_fit,
         )
 
 
-register_paths(PathState, ChoosyPathState, _own_evidence, _update)
+register_paths(PathState, EligiblePathState, _own_evidence, _update)
 
 
-class PathZooming(VisitCounting):
+class PathZooming(VisitCountingBandit):
     """Path zooming: a visit counts for all subtrees that hold the document, and in every slot.
 
     Parameters
@@ -176,7 +176,7 @@ class PathZooming(VisitCounting):
     """
 
     keeps_records = True
-    not_saved = VisitCounting.not_saved | frozenset(PathScratch._fields)
+    not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields)
 
     def __init__(
         self,
@@ -221,11 +221,11 @@ class PathZooming(VisitCounting):
         """Return a state with only the root, and room for `more` entries."""
         visited = fresh_visited(self.tree, slots, self.patience, more)
         bounds = fresh_bounds(len(visited.node), slots)
-        return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless(slots))
+        return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless_clock(slots))
 
     def restricted(self, state: Any, allowed: Array) -> Any:
         """Return the state for rankings of eligible documents, a type with kernels of its own."""
-        return ChoosyPathState(*state)._replace(eligible=allowed)
+        return EligiblePathState(*state)._replace(eligible=allowed)
 
     def _scratch(self, slots: int) -> tuple[Any, ...]:
         """Allocate scratch space, shared by all learners of this bandit."""
@@ -244,12 +244,12 @@ class PathZooming(VisitCounting):
         known = np.flatnonzero((origin >= 0) & ~anew)
         for name in ("worth", "record", "want", "due"):
             getattr(moved, name)[known] = getattr(state, name)[origin[known]]
-        look_at(moved, anew)
-        rebound_all(moved)
+        refresh_entries(moved, anew)
+        refresh_all_bounds(moved)
 
     def larger(self, state: Any) -> Any:
         """Make room for more entries, with infinite bounds."""
-        bounds = more_bounds(state, roomier(state))
+        bounds = enlarged_bounds(state, larger_capacity(state))
         return super().larger(state)._replace(**bounds)
 
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
@@ -266,4 +266,4 @@ class PathZooming(VisitCounting):
 
     def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects:
         """Return records, trials and their costs, slot by slot."""
-        return weigh_slots(state, before, shown, pick, duplicates)
+        return slot_prospects(state, before, shown, pick, duplicates)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.bandits.registration import odds
-from zoomrank.bandits.state.tree_view import chance_to_draw, nothing_left
+from zoomrank.bandits.state.tree_view import chance_to_draw, is_exhausted
 from zoomrank.compiled import Scalar, separate
 from zoomrank.numbers import Array
 
@@ -28,9 +28,9 @@ def _chance_of_none_left(state: Any, slot: Scalar, shown: Array, above: Scalar, 
     taken = 0.0
     for place in range(above):
         leaf = np.uint64(state.leaf[np.uint64(shown[place])])
-        if not sure or nothing_left(state, state.parent[leaf], shown, above):
+        if not sure or is_exhausted(state, state.parent[leaf], shown, above):
             chance, node, _ = _odds(state, slot, shown, above, shown[place])
-            if chance > 0.0 and nothing_left(state, node, shown, above):
+            if chance > 0.0 and is_exhausted(state, node, shown, above):
                 first, end = state.first_document[np.uint64(node)], state.end_document[np.uint64(node)]
                 counted = False
                 for other in range(place):  # count a strategy once: by its first document

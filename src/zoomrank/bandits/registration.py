@@ -29,16 +29,16 @@ from zoomrank.numbers import Array
 _Kernel = tuple[Callable[..., Any], Callable[[Any], Callable[[Function], Function]]]
 
 
-class Clock(NamedTuple):
+class PhaseClock(NamedTuple):
     """Part of every state: the time until a slot's learner is reset (see `Anytime`)."""
 
     phase: Array  # i: current phase of each slot
     left: Array  # visits left in the phase; 2^62 for a learner without phases
 
 
-def endless(slots: int) -> Clock:
+def endless_clock(slots: int) -> PhaseClock:
     """Return clocks that never run out."""
-    return Clock(np.zeros(slots, np.int64), np.full(slots, 2**62))
+    return PhaseClock(np.zeros(slots, np.int64), np.full(slots, 2**62))
 
 
 class Feedback(NamedTuple):

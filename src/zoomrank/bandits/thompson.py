@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.largest_draw import DrawScratch, add_draw, chance_of_largest, fresh_draw_scratch
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.context_paths import (
     ContextScratch,
     farthest_from,
     fresh_context_scratch,
-    one_of_the_best,
-    remember_paths,
-    share_out,
+    random_best,
+    split_mask,
+    store_paths,
 )
 from zoomrank.bandits.state.tree_view import TreeView, size_of
 from zoomrank.bandits.state.visited import VisitCounts, count_visit, fresh_visited
-from zoomrank.bandits.walks.visit_counting import VisitCounting, entries_fit, subtree_of_entry
+from zoomrank.bandits.walks.visit_counting import VisitCountingBandit, entries_fit, subtree_of_entry
 from zoomrank.compiled import Scalar, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed
@@ -42,13 +42,15 @@ class ThompsonParameters(NamedTuple):
     correlated: bool
 
 
-ThompsonState = flat("ThompsonState", TreeView, VisitCounts, ThompsonParameters, ContextScratch, DrawScratch, Clock)
+ThompsonState = flat(
+    "ThompsonState", TreeView, VisitCounts, ThompsonParameters, ContextScratch, DrawScratch, PhaseClock
+)
 
 
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
     if not state.correlated:
         above = 0
-    remember_paths(state, shown, above)
+    store_paths(state, shown, above)
     column, at = np.uint64(slot), np.uint64(0)
     depth, mask, cap = 0, (1 << above) - 1, np.inf
     while state.child[at] != 0:
@@ -56,7 +58,7 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
         fan, start = np.uint64(state.fan[at]), np.uint64(state.child_start[node])
         if mask != 0:
             cap = state.width[node]
-            share_out(state, state.below, node, depth, mask)
+            split_mask(state, state.below, node, depth, mask)
         top = -1.0
         for step in range(fan):
             state.value[step] = -1.0
@@ -66,7 +68,7 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.rando
             limit = _limit(state, start + step, depth, mask, step, cap)
             state.value[step] = min(rng.beta(won, lost), limit)
             top = max(top, state.value[step])
-        chosen = one_of_the_best(state.value, fan, top, rng)
+        chosen = random_best(state.value, fan, top, rng)
         at = first + chosen
         depth += 1
         if mask != 0:
@@ -102,7 +104,7 @@ def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scala
     shown_above = above
     if not state.correlated:
         above = 0
-    remember_paths(state, shown, above)
+    store_paths(state, shown, above)
     column, at = np.uint64(slot), np.uint64(0)
     depth, mask, cap, chance = 0, (1 << above) - 1, np.inf, 1.0
     sure = _is_sure(state, shown_above, mask) and state.prior >= _NEVER_ZERO
@@ -111,7 +113,7 @@ def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scala
         fan, start = np.uint64(state.fan[at]), np.uint64(state.child_start[node])
         if mask != 0:
             cap = state.width[node]
-            share_out(state, state.below, node, depth, mask)
+            split_mask(state, state.below, node, depth, mask)
         kinds, own = 0, 0
         chosen: Scalar = np.uint64(0)
         for step in range(fan):
@@ -137,7 +139,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 register(ThompsonState, select=_select, odds=_odds, update=_update, subtree=subtree_of_entry, roomy=entries_fit)
 
 
-class TreeThompson(VisitCounting):
+class TreeThompson(VisitCountingBandit):
     """Thompson sampling on a tree: at each branch, go where a draw from the belief is best.
 
     Parameters
@@ -165,7 +167,7 @@ class TreeThompson(VisitCounting):
     """
 
     weighs = False  # computing propensities takes 50 times as long as choosing
-    not_saved = VisitCounting.not_saved | frozenset(DrawScratch._fields)
+    not_saved = VisitCountingBandit.not_saved | frozenset(DrawScratch._fields)
 
     def __init__(self, tree: DocumentTree, *, prior: float = PRIOR, correlated: bool = True, seed: Seed = None) -> None:
         super().__init__(tree, seed)
@@ -182,7 +184,7 @@ class TreeThompson(VisitCounting):
         """Return a state with only the root, and room for `more` entries."""
         visited = fresh_visited(self.tree, slots, PATIENCE, more)
         scratch, draws = fresh_context_scratch(self.tree, slots, visited.widest), fresh_draw_scratch(visited.widest)
-        return ThompsonState(*self.view, *visited, self.prior, self.correlated, *scratch, *draws, *endless(slots))
+        return ThompsonState(*self.view, *visited, self.prior, self.correlated, *scratch, *draws, *endless_clock(slots))
 
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
         """Return the standard deviation of the belief, and its mean."""

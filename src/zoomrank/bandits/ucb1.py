@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.exploration import ExplorationParameters, Exploring, follow_horizon
+from zoomrank.bandits.exploration import ExplorationParameters, UCBBandit, follow_horizon
 from zoomrank.bandits.interface import Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.compiled import Scalar, compiled, flat, inlined
@@ -30,7 +30,7 @@ class UCB1Counts(NamedTuple):
     ties: Array  # number of arms that attain it
 
 
-UCB1State = flat("UCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, Clock)
+UCB1State = flat("UCB1State", TreeView, Arms, ExplorationParameters, UCB1Counts, PhaseClock)
 
 
 @inlined
@@ -76,12 +76,12 @@ def set_index(state: Any, slot: Scalar, arm: Scalar, index: Scalar) -> None:
     level = 1
     while changed and level < state.levels[row]:
         node = node // np.uint64(FAN)
-        changed = sum_up(state, row, level, node)
+        changed = update_top(state, row, level, node)
         level += 1
 
 
 @inlined
-def sum_up(state: Any, row: Scalar, level: Scalar, node: Scalar) -> Scalar:
+def update_top(state: Any, row: Scalar, level: Scalar, node: Scalar) -> Scalar:
     """Recompute the highest index below a node, and how many arms attain it; return whether that changed."""
     below = np.uint64(state.level_start[row, level - 1])
     child = node * np.uint64(FAN)
@@ -137,18 +137,18 @@ def fresh_indices(state: Any, slot: Scalar, arms: Scalar, fresh: Scalar) -> None
 
 
 @inlined
-def fresh_bounds(state: Any, slot: Scalar, arms: Scalar) -> None:
+def reset_arms(state: Any, slot: Scalar, arms: Scalar) -> None:
     """Reset the counts and indices of a slot."""
     fresh_indices(state, slot, arms, 2.0 * np.sqrt(state.constant[slot]))
 
 
 @inlined
-def sum_up_all(state: Any, slot: Scalar) -> None:
+def update_all_tops(state: Any, slot: Scalar) -> None:
     """Recompute all nodes of the tree over the arms, from the arms up, after many indices have changed at once."""
     row = np.uint64(slot)
     for level in range(1, state.levels[row]):
         for node in range(state.level_size[row, level]):
-            sum_up(state, row, level, np.uint64(node))
+            update_top(state, row, level, np.uint64(node))
 
 
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
@@ -165,7 +165,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 
 def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     follow_horizon(state, slot, horizon)
-    fresh_bounds(state, slot, len(state.leaf))
+    reset_arms(state, slot, len(state.leaf))
 
 
 register(UCB1State, select=_select, odds=_odds, update=_update, reset=_reset)
@@ -174,10 +174,10 @@ register(UCB1State, select=_select, odds=_odds, update=_update, reset=_reset)
 @compiled
 def _start(state: Any, arms: Scalar) -> None:
     for slot in range(len(state.arms)):
-        fresh_bounds(state, slot, arms)
+        reset_arms(state, slot, arms)
 
 
-class UCB1(Exploring):
+class UCB1(UCBBandit):
     """UCB1 with the documents as arms, ignoring distances.
 
     Parameters
@@ -224,7 +224,7 @@ class UCB1(Exploring):
 
     def fresh_state(self, slots: int) -> Any:
         """Return a state in which every document is an arm without plays."""
-        state = UCB1State(*self.view, *self.arm_state(slots, len(self.tree)), *endless(slots))
+        state = UCB1State(*self.view, *self.arm_state(slots, len(self.tree)), *endless_clock(slots))
         _start(state, len(self.tree))
         return state
 

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.exploration import Exploration, ExplorationParameters, Exploring, follow_horizon
+from zoomrank.bandits.exploration import Exploration, ExplorationParameters, UCBBandit, follow_horizon
 from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Clock, Feedback, endless, register
+from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.state.context_paths import (
     ContextScratch,
     chance_of_best_place,
     correlation_cap,
     farthest_from,
     fresh_context_scratch,
-    one_of_the_best,
-    remember_paths,
-    share_out,
+    random_best,
+    split_mask,
+    store_paths,
 )
 from zoomrank.bandits.state.tree_view import TreeView
 from zoomrank.bandits.state.zoom_tree import (
@@ -33,8 +33,8 @@ from zoomrank.bandits.state.zoom_tree import (
     chance_of_walk,
     find_entry,
     fresh_zoom_trees,
-    plant,
-    plant_all,
+    reset_zoom_tree,
+    reset_zoom_trees,
     update_zoom,
     walk_best,
     with_larger_zoom_trees,
@@ -52,7 +52,7 @@ class ZoomParameters(NamedTuple):
     widest: int  # the largest number of children of any node
 
 
-ZoomState = flat("ZoomState", TreeView, ZoomCounts, ExplorationParameters, ZoomParameters, ContextScratch, Clock)
+ZoomState = flat("ZoomState", TreeView, ZoomCounts, ExplorationParameters, ZoomParameters, ContextScratch, PhaseClock)
 
 
 @inlined
@@ -73,7 +73,7 @@ def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: S
             if first == 0:
                 found = max(found, min(best, farthest_from(state, node, level, here)))
             else:
-                share_out(state, state.inner, node, level, here)
+                split_mask(state, state.inner, node, level, here)
                 for step in range(np.uint64(state.fan[row, at])):
                     if state.inner[step] == 0:
                         found = max(found, min(state.best[row, first + step], width))
@@ -88,14 +88,14 @@ def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: S
 @inlined
 def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best capped index; off the paths of S the cap is one number, and the walk is plain."""
-    remember_paths(state, shown, above)
+    store_paths(state, shown, above)
     row, at = np.uint64(slot), np.uint64(0)
     depth, mask, cap = 0, (1 << above) - 1, np.inf
     while mask != 0 and state.child[row, at] != 0:
         first, fan = np.uint64(state.child[row, at]), np.uint64(state.fan[row, at])
         node = np.uint64(state.node[row, at])
         cap = state.width[node]
-        share_out(state, state.below, node, depth, mask)
+        split_mask(state, state.below, node, depth, mask)
         top = -1.0
         for step in range(fan):  # first the children off the paths: their values prune the others
             if state.below[step] == 0:
@@ -108,7 +108,7 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
                 if min(state.best[row, first + step], state.width[start + step]) >= top:
                     state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
                     top = max(top, state.value[step])
-        chosen = one_of_the_best(state.value, fan, top, rng)
+        chosen = random_best(state.value, fan, top, rng)
         at = first + chosen
         depth += 1
         mask = state.below[chosen]
@@ -120,7 +120,7 @@ def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask
     """Value all children of an entry that holds documents of S; return the best."""
     row, at, top = np.uint64(slot), np.uint64(entry), -1.0
     first, node = np.uint64(state.child[row, at]), np.uint64(state.node[row, at])
-    share_out(state, state.below, node, depth, mask)
+    split_mask(state, state.below, node, depth, mask)
     for step in range(np.uint64(state.fan[row, at])):
         if state.below[step] == 0:
             value = min(state.best[row, first + step], state.width[node])
@@ -133,7 +133,7 @@ def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Walk to the entry that holds a document, multiplying the probability of each tie-break."""
     capping = above if state.correlated else 0
-    remember_paths(state, shown, capping)
+    store_paths(state, shown, capping)
     row, at, chance, hopeful = np.uint64(slot), np.uint64(0), 1.0, False
     depth, mask, cap = 0, (1 << capping) - 1, np.inf
     while chance > 0.0 and mask != 0 and state.child[row, at] != 0:
@@ -165,7 +165,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
 
 def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     follow_horizon(state, slot, horizon)
-    plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
+    reset_zoom_tree(state, slot, 2.0 * np.sqrt(state.constant[slot]))
 
 
 def _roomy(state: Any) -> Scalar:
@@ -175,7 +175,7 @@ def _roomy(state: Any) -> Scalar:
 register(ZoomState, select=_select, odds=_odds, update=_update, subtree=_subtree, reset=_reset, roomy=_roomy)
 
 
-class Zooming(Exploring):
+class Zooming(UCBBandit):
     """The zooming algorithm: learn about whole subtrees, and refine those that visitors click.
 
     Parameters
@@ -227,8 +227,8 @@ class Zooming(Exploring):
 
     def fresh_state(self, slots: int) -> Any:
         """Return a state with an active root per slot."""
-        state = ZoomState(*self.zoom_parts(slots), *endless(slots))
-        plant_all(state)
+        state = ZoomState(*self.zoom_parts(slots), *endless_clock(slots))
+        reset_zoom_trees(state)
         return state
 
     def zoom_parts(self, slots: int) -> tuple[Any, ...]:

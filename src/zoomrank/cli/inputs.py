@@ -11,7 +11,7 @@ import numpy as np
 from zoomrank.documents.collection import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
 from zoomrank.lab.inspection.agreement import LEAST_SCALE, suggested_scale
-from zoomrank.lab.kept_worlds import Topic
+from zoomrank.lab.kept_worlds import JudgedTopic
 from zoomrank.spaces import DocumentIds, DocumentTree
 from zoomrank.users.judgment_files import READERS, THRESHOLD, read_ratings
 from zoomrank.users.judgments import REFUSE, SKIP, Judgments
@@ -104,7 +104,7 @@ def read_collection(path: Path) -> "Collection":
 
 def topics_of(
     collection: "Collection", judgments: Judgments, wanted: Sequence[str], candidates: str, unknown: str
-) -> tuple[list[Topic], list[str]]:
+) -> tuple[list[JudgedTopic], list[str]]:
     """Return the worlds to evaluate on, and notes for the reader."""
     # In files of judgments all ids are texts; those of a collection may be whole numbers.
     names = {str(document): document for document in collection.tree.documents}
@@ -120,7 +120,7 @@ def topics_of(
             tree = whole
             if candidates == "topic" and known:
                 tree = _by_text(collection.restricted(names[document] for document in known).tree)
-            topics.append(Topic(name, tree, judgments.table(name, tree, unknown)))
+            topics.append(JudgedTopic(name, tree, judgments.table(name, tree, unknown)))
         except EmptyCollectionError:
             empty.append(name)
     if not topics:
@@ -138,7 +138,7 @@ def _left_out(judged: int, skipped: int, empty: Sequence[str]) -> Iterator[str]:
         yield f"Topics without any relevant document in the collection were left out: {', '.join(empty)}."
 
 
-def known_rows(judgments: Judgments, topic: Topic) -> tuple[list[list[str]], list[float]]:
+def known_rows(judgments: Judgments, topic: JudgedTopic) -> tuple[list[list[str]], list[float]]:
     """Return what each kind of visitor of a topic likes among the candidates, and the weights of these kinds."""
     weights, rows = judgments.weights(topic.name), judgments.rows(topic.name)
     known = {kind: [document for document in row if document in topic.tree.documents] for kind, row in rows.items()}
@@ -155,7 +155,7 @@ def scale(text: str) -> str | float:
         raise argparse.ArgumentTypeError(f"{text!r} is neither {DEFAULT}, {CALIBRATED} nor a positive number") from None
 
 
-def rescaled(
+def rescale_collection(
     collection: "Collection", judgments: Judgments, wanted: Sequence[str], options: argparse.Namespace
 ) -> tuple["Collection", list[str], list[str]]:
     """Return the collection with the widths asked for, the topics left to evaluate on, and notes for the reader.
@@ -181,7 +181,7 @@ def rescaled(
     return collection.scaled(factor), left, [_how_calibrated(factor, teachers)]
 
 
-def _calibrated(judgments: Judgments, teachers: Sequence[Topic]) -> float:
+def _calibrated(judgments: Judgments, teachers: Sequence[JudgedTopic]) -> float:
     """Return the median of the factors that topics suggest."""
     factors = []
     for topic in teachers:
@@ -192,7 +192,7 @@ def _calibrated(judgments: Judgments, teachers: Sequence[Topic]) -> float:
     return max(float(np.median(factors)), LEAST_SCALE)
 
 
-def _how_calibrated(factor: float, teachers: Sequence[Topic]) -> str:
+def _how_calibrated(factor: float, teachers: Sequence[JudgedTopic]) -> str:
     least = ", the minimum" if factor == LEAST_SCALE else ""
     return (
         f"All widths were multiplied by {factor:.3g}{least}, calibrated from the labels of {len(teachers)} other "

@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from zoomrank.lab.runners import Finished
+from zoomrank.lab.runners import FinishedRun
 
 
 class SweepProgress:
@@ -39,7 +39,7 @@ class SweepProgress:
             "", total=runs, completed=done, rate="…", left="…", last=f"{workers} workers, compiling on first use"
         )
 
-    def ended(self, finished: Finished, seconds_left: float) -> None:
+    def ended(self, finished: FinishedRun, seconds_left: float) -> None:
         """Show a finished run."""
         setting = finished.rows.setting
         self._visits += setting.visits

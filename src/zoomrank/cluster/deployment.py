@@ -20,7 +20,7 @@ from ray.serve.config import HTTPOptions, ProxyLocation
 from ray.serve.context import _get_global_client
 from ray.serve.schema import LoggingConfig, ServeApplicationSchema, ServeDeploySchema
 
-from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, Replica
+from zoomrank.cluster.replica import APP, DEPLOYMENT, Options, ServeReplica
 from zoomrank.errors import ParameterError, ZoomrankError
 
 _AT_ONCE = 4096  # requests that a replica has at a time; many may wait for partitions of others
@@ -102,7 +102,7 @@ def _ray_deployment() -> Any:
         graceful_shutdown_timeout_s=_LAST_REQUESTS,
         ray_actor_options={"num_cpus": 0.5},
         logging_config=_LOGS,
-    )(Replica)
+    )(ServeReplica)
 
 
 def _wait_for(replicas: int) -> None:

@@ -40,19 +40,19 @@ from zoomrank.service.http.known_paths import (
     RANK,
     SEEN,
     VOID,
-    KnownPath,
+    RouteRule,
 )
 from zoomrank.service.impression_names import partition_of_impression
-from zoomrank.service.refusals import ElsewhereError, NotFoundError, ServiceError, StorageError, UnusableError
+from zoomrank.service.refusals import NotFoundError, NotOwnerError, ServiceError, StorageError, UnprocessableError
 from zoomrank.service.storage.partitions import COORDINATOR, partition_of
 
 _GIVE_UP_AFTER = 8.0  # seconds
 _ANSWER_WITHIN = 2.0  # seconds, after which it is checked whether the other replica is still there
 _PAUSE = 0.05  # seconds
-_ELSEWHERE = ElsewhereError.status
-_RETRIED = (ElsewhereError.code, StorageError.code)  # errors of reports that another replica may take
-_QUERY_PATHS = [KnownPath(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]
-_CLICKS, _VOID = KnownPath(wire.CLICKS).pattern, VOID.pattern
+_ELSEWHERE = NotOwnerError.status
+_RETRIED = (NotOwnerError.code, StorageError.code)  # errors of reports that another replica may take
+_QUERY_PATHS = [RouteRule(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]
+_CLICKS, _VOID = RouteRule(wire.CLICKS).pattern, VOID.pattern
 
 
 class Forwarding:
@@ -102,7 +102,7 @@ class Forwarding:
         return not any(pattern.fullmatch(path) for pattern in _QUERY_PATHS)
 
     async def respond_here(self, request: ForwardedRequest) -> ForwardedResponse:
-        """Respond to a request that another replica has forwarded; `ElsewhereError.status` if this is not the owner."""
+        """Respond to a request that another replica has forwarded; `NotOwnerError.status` if this is not the owner."""
         if request.path == FEEDBACK_BATCH.path:  # each report is refused by itself
             return await self._here(request)
         if request.path == CATCH_UP:
@@ -110,7 +110,7 @@ class Forwarding:
             return ForwardedResponse(200, [], b"{}")
         partition = self._partition(request)
         if partition is not None and partition not in self._ownership:
-            return _error(ElsewhereError())
+            return _error(NotOwnerError())
         return await (self._here(request) if partition is None else self._done_here(request))
 
     # The owner of a request.
@@ -149,7 +149,7 @@ class Forwarding:
         if request.path == FEEDBACK_BATCH.path:
             return await self._ask_owners(request)
         if _CLICKS.fullmatch(request.path):
-            raise UnusableError(
+            raise UnprocessableError(
                 "Several replicas cannot learn one click log together: stop them, learn it with “zoomrank import "
                 "--store …”, and start them again."
             )

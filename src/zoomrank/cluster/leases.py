@@ -180,7 +180,7 @@ class Leases:
                 _notify(connection)
         return dict(rows)
 
-    def let_go(self, partitions: Collection[int]) -> None:
+    def release(self, partitions: Collection[int]) -> None:
         """Give up some partitions, of which everything is durable."""
         with self._acting.use() as connection:
             connection.execute(

@@ -22,7 +22,7 @@ from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.cluster.shared_store import SharedDatabase
 from zoomrank.service.http.replicas import ReplicaStatus
-from zoomrank.service.load import Load
+from zoomrank.service.load import LoadMeter
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.partitions import COORDINATOR, PARTITIONS
 
@@ -68,7 +68,7 @@ class Membership:
         await asyncio.to_thread(self._thread.join)
         with contextlib.suppress(StorageError):
             async with self._settling:
-                await self._sync.give_up(self._ownership.partitions)
+                await self._sync.release_partitions(self._ownership.partitions)
         await asyncio.to_thread(self.database.leases.leave)
 
     async def _join(self) -> None:
@@ -114,7 +114,9 @@ class Membership:
 
     async def _join_again(self) -> None:
         async with self._settling:
-            await self._sync.give_up(range(PARTITIONS), write=False)  # also learners of partitions it does not own
+            await self._sync.release_partitions(
+                range(PARTITIONS), write=False
+            )  # also learners of partitions it does not own
             await self._join()
 
     async def _settle(self) -> None:
@@ -135,16 +137,16 @@ class Membership:
     async def _give_up(self, count: int) -> None:
         """Give up some partitions; never the coordinator's, which may be in the middle of a change."""
         some = sorted(self._ownership.partitions - {COORDINATOR}, reverse=True)[: min(count, _AT_ONCE)]
-        await self._sync.give_up(some)
-        await asyncio.to_thread(self.database.give_up, some)
+        await self._sync.release_partitions(some)
+        await asyncio.to_thread(self.database.release_partitions, some)
 
     async def _give_up_stray(self) -> None:
         """Give up leases that only the store knows of: it could not be reached when this replica gave them up."""
         owners, number = self._ownership.members.owners, self._ownership.number
         stray = {partition for partition, owner in owners.items() if owner == number} - self._ownership.partitions
         if stray:
-            await self._sync.give_up(stray)
-            await asyncio.to_thread(self.database.give_up, stray)
+            await self._sync.release_partitions(stray)
+            await asyncio.to_thread(self.database.release_partitions, stray)
 
     async def _take(self, count: int) -> None:
         taken = await asyncio.to_thread(self.database.leases.take, count)
@@ -154,7 +156,7 @@ class Membership:
         try:
             await self._sync.take(taken.keys())
         except BaseException:  # another replica may succeed
-            await asyncio.to_thread(self.database.give_up, list(taken))
+            await asyncio.to_thread(self.database.release_partitions, list(taken))
             raise
         _log.info("This replica owns %d more partitions.", len(taken))
 
@@ -164,7 +166,7 @@ class ClusterReplicas:
 
     are_several = True
 
-    def __init__(self, ownership: OwnsByLeases, load: Load) -> None:
+    def __init__(self, ownership: OwnsByLeases, load: LoadMeter) -> None:
         self._ownership = ownership
         self._load = load
 

@@ -31,10 +31,10 @@ from yarl import URL
 
 from zoomrank.cluster.leases import ClusterMember
 from zoomrank.service.http.asgi import Receive, Send, send_json, whole_body
-from zoomrank.service.http.error_responses import refusal, unexpected
+from zoomrank.service.http.error_responses import internal_error_response, refusal
 from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, SEEN
 from zoomrank.service.logs import REQUEST, request_id
-from zoomrank.service.refusals import ElsewhereError, ServiceError, StoppingError
+from zoomrank.service.refusals import NotOwnerError, ServiceError, StoppingError
 
 # Headers between replicas: the receiver's token, the method, the digest of the caller's key; the sender of a response.
 TOKEN, METHOD, CALLER, SEAL = b"zoomrank-token", b"zoomrank-method", b"zoomrank-asker", b"zoomrank-seal"
@@ -155,7 +155,7 @@ class HttpPeers:
             raise UnreachedError from error
         except (asyncio.TimeoutError, aiohttp.ClientError, OSError) as error:
             raise UnansweredError from error
-        if found.status != ElsewhereError.status and (SEAL, seal(replica.token)) not in named:
+        if found.status != NotOwnerError.status and (SEAL, seal(replica.token)) not in named:
             raise UnansweredError  # another process has its address by now
         return found
 
@@ -181,7 +181,7 @@ class PeerServer:
         """Respond to a request that was forwarded to this replica."""
         headers = dict(scope["headers"])
         if not hmac.compare_digest(headers.get(TOKEN, b""), self._token):
-            await send_json(send, *refusal(ElsewhereError()))
+            await send_json(send, *refusal(NotOwnerError()))
             return
 
         async def sealed(message: Mapping[str, Any]) -> None:
@@ -203,7 +203,7 @@ class PeerServer:
             await send_json(send, *refusal(StoppingError()))
         except Exception:  # noqa: BLE001  (whatever it is, the other replica is told)
             _log.exception("%s %s, forwarded by another replica", request.method, request.path)
-            await send_json(send, *unexpected())
+            await send_json(send, *internal_error_response())
         else:
             await response.send(send)
 

@@ -1,4 +1,4 @@
-"""`Replica`: one process of a cluster, as Ray Serve starts it."""
+"""`ServeReplica`: one process of a cluster, as Ray Serve starts it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Access, Keys
 from zoomrank.service.http.app import make_routes
 from zoomrank.service.http.asgi import App, Receive, Send
-from zoomrank.service.http.listening import Listener, address_of, listen, spoken
-from zoomrank.service.http.origins import Origins
-from zoomrank.service.load import Load
+from zoomrank.service.http.listening import BackgroundServer, listen, url_of, uvicorn_config
+from zoomrank.service.http.origins import AllowedOrigins
+from zoomrank.service.load import LoadMeter
 from zoomrank.service.storage.store import Store
 
 APP, DEPLOYMENT = "zoomrank", "Replica"  # as Ray Serve calls them
@@ -52,7 +52,7 @@ class Options(NamedTuple):
 
 
 @serve.ingress()
-class Replica:
+class ServeReplica:
     """An engine in a cluster, and the listeners through which requests reach it."""
 
     async def __init__(self, options: Options) -> None:  # type: ignore[misc]  # as Ray Serve has it
@@ -66,15 +66,15 @@ class Replica:
         database = await asyncio.to_thread(SharedDatabase, options.store)
         self._engine = engine = Engine(Store(database), folder, options.memory, time.time, time.monotonic, ownership)
         await engine.start()
-        sync, load, token = ReplicaSync(engine, ownership), Load(engine), secrets.token_hex(16)
+        sync, load, token = ReplicaSync(engine, ownership), LoadMeter(engine), secrets.token_hex(16)
         known: Any = ray.util.get_node_ip_address
         between = listen(options.between or known(), 0)
         outside = None if options.door is None else listen(options.host, options.door, together=True)
-        address = address_of(between).removeprefix("http://")
+        address = url_of(between).removeprefix("http://")
         self._membership = Membership(database, ownership, sync, address, token, load.says)
         routes = make_routes(engine, self._keys, ClusterReplicas(ownership, load))
         forwarding = Forwarding(routes, engine, ownership, sync, self._peers)
-        self._app = Access(forwarding, self._keys, load, options.largest_body, Origins(options.origins))
+        self._app = Access(forwarding, self._keys, load, options.largest_body, AllowedOrigins(options.origins))
         self._listening = [await _open(PeerServer(forwarding.respond_here, token), between)]
         self._stopped = False
         await self._membership.start()
@@ -112,7 +112,7 @@ class Replica:
 class _Listening(NamedTuple):
     """A listener that takes requests, and its task."""
 
-    listener: Listener
+    listener: BackgroundServer
     task: asyncio.Task[None]
 
     async def close(self) -> None:
@@ -123,7 +123,7 @@ class _Listening(NamedTuple):
 
 async def _open(app: App, taken: socket.socket) -> _Listening:
     """Take requests from now on; the client of an idle connection hangs up first."""
-    listener = Listener(spoken(app, timeout_keep_alive=PEERS_KEPT))
+    listener = BackgroundServer(uvicorn_config(app, timeout_keep_alive=PEERS_KEPT))
     task = asyncio.create_task(listener.serve([taken]))
     while not listener.started:
         if task.done():

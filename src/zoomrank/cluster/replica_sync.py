@@ -68,7 +68,7 @@ class ReplicaSync:
             await self._add(kept)
             await self._update(kept)
             self._engine.collections.promote_all(kept.collections)
-            self._engine.experiments.read_again(kept.experiments)
+            self._engine.experiments.reload(kept.experiments)
             self._known = kept
 
     def _read(self) -> _Kept:
@@ -82,7 +82,7 @@ class ReplicaSync:
         for served in gone:
             served.removed = True
         for served in gone:
-            await self._engine.ledger.let_go(served.id)
+            await self._engine.ledger.release(served.id)
             if served.home is served:
                 collections.forget(served.id)
             else:
@@ -92,7 +92,7 @@ class ReplicaSync:
         collections = self._engine.collections
         for stored in homes_first(kept.collections):
             if stored.id not in collections.by_id:
-                collections.register(await asyncio.to_thread(collections.brought_back, stored))
+                collections.register(await asyncio.to_thread(collections.restore_collection, stored))
 
     async def _update(self, kept: _Kept) -> None:
         for served in list(self._engine.collections.by_id.values()):
@@ -109,14 +109,14 @@ class ReplicaSync:
         engine = self._engine
         await self.catch_up()
         found = await asyncio.to_thread(self._read_partitions, partitions)
-        engine.journal.go_on_after(found.event)
+        engine.journal.continue_after(found.event)
         engine.learners.take(found.learner, found.waiting)
         engine.repeats.take(found.recent)
         engine.patience.renew()  # feedback could not be reported meanwhile
         if COORDINATOR in partitions:
             await asyncio.to_thread(self._store.drop_unfinished_files)
-            engine.collections.go_on_after(await asyncio.to_thread(self._store.read.last, "collections"))
-            engine.experiments.go_on_after(await asyncio.to_thread(self._store.read.last, "experiments"))
+            engine.collections.continue_after(await asyncio.to_thread(self._store.read.last, "collections"))
+            engine.experiments.continue_after(await asyncio.to_thread(self._store.read.last, "experiments"))
         self._ownership.add(partitions)
         if COORDINATOR in partitions:  # no request has to wait for that
             self._tidying = asyncio.create_task(self._tidy())
@@ -137,7 +137,7 @@ class ReplicaSync:
             await asyncio.to_thread(self._store.drop_left_over)
             await self._engine.experiments.tidy()
 
-    async def give_up(self, partitions: Collection[int], write: bool = True) -> None:
+    async def release_partitions(self, partitions: Collection[int], write: bool = True) -> None:
         """Own some partitions no more; everything about them is durable then, or (without `write`) they belong to other
         replicas by now.
         """
@@ -145,7 +145,7 @@ class ReplicaSync:
         self._ownership.remove(partitions)
         if not write:
             await engine.journal.discard()  # or it might be taken for a write of their next owner
-        await engine.learners.give_up(partitions, write)
+        await engine.learners.release_partitions(partitions, write)
         if write:
             await engine.journal.written()
 
@@ -174,4 +174,4 @@ class ReplicaSync:
 
     def follow_log(self, last: int) -> None:
         """Continue after the last place in the log of all replicas, so that places nearly follow time."""
-        self._engine.journal.go_on_after(last)
+        self._engine.journal.continue_after(last)

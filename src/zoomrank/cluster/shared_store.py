@@ -29,12 +29,12 @@ class SharedDatabase(PostgresDatabase):
             self._sign(self.writer)
         return self.writer_id
 
-    def give_up(self, partitions: Collection[int]) -> None:
+    def release_partitions(self, partitions: Collection[int]) -> None:
         """Give up the leases on partitions, after a write that began while they were this replica's."""
         with self._writing:
             for partition in partitions:
                 self.epochs.pop(partition, None)
-            self.leases.let_go(partitions)
+            self.leases.release(partitions)
 
     def connect_writer(self) -> Any:
         """Return a connection that shares a lock with those of other replicas: a service alone waits for all."""

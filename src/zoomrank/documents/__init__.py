@@ -5,8 +5,8 @@ from zoomrank.documents.click_log import ClickLog, read_clicks
 from zoomrank.documents.clustering import tree_from_vectors
 from zoomrank.documents.collection import Collection, Document
 from zoomrank.documents.collection_file import load_collection
-from zoomrank.documents.edition_file import load_edition, write_edition
-from zoomrank.documents.editions import Crowd, Edition, Gone
+from zoomrank.documents.edition_file import load_version, write_version
+from zoomrank.documents.editions import CollectionVersion, CrowdedPlace, RemovedDocuments
 from zoomrank.documents.label_calibration import mean_relevance, predictive_power_from_labels, scale_from_labels
 from zoomrank.documents.logged_impressions import read_impressions
 from zoomrank.documents.source_files import read_table, read_taxonomy, read_vectors
@@ -15,12 +15,12 @@ from zoomrank.documents.texts import text_vectors
 __all__ = [
     "ClickLog",
     "Collection",
-    "Crowd",
+    "CollectionVersion",
+    "CrowdedPlace",
     "Document",
-    "Edition",
-    "Gone",
+    "RemovedDocuments",
     "load_collection",
-    "load_edition",
+    "load_version",
     "mean_relevance",
     "predictive_power_from_clicks",
     "predictive_power_from_labels",
@@ -33,5 +33,5 @@ __all__ = [
     "scale_from_labels",
     "text_vectors",
     "tree_from_vectors",
-    "write_edition",
+    "write_version",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.editions import BORROWED, COLUMNS, LATE, Edition, Gone
+from zoomrank.documents.editions import BORROWED, COLUMNS, LATE, CollectionVersion, RemovedDocuments
 from zoomrank.errors import ChangeError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
@@ -21,12 +21,12 @@ from zoomrank.spaces.packed_strings import PackedStrings
 from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.shape import breadth_first_shape
 
-Placed = Mapping[str, Any]
+PlacedChange = Mapping[str, Any]
 
 
-def applied(edition: Edition, placed: Iterable[Placed]) -> Edition:
+def apply_changes(edition: CollectionVersion, placed: Iterable[PlacedChange]) -> CollectionVersion:
     """Return the edition after these changes."""
-    run: list[Placed] = []
+    run: list[PlacedChange] = []
     for change in placed:
         if "category" in change:  # its subtree is looked up in the tree as it was just before
             edition, run = _after(edition, run), []
@@ -36,12 +36,12 @@ def applied(edition: Edition, placed: Iterable[Placed]) -> Edition:
     return _after(edition, run)
 
 
-def vector_in_words(vector: Array) -> str:
+def encode_vector(vector: Array) -> str:
     """Encode a vector for JSON."""
     return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
 
 
-def vector_of_words(words: str | Sequence[float]) -> Array:
+def decode_vector(words: str | Sequence[float]) -> Array:
     """Decode a vector, from base64 or from a list of numbers."""
     return np.frombuffer(base64.b64decode(words), "<f4") if isinstance(words, str) else np.array(words, np.float32)
 
@@ -49,7 +49,7 @@ def vector_of_words(words: str | Sequence[float]) -> Array:
 class _Changes:
     """The net effect of a run of changes, by the numbers of nodes and documents."""
 
-    def __init__(self, edition: Edition, run: Sequence[Placed]) -> None:
+    def __init__(self, edition: CollectionVersion, run: Sequence[PlacedChange]) -> None:
         self.edition = edition
         self.root = int(edition.nodes[0])
         self.parent: dict[int, int] = {}
@@ -71,7 +71,7 @@ class _Changes:
         ):
             raise ChangeError("These changes were placed for another version of the collection: place them again.")
 
-    def _take(self, change: Placed) -> None:
+    def _take(self, change: PlacedChange) -> None:
         for node, parent, name, width in change.get("made", ()):
             self._make(node, parent, name, width)
         if "document" in change:
@@ -90,7 +90,7 @@ class _Changes:
             self.parent[self.root], self.root = node, node
         self.parent[node] = parent
 
-    def _take_document(self, change: Placed, document: int) -> None:
+    def _take_document(self, change: PlacedChange, document: int) -> None:
         if "add" in change:
             self.made.append(change["node"])
             self.born[document], self.leaf[document] = change["add"], change["node"]
@@ -103,19 +103,19 @@ class _Changes:
             if name in change:
                 self.said[name][document] = change[name]
         if "vector" in change:
-            self.vector[document], self.borrowed[document] = vector_of_words(change["vector"]), False
+            self.vector[document], self.borrowed[document] = decode_vector(change["vector"]), False
         elif "like" in change:
             like = int(change["like"])
             self.vector[document], self.borrowed[document] = self.vector.get(like, like), True
 
-    def heir_of(self, node: int) -> int:
+    def successor_of(self, node: int) -> int:
         """Return the node that finally inherits what was learned of a node."""
         while node in self.heir:
             node = self.heir[node]
         return node
 
 
-def _after(edition: Edition, run: Sequence[Placed]) -> Edition:
+def _after(edition: CollectionVersion, run: Sequence[PlacedChange]) -> CollectionVersion:
     if not run:
         return edition
     changes = _Changes(edition, run)
@@ -144,7 +144,7 @@ def _after(edition: Edition, run: Sequence[Placed]) -> Edition:
     documents = document[nodes[shape.leaf]]
     ids = _ids(edition, changes, documents)
     tree = DocumentTree(shape, width[nodes], ids, _names(edition, changes, nodes))
-    return Edition(
+    return CollectionVersion(
         _collection(edition, changes, tree, documents),
         documents,
         nodes,
@@ -161,7 +161,7 @@ def _fill(array: Array, values: Mapping[int, Any]) -> None:
         array[np.fromiter(values, np.int64, len(values))] = np.array(list(values.values()))
 
 
-def _below(edition: Edition, node: int) -> Array:
+def _below(edition: CollectionVersion, node: int) -> Array:
     """Return for each node of the tree whether it is in the subtree of a node; parents stand before their children."""
     shape, at = edition.collection.geometry.shape, int(edition.index[node])
     first, end = shape.first_document, shape.end_document
@@ -170,11 +170,11 @@ def _below(edition: Edition, node: int) -> Array:
     return np.asarray(inside)
 
 
-def _heirs(edition: Edition, changes: _Changes, total: int) -> Array:
+def _heirs(edition: CollectionVersion, changes: _Changes, total: int) -> Array:
     heirs = np.arange(total, dtype=np.uint32)
     inherits = heirs.copy()
     for node in changes.heir:
-        inherits[node] = changes.heir_of(node)
+        inherits[node] = changes.successor_of(node)
     heirs[: len(edition.heirs)] = edition.heirs
     return inherits[heirs]
 
@@ -187,13 +187,13 @@ def _sources(count: int, there: Array, said: Mapping[int, Any], wanted: Array) -
     return np.asarray(source[wanted])
 
 
-def _ids(edition: Edition, changes: _Changes, documents: Array) -> DocumentIds:
+def _ids(edition: CollectionVersion, changes: _Changes, documents: Array) -> DocumentIds:
     source = _sources(edition.numbered + len(changes.born), edition.documents, changes.born, documents)
     before = edition.collection.geometry.documents
     return before.rearranged(source, [before[0], *changes.born.values()])
 
 
-def _names(edition: Edition, changes: _Changes, nodes: Array) -> PackedStrings | None:
+def _names(edition: CollectionVersion, changes: _Changes, nodes: Array) -> PackedStrings | None:
     names = edition.collection.geometry.names
     if names is None:
         return None
@@ -201,7 +201,7 @@ def _names(edition: Edition, changes: _Changes, nodes: Array) -> PackedStrings |
     return _packed(names).rearranged(source, ["", *changes.name.values()])
 
 
-def _collection(edition: Edition, changes: _Changes, tree: DocumentTree, documents: Array) -> Collection:
+def _collection(edition: CollectionVersion, changes: _Changes, tree: DocumentTree, documents: Array) -> Collection:
     before = edition.collection
     columns: dict[str, PackedStrings | None] = {}
     for name, column in zip(COLUMNS, (before.titles, before.urls, before.texts), strict=True):
@@ -211,7 +211,11 @@ def _collection(edition: Edition, changes: _Changes, tree: DocumentTree, documen
 
 
 def _column(
-    edition: Edition, changes: _Changes, column: Sequence[str] | None, said: Mapping[int, str], documents: Array
+    edition: CollectionVersion,
+    changes: _Changes,
+    column: Sequence[str] | None,
+    said: Mapping[int, str],
+    documents: Array,
 ) -> PackedStrings | None:
     if column is None and not any(said.values()):
         return None
@@ -225,7 +229,7 @@ def _packed(column: Sequence[str]) -> PackedStrings:
     return column if isinstance(column, PackedStrings) else PackedStrings.packed(column)
 
 
-def _vectors(edition: Edition, changes: _Changes, before: Array, documents: Array) -> Array:
+def _vectors(edition: CollectionVersion, changes: _Changes, before: Array, documents: Array) -> Array:
     own = {number: vector for number, vector in changes.vector.items() if not isinstance(vector, int)}
     count = edition.numbered + len(changes.born)
     source = _sources(count, edition.documents, own, np.arange(count))
@@ -240,7 +244,7 @@ def _vectors(edition: Edition, changes: _Changes, before: Array, documents: Arra
     return vectors
 
 
-def _gone(edition: Edition, changes: _Changes) -> Gone:
+def _gone(edition: CollectionVersion, changes: _Changes) -> RemovedDocuments:
     if not changes.left:
         return edition.gone
     left = sorted(changes.left)
@@ -249,12 +253,12 @@ def _gone(edition: Edition, changes: _Changes) -> Gone:
     order = np.argsort(numbers, kind="stable")
     if isinstance(ids[0], str):
         before = edition.gone.ids if isinstance(edition.gone.ids, PackedStrings) else PackedStrings.packed([])
-        return Gone(numbers[order], before.rearranged(order, ids))
+        return RemovedDocuments(numbers[order], before.rearranged(order, ids))
     earlier = edition.gone.ids if isinstance(edition.gone.ids, np.ndarray) else np.zeros(0, np.int64)
-    return Gone(numbers[order], np.concatenate([earlier, np.array(ids, np.int64)])[order])
+    return RemovedDocuments(numbers[order], np.concatenate([earlier, np.array(ids, np.int64)])[order])
 
 
-def _marks(edition: Edition, changes: _Changes, documents: Array) -> Array:
+def _marks(edition: CollectionVersion, changes: _Changes, documents: Array) -> Array:
     marks = np.zeros(edition.numbered + len(changes.born), np.uint8)
     marks[edition.documents] = edition.marks
     marks[changes.late] |= LATE

@@ -116,7 +116,7 @@ def comparisons(
 ) -> Comparisons:
     """Draw pairs: a document by its clicks, a subtree around it, and another document seen in that subtree."""
     _check_least(least_looks, pairs)
-    rng, sums = np.random.default_rng(seed), _Sums(tree, counts)
+    rng, sums = np.random.default_rng(seed), _SubtreeCounts(tree, counts)
     drawn = rng.choice(len(counts.query), pairs, p=counts.clicks / counts.clicks.sum())
     query, leaf = counts.query[drawn], sums.leaf[counts.document[drawn]]
     inside = leaf
@@ -228,7 +228,7 @@ def predictive_power_from_clicks(
     """
     _check_least(least_looks, pairs)
     counts = log.counted(tree.documents, unknown)
-    sums, rng = _Sums(tree, counts), np.random.default_rng(seed)
+    sums, rng = _SubtreeCounts(tree, counts), np.random.default_rng(seed)
     skips = np.concatenate([[0], np.cumsum(counts.looks - counts.clicks)])
     one = rng.choice(len(counts.query), pairs, p=counts.clicks / counts.clicks.sum())
     begin, end = sums.rows(counts.query[one], np.zeros(pairs, np.int64))
@@ -258,7 +258,7 @@ def _rate(clicks: Array, looks: Array) -> tuple[Array, Array]:
     return clicks / looks, likely * (1 - likely) / looks
 
 
-class _Sums:
+class _SubtreeCounts:
     """Looks and clicks within any subtree for any query, by two binary searches among the rows of the counts."""
 
     def __init__(self, tree: DocumentTree, counts: Counts) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoomrank.documents.logged_impressions import Impression, checked, impressions_of, positions_of
-from zoomrank.documents.source_files import PathLike, said_of
+from zoomrank.documents.source_files import PathLike, name_in_errors
 from zoomrank.errors import EmptyCollectionError, ParameterError, UnknownDocumentError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds
@@ -163,5 +163,5 @@ def read_clicks(path: PathLike, columns: Mapping[str, str] | None = None) -> Cli
     ClickLog
         Looks and clicks.
     """
-    with said_of(path):
+    with name_in_errors(path):
         return ClickLog(impressions_of(path, columns))

@@ -80,7 +80,7 @@ def tree_from_vectors(
     if branching < 2:
         raise ParameterError(f"A subtree cannot be split into {branching} parts; branching must be 2 or more.")
     rows = VectorRows(vectors, normalise)
-    growth = _Growth(rows, branching, whole_number(seed, "seed"), progress)
+    growth = _TreeBuilder(rows, branching, whole_number(seed, "seed"), progress)
     with nullcontext() if len(rows) <= LINKED_WHOLE else _one_thread():
         parents, widths = growth.grown()
     return tree_and_rows(parents, widths, len(rows), ids)
@@ -100,7 +100,7 @@ def ids_of_rows(ids: GivenIds, rows: Array) -> list[DocumentId] | Array:
     return ids[rows] if isinstance(ids, np.ndarray) else [ids[row] for row in rows]
 
 
-class _Growth:
+class _TreeBuilder:
     """A growing tree: documents are nodes 0 to n - 1, subtrees are numbered as they are made."""
 
     def __init__(self, rows: VectorRows, branching: int, seed: int, progress: Progress | None) -> None:

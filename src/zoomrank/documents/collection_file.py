@@ -32,7 +32,7 @@ import numpy as np
 from zoomrank.documents.collection import Collection
 from zoomrank.documents.source_files import PathLike
 from zoomrank.errors import FileFormatError, SourceError, ZoomrankError
-from zoomrank.files import whole_file
+from zoomrank.files import atomic_file
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentIds
 from zoomrank.spaces.packed_strings import PackedStrings
@@ -50,7 +50,7 @@ _PIECE = 1 << 24
 
 def save(collection: Collection, path: PathLike) -> None:
     """Write a collection to a file; the file appears whole or not at all."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         write(collection, file)
 
 
@@ -117,7 +117,7 @@ def load_collection(path: PathLike | IO[bytes], verify: bool = False) -> Collect
     return loaded(path, verify)[0]
 
 
-class Loaded(NamedTuple):
+class LoadedFile(NamedTuple):
     """A collection, and everything else in its file."""
 
     collection: Collection
@@ -125,7 +125,7 @@ class Loaded(NamedTuple):
     arrays: dict[str, Array]
 
 
-def loaded(path: PathLike | IO[bytes], verify: bool = False) -> Loaded:
+def loaded(path: PathLike | IO[bytes], verify: bool = False) -> LoadedFile:
     """Read a collection back with everything in its file."""
     if isinstance(path, str | os.PathLike):
         if not Path(path).is_file():
@@ -135,7 +135,7 @@ def loaded(path: PathLike | IO[bytes], verify: bool = False) -> Loaded:
     return _loaded(path, "This file", verify)
 
 
-def _loaded(file: IO[bytes], path: str, verify: bool) -> Loaded:
+def _loaded(file: IO[bytes], path: str, verify: bool) -> LoadedFile:
     header, body = _opened(file, path)
     if verify:
         digest = hashlib.sha256()
@@ -149,7 +149,7 @@ def _loaded(file: IO[bytes], path: str, verify: bool) -> Loaded:
         tree = _tree(arrays)
         vectors = arrays.get("vectors")
         collection = Collection(tree, scale=header["scale"], vectors=vectors, notes=header["notes"], **columns)
-        return Loaded(collection, header, arrays)
+        return LoadedFile(collection, header, arrays)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         says = f": {error}" if isinstance(error, ZoomrankError) else "."
         raise FileFormatError(f"{path} is damaged{says}") from error

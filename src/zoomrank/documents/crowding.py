@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from zoomrank.documents.editions import LATE, Crowd, Edition
+from zoomrank.documents.editions import LATE, CollectionVersion, CrowdedPlace
 from zoomrank.numbers import Array
 
 CROWD = 32  # additions that are too many, if they are most of the documents there
 GROWN = 4  # a category that has grown by this factor no longer fits
 
 
-def crowded(edition: Edition) -> list[Crowd]:
+def crowded(edition: CollectionVersion) -> list[CrowdedPlace]:
     """Return the crowded places, the one with the most additions first."""
     tree = edition.collection.tree
     shape, late = tree.shape, (edition.marks & LATE) > 0
@@ -32,7 +32,7 @@ def crowded(edition: Edition) -> list[Crowd]:
     return [_crowd(edition, int(node), int(documents[node]), int(beside[node])) for node in places]
 
 
-def _crowd(edition: Edition, node: int, documents: int, added: int) -> Crowd:
+def _crowd(edition: CollectionVersion, node: int, documents: int, added: int) -> CrowdedPlace:
     tree = edition.collection.tree
     if tree.names is not None:
         name = tree.name(node) or "the whole collection"
@@ -43,4 +43,4 @@ def _crowd(edition: Edition, node: int, documents: int, added: int) -> Crowd:
         says = (
             f"{added} of the {documents} documents {name} were added beside each other, without any order among them."
         )
-    return Crowd(node, name, documents, added, says)
+    return CrowdedPlace(node, name, documents, added, says)

@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 
 from zoomrank.documents.collection_file import loaded, packed_arrays, strings_of, write
-from zoomrank.documents.editions import Edition, Gone
+from zoomrank.documents.editions import CollectionVersion, RemovedDocuments
 from zoomrank.documents.source_files import PathLike
 from zoomrank.errors import FileFormatError
 from zoomrank.spaces.packed_strings import PackedStrings
@@ -18,7 +18,7 @@ from zoomrank.spaces.packed_strings import PackedStrings
 NUMBERS = ("documents", "nodes", "heirs", "marks")
 
 
-def write_edition(edition: Edition, file: IO[bytes]) -> None:
+def write_version(edition: CollectionVersion, file: IO[bytes]) -> None:
     """Write a version of a collection to an open file.
 
     Parameters
@@ -38,13 +38,13 @@ def write_edition(edition: Edition, file: IO[bytes]) -> None:
     write(edition.collection, file, arrays, {"edition": {"ratio": edition.ratio}})
 
 
-def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
+def load_version(path: PathLike | IO[bytes], verify: bool = False) -> CollectionVersion:
     """Read a version back, or a collection as a first version.
 
     Parameters
     ----------
     path : path-like or open file
-        A file that `write_edition` or `Collection.save` wrote.
+        A file that `write_version` or `Collection.save` wrote.
     verify : bool
         True: read every byte and compare the checksum.
 
@@ -64,12 +64,12 @@ def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
     """
     collection, header, arrays = loaded(path, verify)
     if "edition" not in header:
-        return Edition.first(collection)
+        return CollectionVersion.first(collection)
     try:
         documents, nodes, heirs, marks = (arrays[f"edition.{name}"] for name in NUMBERS)
         strings = strings_of(arrays, "edition.gone_ids")
-        gone = Gone(arrays["edition.gone"], arrays["edition.gone_ids"] if strings is None else strings)
-        edition = Edition(collection, documents, nodes, heirs, gone, marks, float(header["edition"]["ratio"]))
+        gone = RemovedDocuments(arrays["edition.gone"], arrays["edition.gone_ids"] if strings is None else strings)
+        edition = CollectionVersion(collection, documents, nodes, heirs, gone, marks, float(header["edition"]["ratio"]))
         _check(edition)
     except (KeyError, TypeError, ValueError) as error:
         says = f": {error}" if isinstance(error, FileFormatError) else "."
@@ -77,7 +77,7 @@ def load_edition(path: PathLike | IO[bytes], verify: bool = False) -> Edition:
     return edition
 
 
-def _check(edition: Edition) -> None:
+def _check(edition: CollectionVersion) -> None:
     """Raise if numbers do not belong to this collection, or stand for two things."""
     tree, nodes, heirs = edition.collection.tree, edition.nodes, edition.heirs
     every = np.concatenate([edition.documents, edition.gone.numbers])

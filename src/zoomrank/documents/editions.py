@@ -1,4 +1,4 @@
-"""`Edition`: one version of a collection, in which documents and nodes have numbers that never change.
+"""`CollectionVersion`: one version of a collection, in which documents and nodes have numbers that never change.
 
 Positions and nodes of a tree are counted from left to right and from top to bottom, so one more document shifts nearly
 all of them. What is stored about a document (by a learner, in a log) is stored under its number.
@@ -26,7 +26,7 @@ from zoomrank.documents.collection import Collection
 from zoomrank.errors import UnknownDocumentError
 from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId
-from zoomrank.spaces.movement import Movement
+from zoomrank.spaces.movement import Remap
 from zoomrank.spaces.packed_strings import PackedStrings
 
 COLUMNS = ("title", "url", "text")  # the metadata of a document
@@ -39,7 +39,7 @@ LATE, BORROWED = (
 )  # marks of a document: placed since the tree was built; its vector is another document's
 
 
-class Gone(NamedTuple):
+class RemovedDocuments(NamedTuple):
     """Removed documents.
 
     Attributes
@@ -54,7 +54,7 @@ class Gone(NamedTuple):
     ids: PackedStrings | Array
 
 
-class Crowd(NamedTuple):
+class CrowdedPlace(NamedTuple):
     """A place where the tree no longer fits.
 
     Attributes
@@ -79,7 +79,7 @@ class Crowd(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Edition:
+class CollectionVersion:
     """A version of a collection.
 
     Parameters
@@ -114,13 +114,13 @@ class Edition:
     documents: Array
     nodes: Array
     heirs: Array
-    gone: Gone
+    gone: RemovedDocuments
     marks: Array
     ratio: float
     searches: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def first(cls, collection: Collection) -> Edition:
+    def first(cls, collection: Collection) -> CollectionVersion:
         """Begin with a collection: numbers are positions, and the nodes of its tree.
 
         Parameters
@@ -135,7 +135,7 @@ class Edition:
         """
         tree = collection.geometry
         documents, nodes = np.arange(len(tree), dtype=np.uint32), np.arange(tree.nodes, dtype=np.uint32)
-        gone = Gone(documents[:0], PackedStrings.packed([]))
+        gone = RemovedDocuments(documents[:0], PackedStrings.packed([]))
         return cls(collection, documents, nodes, nodes, gone, np.zeros(len(tree), np.uint8), _usual_ratio(collection))
 
     def __len__(self) -> int:
@@ -249,7 +249,7 @@ class Edition:
             for change, at in zip(changes, numbers, strict=True)
         ]
 
-    def changed(self, placed: Iterable[Mapping[str, Any]]) -> Edition:
+    def changed(self, placed: Iterable[Mapping[str, Any]]) -> CollectionVersion:
         """Apply placed changes.
 
         Parameters
@@ -262,12 +262,12 @@ class Edition:
         Edition
             The next version. It is the same whether changes are applied one by one or at once.
         """
-        from zoomrank.documents.applying_changes import applied
+        from zoomrank.documents.applying_changes import apply_changes
 
         placed = list(placed)
-        return self._described(placed) if is_metadata(placed) else applied(self, placed)
+        return self._described(placed) if is_metadata(placed) else apply_changes(self, placed)
 
-    def _described(self, placed: Sequence[Mapping[str, Any]]) -> Edition:
+    def _described(self, placed: Sequence[Mapping[str, Any]]) -> CollectionVersion:
         """Build the same edition, in the same tree, with other metadata."""
         if not placed:
             return self
@@ -281,7 +281,7 @@ class Edition:
         vars(after).update({name: vars(self)[name] for name in ("index", "_place") if name in vars(self)})
         return after
 
-    def remade(self, seed: int = 0, progress: Progress | None = None) -> Edition:
+    def remade(self, seed: int = 0, progress: Progress | None = None) -> CollectionVersion:
         """Rebuild the tree from the documents as they are now.
 
         Taxonomies keep their categories and get the usual widths of their depths. Other trees are built from vectors
@@ -303,7 +303,7 @@ class Edition:
 
         return remade(self, seed, progress)
 
-    def crowded(self) -> list[Crowd]:
+    def crowded(self) -> list[CrowdedPlace]:
         """Find places where the tree no longer fits, since too many documents were added there without any order.
 
         Returns
@@ -315,7 +315,7 @@ class Edition:
 
         return crowded(self)
 
-    def movement_to(self, later: Edition) -> Movement:
+    def remap_to(self, later: CollectionVersion) -> Remap:
         """Return where everything is in a later version.
 
         Parameters
@@ -335,7 +335,7 @@ class Edition:
         [-1, 0, 1]
         """
         heirs = later.heirs[self.nodes]
-        return Movement(later.index[heirs], later.positions(self.documents), heirs == self.nodes)
+        return Remap(later.index[heirs], later.positions(self.documents), heirs == self.nodes)
 
     @cached_property
     def index(self) -> Array:
@@ -411,14 +411,14 @@ def _with_strings(column: Sequence[str] | None, said: Mapping[int, str], count: 
     return packed.rearranged(source, said.values())
 
 
-def packed_changes(placed: Sequence[Mapping[str, Any]]) -> bytes:
+def pack_changes(placed: Sequence[Mapping[str, Any]]) -> bytes:
     """Compress placed changes; some at a time, since no other thread runs while JSON is written."""
     parts = (placed[first : first + _PACKED_AT_ONCE] for first in range(0, len(placed), _PACKED_AT_ONCE))
     said = (json.dumps(list(part), separators=(",", ":"), ensure_ascii=False)[1:-1] for part in parts)
     return zlib.compress(f"[{','.join(said)}]".encode(), 1)
 
 
-def unpacked_changes(content: bytes) -> list[dict[str, Any]]:
-    """Return the placed changes that `packed_changes` compressed."""
+def unpack_changes(content: bytes) -> list[dict[str, Any]]:
+    """Return the placed changes that `pack_changes` compressed."""
     changes: list[dict[str, Any]] = json.loads(zlib.decompress(content))
     return changes

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from zoomrank.documents.source_files import PathLike, chosen_columns, existing, named, read_rows, said_of
+from zoomrank.documents.source_files import PathLike, chosen_columns, existing, name_in_errors, named, read_rows
 from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 
@@ -60,7 +60,7 @@ def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -
         For each impression its query, the documents that were shown, from the top, and the one that was clicked first,
         or None. An invalid impression raises an error when it is reached.
     """
-    with said_of(path):
+    with name_in_errors(path):
         yield from impressions_of(path, columns)
 
 

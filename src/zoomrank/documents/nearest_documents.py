@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.editions import CollectionVersion
 from zoomrank.documents.texts import piece_counter
 from zoomrank.errors import ChangeError, VectorError
 from zoomrank.numbers import Array
@@ -22,7 +22,7 @@ _ROWS, _COLUMNS = 1 << 16, 256  # of similarities that are in memory at a time
 _LARGEST = 1 << 24  # similarities of texts that are in memory at a time
 
 
-class Wanted(NamedTuple):
+class Placement(NamedTuple):
     """A document to place: by its vector, or by its text."""
 
     document: DocumentId
@@ -30,13 +30,13 @@ class Wanted(NamedTuple):
     text: str
 
 
-def wanted(edition: Edition, change: Mapping[str, Any]) -> Wanted | None:
+def placement_of(edition: CollectionVersion, change: Mapping[str, Any]) -> Placement | None:
     """Return what to search for in order to place a change, if anything."""
     collection, document = edition.collection, change.get("add", change.get("change"))
     if "vector" in change:
         if collection.vectors is None:
             raise ChangeError('the documents of this collection have no vectors; say "near" which document it belongs.')
-        return Wanted(document, _checked(change["vector"], collection.vectors), "")
+        return Placement(document, _checked(change["vector"], collection.vectors), "")
     if "add" not in change or "path" in change or "near" in change:
         return None
     if collection.texts is None:
@@ -44,7 +44,7 @@ def wanted(edition: Edition, change: Mapping[str, Any]) -> Wanted | None:
     text = change.get("text", "")
     if not text.strip():
         raise ChangeError('it has no "text" to place it by; say "path", "vector" or "near".')
-    return Wanted(document, None, text)
+    return Placement(document, None, text)
 
 
 def _checked(vector: Any, beside: Array) -> Array:
@@ -64,7 +64,9 @@ def of_length_one(vectors: Array) -> bool:
     return bool((np.abs(np.linalg.norm(some, axis=1) - 1) < 1e-3).all())
 
 
-def nearest(edition: Edition, asked: Mapping[int, Wanted], leaving: Iterable[DocumentId]) -> dict[int, int]:
+def nearest(
+    edition: CollectionVersion, asked: Mapping[int, Placement], leaving: Iterable[DocumentId]
+) -> dict[int, int]:
     """Return the numbers of the nearest documents, where there are any; never one that is removed, or the document
     itself.
     """
@@ -83,9 +85,9 @@ def nearest(edition: Edition, asked: Mapping[int, Wanted], leaving: Iterable[Doc
     return found
 
 
-def _nearest_vectors(edition: Edition, asked: Sequence[Wanted], open_to: Array) -> Array:
+def _nearest_vectors(edition: CollectionVersion, asked: Sequence[Placement], open_to: Array) -> Array:
     vectors = edition.collection.vectors
-    assert vectors is not None  # noqa: S101  (checked by `wanted`)
+    assert vectors is not None  # noqa: S101  (checked by `placement_of`)
     itself = edition.collection.tree.documents.places(one.document for one in asked)
     wished = np.stack([one.vector for one in asked if one.vector is not None])
     best, where = np.full(len(asked), -np.inf), np.full(len(asked), -1, np.int64)
@@ -119,7 +121,7 @@ class TextSearch(NamedTuple):
         return self._replace(weights=self.weights[kept], numbers=self.numbers[kept])
 
 
-def _nearest_texts(edition: Edition, asked: Sequence[Wanted], open_to: Array) -> Array:
+def _nearest_texts(edition: CollectionVersion, asked: Sequence[Placement], open_to: Array) -> Array:
     search = _text_search(edition)
     position = edition.positions(search.numbers)
     weights = search.counter.transform([one.text for one in asked])
@@ -134,10 +136,10 @@ def _nearest_texts(edition: Edition, asked: Sequence[Wanted], open_to: Array) ->
     return where
 
 
-def _text_search(edition: Edition) -> TextSearch:
+def _text_search(edition: CollectionVersion) -> TextSearch:
     """Return the earlier counts, updated; counted from scratch where half of the documents are new."""
     texts = edition.collection.texts
-    assert texts is not None  # noqa: S101  (checked by `wanted`)
+    assert texts is not None  # noqa: S101  (checked by `placement_of`)
     search: TextSearch | None = edition.searches.get("texts")
     if search is not None:
         search = search.without(search.numbers[edition.positions(search.numbers) < 0])

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.documents.applying_changes import applied, vector_in_words
-from zoomrank.documents.editions import COLUMNS, Edition
-from zoomrank.documents.nearest_documents import Wanted, nearest, wanted
+from zoomrank.documents.applying_changes import apply_changes, encode_vector
+from zoomrank.documents.editions import COLUMNS, CollectionVersion
+from zoomrank.documents.nearest_documents import Placement, nearest, placement_of
 from zoomrank.errors import ChangeError, TaxonomyError, UnknownDocumentError, ZoomrankError
 from zoomrank.spaces.ids import DocumentId
 from zoomrank.spaces.trees.taxonomy import TaxonomyPath, steps_of
@@ -30,7 +30,7 @@ _MAY_SAY = {
 }
 
 
-def placed(edition: Edition, changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def placed(edition: CollectionVersion, changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the same changes with numbers and parents."""
     asked, searched, refusal = _checked(edition, list(changes))
     leaving = [change["remove"] for change in asked if "remove" in change]
@@ -38,28 +38,28 @@ def placed(edition: Edition, changes: Iterable[Mapping[str, Any]]) -> list[dict[
     draft, since = _Draft(edition, asked), 0
     done: list[dict[str, Any]] = []
     for at, change in enumerate(asked):
-        with _about(at, change):
+        with _NamingChange(at, change):
             done.append(draft.place(change, searched.get(at), beside.get(at)))
         if "category" in change:
-            draft, since = _Draft(applied(draft.edition, done[since:]), asked[at + 1 :]), len(done)
+            draft, since = _Draft(apply_changes(draft.edition, done[since:]), asked[at + 1 :]), len(done)
     if refusal is not None:
         raise refusal
     return done
 
 
 def _checked(
-    edition: Edition, asked: list[Mapping[str, Any]]
-) -> tuple[list[Mapping[str, Any]], dict[int, Wanted], ChangeError | None]:
+    edition: CollectionVersion, asked: list[Mapping[str, Any]]
+) -> tuple[list[Mapping[str, Any]], dict[int, Placement], ChangeError | None]:
     """Return the changes up to the first malformed one, those that need a neighbour, and the error.
 
     An earlier change may still fail for another reason, and the first failure is the one to report.
     """
-    searched: dict[int, Wanted] = {}
+    searched: dict[int, Placement] = {}
     for at, change in enumerate(asked):
         try:
-            with _about(at, change):
+            with _NamingChange(at, change):
                 _check_form(edition, change)
-                found = wanted(edition, change)
+                found = placement_of(edition, change)
         except ChangeError as refusal:
             return asked[:at], searched, refusal
         if found is not None:
@@ -67,7 +67,7 @@ def _checked(
     return asked, searched, None
 
 
-class _about:  # noqa: N801  (it reads as a sentence)
+class _NamingChange:
     """Say in every error which change it is about."""
 
     def __init__(self, at: int, change: Any) -> None:
@@ -83,7 +83,7 @@ class _about:  # noqa: N801  (it reads as a sentence)
             raise ChangeError(f"Change {self.at}{what}: {error}", self.at) from error
 
 
-def _check_form(edition: Edition, change: Mapping[str, Any]) -> None:
+def _check_form(edition: CollectionVersion, change: Mapping[str, Any]) -> None:
     if not isinstance(change, Mapping):
         raise ChangeError('a change must be an object such as {"add": "owl", "path": "Animals > Birds"}.')
     kinds = [kind for kind in KINDS if kind in change]
@@ -104,7 +104,7 @@ def _check_form(edition: Edition, change: Mapping[str, Any]) -> None:
         raise ChangeError('a document is placed by one of "path", "vector" and "near", not by two of them.')
 
 
-def _check_id(edition: Edition, document: Any) -> None:
+def _check_id(edition: CollectionVersion, document: Any) -> None:
     numbers = isinstance(edition.collection.tree.documents[0], int)
     whole = isinstance(document, int) and not isinstance(document, bool)
     if numbers and not (whole and abs(document) < 2**63):
@@ -116,7 +116,7 @@ def _check_id(edition: Edition, document: Any) -> None:
 class _Draft:
     """The effect of the changes so far, beside the version that they begin with."""
 
-    def __init__(self, edition: Edition, asked: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, edition: CollectionVersion, asked: Sequence[Mapping[str, Any]]) -> None:
         self.edition, self.tree = edition, edition.collection.geometry
         self.known = _numbers(edition, asked)
         self.documents, self.numbered, self.nodes = len(edition), edition.numbered, len(edition.heirs)
@@ -132,7 +132,7 @@ class _Draft:
         self.dropped: list[list[int]] = []  # by the current change, with successors
         self.made: list[list[Any]] = []  # by the current change
 
-    def place(self, change: Mapping[str, Any], searched: Wanted | None, beside: int | None) -> dict[str, Any]:
+    def place(self, change: Mapping[str, Any], searched: Placement | None, beside: int | None) -> dict[str, Any]:
         """Place one change, and record its effect."""
         self.dropped, self.made = [], []
         if "add" in change:
@@ -149,7 +149,7 @@ class _Draft:
             found["dropped"] = self.dropped
         return found
 
-    def _add(self, change: Mapping[str, Any], searched: Wanted | None, beside: int | None) -> dict[str, Any]:
+    def _add(self, change: Mapping[str, Any], searched: Placement | None, beside: int | None) -> dict[str, Any]:
         document = change["add"]
         if self._number(document) is not None:
             raise ChangeError("there is a document of this id already; change it, or give another id.")
@@ -170,7 +170,7 @@ class _Draft:
             **self._vector(change, searched, beside),
         }
 
-    def _change(self, change: Mapping[str, Any], searched: Wanted | None, beside: int | None) -> dict[str, Any]:
+    def _change(self, change: Mapping[str, Any], searched: Placement | None, beside: int | None) -> dict[str, Any]:
         number = self._known(change["change"])
         said = {name: change[name] for name in COLUMNS if name in change}
         if not said and not any(place in change for place in PLACES):
@@ -231,12 +231,12 @@ class _Draft:
             return self._parent(self._leaf(beside))
         return before
 
-    def _vector(self, change: Mapping[str, Any], searched: Wanted | None, beside: int | None) -> dict[str, Any]:
+    def _vector(self, change: Mapping[str, Any], searched: Placement | None, beside: int | None) -> dict[str, Any]:
         """Return its vector, or the number of the document whose vector it borrows; empty where documents have none."""
         if self.edition.collection.vectors is None:
             return {}
         if searched is not None and searched.vector is not None:
-            return {"vector": vector_in_words(searched.vector)}
+            return {"vector": encode_vector(searched.vector)}
         if "near" in change:
             return {"like": self._known(change["near"])}
         return {"like": int(self.edition.documents[0]) if beside is None else beside}
@@ -345,7 +345,7 @@ class _Draft:
         return None if document in self.removed else self.known.get(document)
 
 
-def _numbers(edition: Edition, asked: Sequence[Mapping[str, Any]]) -> dict[DocumentId, int]:
+def _numbers(edition: CollectionVersion, asked: Sequence[Mapping[str, Any]]) -> dict[DocumentId, int]:
     """Return the numbers of all documents that changes name, as far as they are there, looked up at once."""
     named = [change[key] for change in asked for key in _NAMES if key in change]
     places = edition.collection.geometry.documents.places(named)

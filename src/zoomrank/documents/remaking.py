@@ -12,7 +12,7 @@ import numpy as np
 from zoomrank.compiled import compiled
 from zoomrank.documents.clustering import Progress, tree_from_vectors
 from zoomrank.documents.collection import Collection
-from zoomrank.documents.editions import BORROWED, USUAL_RATIO, Edition
+from zoomrank.documents.editions import BORROWED, USUAL_RATIO, CollectionVersion
 from zoomrank.documents.nearest_documents import of_length_one
 from zoomrank.documents.texts import text_vectors
 from zoomrank.errors import ParameterError
@@ -23,7 +23,7 @@ from zoomrank.spaces.trees.shape import Shape, breadth_first_shape, least_common
 from zoomrank.spaces.trees.widths import exponential_widths
 
 
-def remade(edition: Edition, seed: int = 0, progress: Progress | None = None) -> Edition:
+def remade(edition: CollectionVersion, seed: int = 0, progress: Progress | None = None) -> CollectionVersion:
     """Rebuild the tree of the same documents from their present categories, vectors or texts."""
     collection = edition.collection
     if collection.geometry.names is not None:
@@ -40,7 +40,7 @@ def remade(edition: Edition, seed: int = 0, progress: Progress | None = None) ->
     return _with_tree(edition, made, rows, vectors)
 
 
-def _with_usual_widths(edition: Edition) -> Edition:
+def _with_usual_widths(edition: CollectionVersion) -> CollectionVersion:
     """Return the same categories, with the usual width of their depth."""
     before = edition.collection.geometry
     ratio = edition.ratio if 0 < edition.ratio < 1 else USUAL_RATIO
@@ -51,7 +51,7 @@ def _with_usual_widths(edition: Edition) -> Edition:
     return replace(edition, collection=collection, marks=np.zeros(len(edition), np.uint8), searches=edition.searches)
 
 
-def _with_tree(edition: Edition, made: DocumentTree, rows: Array, vectors: Array) -> Edition:
+def _with_tree(edition: CollectionVersion, made: DocumentTree, rows: Array, vectors: Array) -> CollectionVersion:
     """Build a version with this tree, in which the row of each leaf is a position of the version before.
 
     Leaves keep their numbers, and so does the root: it holds all documents in both. Other nodes get new numbers.
@@ -78,7 +78,7 @@ def _with_tree(edition: Edition, made: DocumentTree, rows: Array, vectors: Array
     heirs[before] = nodes[_smallest_around(old, shape, source)]
     heirs[before[0]] = before[0]
     heirs[: len(edition.heirs)] = heirs[edition.heirs]
-    return Edition(
+    return CollectionVersion(
         _like(edition.collection, tree, source, vectors),
         edition.documents[source],
         nodes,

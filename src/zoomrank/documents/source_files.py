@@ -199,7 +199,7 @@ def existing(path: PathLike) -> Path:
 
 
 @contextmanager
-def said_of(path: PathLike) -> Iterator[None]:
+def name_in_errors(path: PathLike) -> Iterator[None]:
     """Prefix errors about rows with the name of their file."""
     try:
         yield
@@ -306,7 +306,7 @@ def _each_object(file: Path | IO[bytes]) -> Iterator[dict[str, Any]]:
         yield row
 
 
-class _Lazily(dict[str, Any]):
+class _LazyColumns(dict[str, Any]):
     """Columns that are read when needed, since a table may have many unused ones."""
 
     def __init__(self, table: Any) -> None:
@@ -319,7 +319,7 @@ class _Lazily(dict[str, Any]):
 
 def _parquet(file: Path) -> tuple[list[str], Table]:
     table = _opened_parquet(file)
-    return list(table.schema_arrow.names), _Lazily(table)
+    return list(table.schema_arrow.names), _LazyColumns(table)
 
 
 def _opened_parquet(file: Path | IO[bytes]) -> Any:

@@ -66,16 +66,16 @@ class VectorRows:
             bounded = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
             block /= bounded[:, None]  # so that no square overflows or vanishes
             length = bounded * np.sqrt(np.einsum("ij,ij->i", block, block))
-            _refuse(~np.isfinite(largest), start, "hold numbers that are not finite (NaN or infinity)")
+            _fail(~np.isfinite(largest), start, "hold numbers that are not finite (NaN or infinity)")
             if self.normalise:
                 tiny = largest < limits.tiny
-                _refuse(tiny, start, "are zero and have no direction; leave these documents out, or normalise=False")
-            _refuse(length > ceiling, start, f"are longer than {ceiling:.1g}, too long to compute distances")
+                _fail(tiny, start, "are zero and have no direction; leave these documents out, or normalise=False")
+            _fail(length > ceiling, start, f"are longer than {ceiling:.1g}, too long to compute distances")
             lengths[start : start + self.piece] = length
         return lengths
 
 
-def _refuse(bad: Array, start: int, says: str) -> None:
+def _fail(bad: Array, start: int, says: str) -> None:
     """Raise an error for the rows that are marked; `start` is the number of the first."""
     found = np.flatnonzero(bad)
     if len(found):

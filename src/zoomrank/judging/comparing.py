@@ -91,8 +91,8 @@ def difference(
     if not 0 < share < 1 or not 0 < level < 1:
         raise ParameterError(f"share and level must lie between 0 and 1, but are {share} and {level}.")
     first, second = np.asarray(first, float), np.asarray(second, float)
-    a, b = _known_before(first), _known_before(second)
-    one, other = _sums(first, a, share), _sums(second, b, 1 - share)
+    a, b = _prior_share(first), _prior_share(second)
+    one, other = _batch_sums(first, a, share), _batch_sums(second, b, 1 - share)
     visitors = first[:, 0] + second[:, 0]
     chosen = np.arange(len(visitors)) if at is None else np.asarray(at)
     total = np.cumsum((a - b) * visitors + one.deviation - other.deviation)[chosen]
@@ -105,21 +105,21 @@ def difference(
     return Differences(came.astype(int), estimate, np.clip(low, -1, 1), np.clip(high, -1, 1))
 
 
-class _Sums(NamedTuple):
+class _BatchSums(NamedTuple):
     """Sums over the visitors of each batch: their deviations from a - b, and the squares of those."""
 
     deviation: Array
     squares: Array
 
 
-def _sums(counts: Array, known: Array, share: float) -> _Sums:
+def _batch_sums(counts: Array, known: Array, share: float) -> _BatchSums:
     visitors, satisfied = counts[:, 0], counts[:, 1]
     deviation = (satisfied - known * visitors) / share
     squares = (satisfied * (1 - known) ** 2 + (visitors - satisfied) * known**2) / share**2
-    return _Sums(deviation, squares)
+    return _BatchSums(deviation, squares)
 
 
-def _known_before(counts: Array) -> Array:
+def _prior_share(counts: Array) -> Array:
     """Return the satisfied share before each batch; a half before the first."""
     before = np.cumsum(counts, axis=0) - counts
     return np.asarray((before[:, 1] + 0.5) / (before[:, 0] + 1))

@@ -21,47 +21,47 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.judging.tree_model import Predicted
-from zoomrank.judging.weighing import Weighed
+from zoomrank.judging.tree_model import Predictions
+from zoomrank.judging.weighing import WeightedLog
 from zoomrank.numbers import Array
 
 
-class Estimate(NamedTuple):
+class ShareEstimate(NamedTuple):
     """An estimated share, and the influence of each impression on it."""
 
     value: float
     influence: Array  # their mean is 0
 
 
-def log_itself(seen: Weighed) -> Estimate:
+def observed_share(seen: WeightedLog) -> ShareEstimate:
     """Return the share of visitors who were satisfied by the rankings of the log."""
     return _mean(seen.satisfied.sum(axis=1).astype(float))
 
 
-def weighted(seen: Weighed) -> Estimate:
+def weighted(seen: WeightedLog) -> ShareEstimate:
     """Estimate by reward-interaction inverse propensities: McInerney et al., KDD 2020."""
     return _mean((seen.weight * seen.satisfied).sum(axis=1))
 
 
-def self_normalised(seen: Weighed) -> Estimate:
+def self_normalised(seen: WeightedLog) -> ShareEstimate:
     """Estimate slot by slot, as a product-limit: of the visitors who look at a slot, the shares satisfied and
     continuing.
     """
-    return _slot_by_slot(seen, seen.satisfied)
+    return _product_limit(seen, seen.satisfied)
 
 
-def doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
+def doubly_robust(seen: WeightedLog, model: Predictions) -> ShareEstimate:
     """Estimate by cascade doubly robust (Kiyohara et al., WSDM 2022); visitors who stopped gain nothing below."""
-    return _mean(model.before[:, 0] + (seen.weight * _beyond(seen, model)).sum(axis=1))
+    return _mean(model.before[:, 0] + (seen.weight * _residuals(seen, model)).sum(axis=1))
 
 
-def self_normalised_doubly_robust(seen: Weighed, model: Predicted) -> Estimate:
+def self_normalised_doubly_robust(seen: WeightedLog, model: Predictions) -> ShareEstimate:
     """Estimate doubly robust, with the weights of each slot normalised to the target's visitors who reach it."""
-    first, rest = _mean(model.before[:, 0]), _slot_by_slot(seen, _beyond(seen, model))
-    return Estimate(first.value + rest.value, first.influence + rest.influence)
+    first, rest = _mean(model.before[:, 0]), _product_limit(seen, _residuals(seen, model))
+    return ShareEstimate(first.value + rest.value, first.influence + rest.influence)
 
 
-ESTIMATORS: Mapping[str, Callable[[Weighed, Predicted], Estimate]] = {
+ESTIMATORS: Mapping[str, Callable[[WeightedLog, Predictions], ShareEstimate]] = {
     "weighted": lambda seen, _: weighted(seen),
     "self-normalised": lambda seen, _: self_normalised(seen),
     "doubly-robust": doubly_robust,
@@ -70,29 +70,29 @@ ESTIMATORS: Mapping[str, Callable[[Weighed, Predicted], Estimate]] = {
 NEED_A_MODEL = ("doubly-robust", "self-normalised-doubly-robust")
 
 
-def _slot_by_slot(seen: Weighed, gained: Array) -> Estimate:
+def _product_limit(seen: WeightedLog, gained: Array) -> ShareEstimate:
     """Estimate the gain of visitors, with the weights of each slot normalised to the target's visitors who reach it."""
     weight = seen.weight * seen.looked
     total = weight.sum(axis=0)
-    gains, further = (_over((weight * kind).sum(axis=0), total) for kind in (gained, seen.stays))
+    gains, further = (_safe_ratio((weight * kind).sum(axis=0), total) for kind in (gained, seen.stays))
     rest = np.zeros(len(total) + 1)  # expected gain from a slot on, for visitors who look at it
     for slot in reversed(range(len(total))):
         rest[slot] = gains[slot] + further[slot] * rest[slot + 1]
     reach = np.concatenate([[1.0], np.cumprod(further[:-1])])
     surprise = gained + seen.stays * rest[1:] - rest[:-1]
-    influence = (weight * _over(reach, total) * surprise).sum(axis=1) * len(weight)
-    return Estimate(float(rest[0]), influence)
+    influence = (weight * _safe_ratio(reach, total) * surprise).sum(axis=1) * len(weight)
+    return ShareEstimate(float(rest[0]), influence)
 
 
-def _beyond(seen: Weighed, model: Predicted) -> Array:
+def _residuals(seen: WeightedLog, model: Predictions) -> Array:
     """Return the error of the model in each slot that the visitor looked at."""
     return np.asarray(seen.looked * (seen.satisfied + seen.stays * model.before[:, 1:] - model.own))
 
 
-def _mean(values: Array) -> Estimate:
+def _mean(values: Array) -> ShareEstimate:
     mean = float(values.mean())
-    return Estimate(mean, values - mean)
+    return ShareEstimate(mean, values - mean)
 
 
-def _over(part: Array, whole: Array) -> Array:
+def _safe_ratio(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)

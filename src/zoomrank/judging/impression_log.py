@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.documents.source_files import PathLike, chosen_columns, existing, read_rows, said_of
+from zoomrank.documents.source_files import PathLike, chosen_columns, existing, name_in_errors, read_rows
 from zoomrank.errors import CannotTellError, SourceError
-from zoomrank.judging.logged_rows import COLUMNS, gathered
+from zoomrank.judging.logged_rows import COLUMNS, collect_rows
 from zoomrank.numbers import Array
 
 _USUAL_NAMES = {
@@ -110,7 +110,7 @@ class ImpressionLog:
         ImpressionLog
             The impressions that have feedback.
         """
-        return cls(*gathered(tuple(row.get(name) for name in COLUMNS) for row in rows))
+        return cls(*collect_rows(tuple(row.get(name) for name in COLUMNS) for row in rows))
 
     def only(self, rows: Array) -> ImpressionLog:
         """Return a part of the impressions.
@@ -190,5 +190,5 @@ def read_log(path: PathLike, columns: Mapping[str, str] | None = None) -> Impres
     if not {"slot", "clicked"} & found.keys():
         raise SourceError(f"{path} has no clicks: it needs a column slot or a column clicked.")
     rows = (dict(zip(found, row, strict=True)) for row in table.rows(list(found.values())))
-    with said_of(path):
+    with name_in_errors(path):
         return ImpressionLog.from_rows(rows)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from zoomrank.judging.estimators import Estimate
+from zoomrank.judging.estimators import ShareEstimate
 from zoomrank.numbers import Array
 
 _TAIL = 0.975
@@ -42,7 +42,7 @@ class Share(NamedTuple):
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def share(estimate: Estimate, sample: float) -> Share:
+def share(estimate: ShareEstimate, sample: float) -> Share:
     """Return a share with its interval; where nothing varies, the interval is that of `sample` visits."""
     value, error, wide = estimate.value, _error(estimate.influence), _quantile(estimate.influence)
     if 0.0 < value < 1.0 and error > 0:
@@ -55,7 +55,7 @@ def share(estimate: Estimate, sample: float) -> Share:
     return Share(value, *_wilson(value, visits, wide), error)
 
 
-def difference(one: Estimate, other: Estimate) -> Share:
+def difference(one: ShareEstimate, other: ShareEstimate) -> Share:
     """Return the first minus the second, both estimated from the same impressions."""
     influence = one.influence - other.influence
     value, reach = one.value - other.value, _quantile(influence) * _error(influence)

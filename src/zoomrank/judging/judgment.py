@@ -9,13 +9,13 @@ from typing import Any
 from zoomrank.errors import CannotTellError, ParameterError
 from zoomrank.judging import intervals
 from zoomrank.judging.asking import target_of
-from zoomrank.judging.estimators import ESTIMATORS, NEED_A_MODEL, log_itself
+from zoomrank.judging.estimators import ESTIMATORS, NEED_A_MODEL, observed_share
 from zoomrank.judging.impression_log import ImpressionLog
 from zoomrank.judging.intervals import Share
-from zoomrank.judging.refusals import check_told, comparable
+from zoomrank.judging.refusals import check_support, judged_part
 from zoomrank.judging.targets import Target
 from zoomrank.judging.tree_model import predicted
-from zoomrank.judging.weighing import by_query, weighed
+from zoomrank.judging.weighing import by_query, weight_log
 from zoomrank.numbers import whole_number
 from zoomrank.spaces import DocumentTree
 
@@ -124,8 +124,8 @@ def judge(
     >>> print(judge(log, ["a"]).target)
     0.750 [0.705, 0.790]
     """
-    asked, part, others = _asked(log, target, slots, estimator, unknown)
-    return judged_by([estimator], part, asked, tree, others)[estimator]
+    asked, part, others = _comparable(log, target, slots, estimator, unknown)
+    return judge_with([estimator], part, asked, tree, others)[estimator]
 
 
 def judge_by_query(
@@ -149,17 +149,17 @@ def judge_by_query(
     dict of str to Judgment or CannotTellError
         The judgment of each query, or the reason why there is none.
     """
-    asked, part, _ = _asked(log, target, slots, estimator, unknown)
+    asked, part, _ = _comparable(log, target, slots, estimator, unknown)
     found: dict[str, Judgment | CannotTellError] = {}
     for query, rows in by_query(part):
         try:
-            found[query] = judged_by([estimator], part.only(rows), asked, tree)[estimator]
+            found[query] = judge_with([estimator], part.only(rows), asked, tree)[estimator]
         except CannotTellError as error:
             found[query] = error
     return found
 
 
-def _asked(
+def _comparable(
     log: ImpressionLog, target: Any, slots: int | None, estimator: str, unknown: str
 ) -> tuple[Target, ImpressionLog, int]:
     """Return the target, the impressions to judge by, and the number of impressions of other queries."""
@@ -170,16 +170,16 @@ def _asked(
     if slots is not None and whole_number(slots, "slots") < 1:
         raise ParameterError(f"slots is {slots}; it must be at least 1.")
     asked = target_of(log, target)
-    return asked, *comparable(log, asked, asked.slots if slots is None else min(slots, asked.slots), unknown)
+    return asked, *judged_part(log, asked, asked.slots if slots is None else min(slots, asked.slots), unknown)
 
 
-def judged_by(
+def judge_with(
     estimators: Iterable[str], log: ImpressionLog, target: Target, tree: DocumentTree | None, others: int = 0
 ) -> dict[str, Judgment]:
     """Judge a target by several estimators, on a log that has been checked."""
-    seen = weighed(log, target)
-    sample = check_told(log, seen)
-    wanted, itself = list(estimators), log_itself(seen)
+    seen = weight_log(log, target)
+    sample = check_support(log, seen)
+    wanted, itself = list(estimators), observed_share(seen)
     model: Any = predicted(log, target, seen, tree) if {*wanted} & {*NEED_A_MODEL} else None
     found = {name: ESTIMATORS[name](seen, model) for name in wanted}
     return {

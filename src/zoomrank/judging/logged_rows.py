@@ -33,7 +33,7 @@ class LoggedRows(NamedTuple):
     left_out: int
 
 
-def gathered(rows: Iterable[tuple[Any, ...]]) -> LoggedRows:
+def collect_rows(rows: Iterable[tuple[Any, ...]]) -> LoggedRows:
     """Collect the rows that have feedback, each with the values that `COLUMNS` names."""
     queries: dict[str, int] = {}
     documents: dict[str, int] = {}
@@ -58,7 +58,7 @@ def gathered(rows: Iterable[tuple[Any, ...]]) -> LoggedRows:
         raise FeedbackError("The log has impressions of several collections; export one with --collection.")
     sizes = np.asarray(lengths)
     there = np.arange(sizes.max()) < sizes[:, None]
-    ranked = _placed(there, np.asarray(shown), NOTHING), _placed(there, np.asarray(propensity), 1.0)
+    ranked = _padded(there, np.asarray(shown), NOTHING), _padded(there, np.asarray(propensity), 1.0)
     told = _looks_and_clicks(np.asarray(looks), np.asarray(clicks), there.shape[1])
     return LoggedRows(list(queries), list(documents), np.asarray(query), *ranked, *told, left_out)
 
@@ -70,7 +70,7 @@ def _looks_and_clicks(looks: Array, clicks: Array, slots: int) -> tuple[Array, A
     return np.where(clicks < 0, far, click + 1), click
 
 
-def _placed(there: Array, flat: Array, otherwise: float) -> Array:
+def _padded(there: Array, flat: Array, otherwise: float) -> Array:
     placed = np.full(there.shape, otherwise, flat.dtype)
     placed[there] = flat
     return placed

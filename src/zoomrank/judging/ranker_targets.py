@@ -69,7 +69,7 @@ class TargetRanker(Target):
         ranker = self._ranker(query)
         places = self._placed(ranker)[shown]
         known = np.logical_and.accumulate(places >= 0, axis=1)
-        asked = filled_up(places, known.sum(axis=1), ranker.slots)
+        asked = complete_rankings(places, known.sum(axis=1), ranker.slots)
         return np.where(known, ranker.propensities(asked)[:, : shown.shape[1]], 0.0)
 
     def expected(self, query: str, above: Array, worth: Array, otherwise: float) -> Array:
@@ -101,7 +101,7 @@ class TargetRanker(Target):
         return self._places[id(ranker.tree)]
 
 
-def filled_up(places: Array, lengths: Array, slots: int) -> Array:
+def complete_rankings(places: Array, lengths: Array, slots: int) -> Array:
     """Complete rankings of which only the first documents are known with arbitrary others below.
 
     >>> filled_up(np.array([[1, -1], [4, 0]]), np.array([1, 2]), 3).tolist()

@@ -52,7 +52,7 @@ def read_rankings(path: PathLike) -> list[str] | dict[str, list[str]]:
     if not {"shown", "document"} & found.keys():
         raise SourceError(f"{path} has no rankings: it needs a column shown, with lists, or a column document.")
     rows = [dict(zip(found, row, strict=True)) for row in table.rows(list(found.values()))]
-    rankings = _whole(str(path), rows) if "shown" in found else _gathered(rows)
+    rankings = _whole(str(path), rows) if "shown" in found else _by_document(rows)
     return rankings if "query" in found else rankings[""]
 
 
@@ -68,7 +68,7 @@ def _whole(path: str, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     return rankings
 
 
-def _gathered(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+def _by_document(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     if rows and "position" in rows[0]:
         rows = sorted(rows, key=lambda row: float(row["position"]))
     rankings: dict[str, list[str]] = {}

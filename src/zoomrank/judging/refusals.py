@@ -13,7 +13,7 @@ import numpy as np
 from zoomrank.errors import CannotTellError
 from zoomrank.judging.impression_log import ImpressionLog
 from zoomrank.judging.targets import Target
-from zoomrank.judging.weighing import Weighed, as_heavy, effective_sample, missing
+from zoomrank.judging.weighing import WeightedLog, effective_sample, heaviest_count, missing_support
 from zoomrank.numbers import Array
 
 LEAST_SAMPLE = 100
@@ -21,7 +21,7 @@ _CERTAIN = 3.5  # standard errors
 _EXPLORE = "Let the log explore (the setting `explore` of a collection, such as 0.1)"
 
 
-def comparable(log: ImpressionLog, target: Target, slots: int, unknown: str) -> tuple[ImpressionLog, int]:
+def judged_part(log: ImpressionLog, target: Target, slots: int, unknown: str) -> tuple[ImpressionLog, int]:
     """Return the part of a log that a target ranks, cut to `slots`, and the number of impressions of other queries."""
     if slots > log.slots:
         raise CannotTellError(
@@ -30,7 +30,7 @@ def comparable(log: ImpressionLog, target: Target, slots: int, unknown: str) -> 
         )
     whole, others = len(log), 0
     if target.queries is not None:
-        log = _of_queries(log, target.queries)
+        log = _ranked_queries(log, target.queries)
         others = whole - len(log)
     log = log.cut(slots)
     known = _known(log)
@@ -51,7 +51,7 @@ def _known(log: ImpressionLog) -> Array:
     return np.asarray(~np.isnan(log.propensity).any(axis=1))
 
 
-def _of_queries(log: ImpressionLog, queries: list[str]) -> ImpressionLog:
+def _ranked_queries(log: ImpressionLog, queries: list[str]) -> ImpressionLog:
     wanted = set(queries)
     asked = {log.queries[number] for number in np.unique(log.query)}
     never = [query for query in queries if query not in asked]
@@ -73,7 +73,7 @@ def _without_propensities(impressions: int, unknown: int) -> str:
     )
 
 
-def check_told(log: ImpressionLog, seen: Weighed) -> float:
+def check_support(log: ImpressionLog, seen: WeightedLog) -> float:
     """Return the effective sample; raise an error if the log does not suffice."""
     looked_at = seen.looked
     if np.isnan(seen.weight).any():
@@ -92,7 +92,7 @@ def check_told(log: ImpressionLog, seen: Weighed) -> float:
     if sample < LEAST_SAMPLE:
         raise CannotTellError(_too_few(len(log), sample))
     _check_support(seen)
-    _check_heaviest(len(log), as_heavy(seen))
+    _check_heaviest(len(log), heaviest_count(seen))
     return sample
 
 
@@ -128,8 +128,8 @@ def _round(count: float) -> int:
     return int(np.ceil(count / unit)) * unit
 
 
-def _check_support(seen: Weighed) -> None:
-    slot, share, error = missing(seen)
+def _check_support(seen: WeightedLog) -> None:
+    slot, share, error = missing_support(seen)
     if share > _CERTAIN * error:
         raise CannotTellError(
             f"Support is missing: about {share:.1%} of the target's visitors would see a document in slot {slot} that "

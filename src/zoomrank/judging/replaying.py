@@ -19,7 +19,7 @@ import numpy as np
 
 from zoomrank.documents.logged_impressions import positions_of
 from zoomrank.errors import CannotTellError, ParameterError
-from zoomrank.judging.estimators import Estimate
+from zoomrank.judging.estimators import ShareEstimate
 from zoomrank.judging.impression_log import ImpressionLog
 from zoomrank.judging.intervals import Share, share
 from zoomrank.judging.logged_rows import NOTHING
@@ -117,20 +117,20 @@ def replay(log: ImpressionLog, make: Callable[[], Ranked], *, seed: Seed = None)
     log = log.cut(slots)
     check_known(log)
     rng = np.random.default_rng(seed)
-    likely = _likely(log)
+    likely = _exposure_probability(log)
     least = float(likely.min())
-    kept = _Replayed(log, make).kept(least / likely, rng)
+    kept = _QueryLearners(log, make).kept(least / likely, rng)
     _check(len(log), int(kept.sum()), least)
-    return _summed_up(log, kept)
+    return _summary(log, kept)
 
 
-def _likely(log: ImpressionLog) -> Array:
+def _exposure_probability(log: ImpressionLog) -> Array:
     """Return the probability with which the log showed the slots that each visitor looked at."""
     looked = np.arange(log.slots) < log.looks[:, None]
     return np.asarray(np.where(looked, log.propensity, 1.0).prod(axis=1))
 
 
-class _Replayed:
+class _QueryLearners:
     """A learner per query."""
 
     def __init__(self, log: ImpressionLog, make: Callable[[], Ranked]) -> None:
@@ -178,10 +178,10 @@ def _check(impressions: int, kept: int, least: float) -> None:
         raise CannotTellError(f"{few}; at least {LEAST_SAMPLE} are needed: {rule}.")
 
 
-def _summed_up(log: ImpressionLog, kept: Array) -> Replay:
+def _summary(log: ImpressionLog, kept: Array) -> Replay:
     satisfied = (log.click[kept] < log.slots).astype(float)
     mean = float(satisfied.mean())
     ends = np.unique(np.linspace(0, len(satisfied), WINDOWS + 1).round().astype(int))
     rates = np.add.reduceat(satisfied, ends[:-1]) / np.diff(ends)
-    estimate = Estimate(mean, satisfied - mean)
+    estimate = ShareEstimate(mean, satisfied - mean)
     return Replay(len(satisfied), len(log), share(estimate, len(satisfied)), ends[1:], rates)

@@ -21,7 +21,7 @@ from zoomrank.documents.logged_impressions import positions_of
 from zoomrank.errors import UnknownDocumentError
 from zoomrank.judging.impression_log import ImpressionLog
 from zoomrank.judging.targets import Target
-from zoomrank.judging.weighing import Weighed, by_query
+from zoomrank.judging.weighing import WeightedLog, by_query
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 
@@ -30,14 +30,14 @@ _NO_NODE, _ROOT = 0, 1
 _HALVINGS = 8  # the first stretch, which has no data before it, is at most a 256th of the log
 
 
-class Predicted(NamedTuple):
+class Predictions(NamedTuple):
     """Predictions for each impression: a row each, a column per slot."""
 
     own: Array  # the probability of satisfaction here or below, given the document shown here
     before: Array  # the same before the document is drawn; the last column is 0, for below the last slot
 
 
-class _Counted:
+class _QueryCounts:
     """Looks and clicks of a query, for the nodes above the documents of a log."""
 
     def __init__(self, paths: Array, usual: float) -> None:
@@ -64,7 +64,7 @@ class _Counted:
         return float((self._clicks[_ROOT] + _AROUND * self._usual) / (self._looks[_ROOT] + _AROUND))
 
 
-def predicted(log: ImpressionLog, target: Target, seen: Weighed, tree: DocumentTree | None = None) -> Predicted:
+def predicted(log: ImpressionLog, target: Target, seen: WeightedLog, tree: DocumentTree | None = None) -> Predictions:
     """Predict every impression from those of its query before it."""
     paths = tree_paths(log.documents, tree)
     own, before = np.zeros(log.shown.shape), np.zeros((len(log), log.slots + 1))
@@ -72,12 +72,12 @@ def predicted(log: ImpressionLog, target: Target, seen: Weighed, tree: DocumentT
     for query, rows in by_query(log):
         mine = seen.looked[rows].sum(), seen.satisfied[rows].sum()
         usual = (clicks - mine[1] + 1.0) / (looks - mine[0] + 2.0 + log.slots)
-        counted, continued = _Counted(paths, usual), _Continued(log.slots)
+        counted, continued = _QueryCounts(paths, usual), _Continuation(log.slots)
         for some in stretches(rows):
             there = _Stretch(query, log.shown[some], seen.weight[some], target)
             own[some], before[some] = there.predicted(counted, continued)
             counted.add(log.shown[some], seen.looked[some], seen.satisfied[some])
-    return Predicted(own, before)
+    return Predictions(own, before)
 
 
 def stretches(rows: Array) -> Iterator[Array]:
@@ -114,7 +114,7 @@ def tree_paths(documents: list[str], tree: DocumentTree | None) -> Array:
     return np.asarray(paths)
 
 
-class _Continued:
+class _Continuation:
     """Expected gain of the target's visitors below each slot, from the stretches before."""
 
     def __init__(self, slots: int) -> None:
@@ -141,7 +141,7 @@ class _Stretch(NamedTuple):
     weight: Array
     target: Target
 
-    def predicted(self, counted: _Counted, continued: _Continued) -> tuple[Array, Array]:
+    def predicted(self, counted: _QueryCounts, continued: _Continuation) -> tuple[Array, Array]:
         """Predict with the documents that are shown, and before they are drawn."""
         worth, otherwise = counted.worth, counted.otherwise
         expected = self._expected(worth, otherwise)

@@ -17,7 +17,7 @@ from zoomrank.numbers import Array
 _REACHED = 0.02  # of the target's visitors: slots reached by fewer are ignored in the effective sample
 
 
-class Weighed(NamedTuple):
+class WeightedLog(NamedTuple):
     """Impressions and their weights: a row each, a column per slot."""
 
     weight: Array  # of the ranking down to each slot
@@ -26,7 +26,7 @@ class Weighed(NamedTuple):
     stays: Array  # whether the visitor looked further
 
 
-def weighed(log: ImpressionLog, target: Target) -> Weighed:
+def weight_log(log: ImpressionLog, target: Target) -> WeightedLog:
     """Weight the impressions of a log whose rankings are as long as the target's."""
     ratio = np.zeros(log.shown.shape)
     for query, rows in by_query(log):
@@ -36,7 +36,7 @@ def weighed(log: ImpressionLog, target: Target) -> Weighed:
     looked = slots < log.looks[:, None]
     satisfied = slots == log.click[:, None]
     stays = slots < log.looks[:, None] - 1
-    return Weighed(np.cumprod(ratio, axis=1), looked, satisfied, stays)
+    return WeightedLog(np.cumprod(ratio, axis=1), looked, satisfied, stays)
 
 
 def by_query(log: ImpressionLog) -> list[tuple[str, Array]]:
@@ -46,14 +46,14 @@ def by_query(log: ImpressionLog) -> list[tuple[str, Array]]:
     return [(log.queries[number], rows) for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True)]
 
 
-def reached(seen: Weighed) -> Array:
+def reach(seen: WeightedLog) -> Array:
     """Estimate the share of the target's visitors who look at each slot."""
     looked, stays = ((seen.weight * kind).sum(axis=0) for kind in (seen.looked, seen.stays))
     further = np.divide(stays, looked, out=np.zeros(len(looked)), where=looked > 0)
     return np.concatenate([[1.0], np.cumprod(further[:-1])])
 
 
-def effective_sample(seen: Weighed) -> float:
+def effective_sample(seen: WeightedLog) -> float:
     """Return the number of visits to the target that would be as informative: the minimum over the slots that matter.
 
     For the weights w of a slot it is (Σ w)² / Σ w². Clicks do not enter, since that would select among results.
@@ -62,17 +62,17 @@ def effective_sample(seen: Weighed) -> float:
     return _least(seen, np.divide(seen.weight.sum(axis=0) ** 2, squares, out=np.zeros(len(squares)), where=squares > 0))
 
 
-def as_heavy(seen: Weighed) -> float:
+def heaviest_count(seen: WeightedLog) -> float:
     """Return the total weight over that of the heaviest impression, Σ w / max w: the minimum over slots that matter."""
     heaviest = seen.weight.max(axis=0)
     return _least(seen, np.divide(seen.weight.sum(axis=0), heaviest, out=np.zeros(len(heaviest)), where=heaviest > 0))
 
 
-def _least(seen: Weighed, samples: Array) -> float:
-    return float(samples[reached(seen) >= _REACHED].min())
+def _least(seen: WeightedLog, samples: Array) -> float:
+    return float(samples[reach(seen) >= _REACHED].min())
 
 
-def missing(seen: Weighed) -> tuple[int, float, float]:
+def missing_support(seen: WeightedLog) -> tuple[int, float, float]:
     """Return the slot where the log lacks most of what the target shows, the share that is lacking, and its error.
 
     If the log can show all that the target does, the weights of visitors who look at a slot have the same mean with the

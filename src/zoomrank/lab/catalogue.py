@@ -126,7 +126,7 @@ def world(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
 
 
 def _users(tree: Recipe, users: Recipe, instance: int, seed: int) -> UserDistribution:
-    made: UserDistribution = _found(USERS, users, "users")(_tree(tree), seed=_stream(seed, instance, 0), **users.given)
+    made: UserDistribution = _lookup(USERS, users, "users")(_tree(tree), seed=_stream(seed, instance, 0), **users.given)
     return made
 
 
@@ -135,7 +135,7 @@ _known_users = lru_cache(maxsize=4)(_users)
 
 @lru_cache(maxsize=4)
 def _tree(tree: Recipe) -> DocumentTree:
-    return _found(TREES, tree, "trees")(**tree.given)  # type: ignore[no-any-return]
+    return _lookup(TREES, tree, "trees")(**tree.given)  # type: ignore[no-any-return]
 
 
 def believed(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
@@ -143,7 +143,7 @@ def believed(setting: Setting) -> tuple[DocumentTree, UserDistribution]:
     tree, users = world(setting)
     if setting.belief is None:
         return tree, users
-    make = _found(BELIEFS, setting.belief, "beliefs")
+    make = _lookup(BELIEFS, setting.belief, "beliefs")
     other = make(tree, _stream(setting.seed, setting.instance, 3), **setting.belief.given)
     if other.documents is tree.documents:
         return other, users
@@ -156,7 +156,7 @@ def ranker(setting: Setting, tree: DocumentTree, users: UserDistribution) -> Ran
     """Make the ranker of a run."""
     if setting.ranker.name == GREEDY:
         return FixedRanking(tree, users.greedy(setting.slots).documents)
-    make = _found(RANKERS, setting.ranker, "rankers")
+    make = _lookup(RANKERS, setting.ranker, "rankers")
     given = setting.ranker.given
     if getattr(make, "meets_others", False):  # it first meets visitors of other queries, drawn from this stream
         given["world"] = _stream(setting.seed, setting.instance, 0)
@@ -173,7 +173,7 @@ def _stream(seed: int, instance: int, purpose: int) -> np.random.Generator:
     return np.random.default_rng([seed, instance, purpose])
 
 
-def _found(known: Mapping[str, Make], wanted: Recipe, kind: str) -> Make:
+def _lookup(known: Mapping[str, Make], wanted: Recipe, kind: str) -> Make:
     if wanted.name in known:
         return _with_good_errors(known[wanted.name], wanted)
     module, _, name = wanted.name.partition(":")

@@ -2,8 +2,8 @@
 
 A topic is a tree of candidate documents and a table of the kinds of visitors who find each of them relevant; a taxonomy
 is stored as it came. The name of a stored file contains a fingerprint of its content, so rows of other data are never
-mistaken for these. A setting may name the file relative to the folder of results, `worlds/…`; `located` resolves that,
-so that any process can carry out the run.
+mistaken for these. A setting may name the file relative to the folder of results, `worlds/…`; `with_absolute_paths`
+resolves that, so that any process can carry out the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import quote
 import numpy as np
 
 from zoomrank.errors import ParameterError, ResultsError, SlotsError, TaxonomyError
-from zoomrank.files import whole_file
+from zoomrank.files import atomic_file
 from zoomrank.lab.recipes import Recipe, Setting
 from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree
 from zoomrank.spaces.trees.shape import shape_from_breadth_first
@@ -30,7 +30,7 @@ _WORLDS = "worlds"
 
 
 @dataclass(frozen=True)
-class Topic:
+class JudgedTopic:
     """Candidate documents, and the kinds of visitors who find each of them relevant."""
 
     name: str
@@ -54,7 +54,7 @@ def read_taxonomy(path: Path) -> Taxonomy:
         raise TaxonomyError(f"The taxonomy {path} cannot be read: {error}.") from error
 
 
-def require_slots(topic: Topic, slots: int) -> None:
+def require_slots(topic: JudgedTopic, slots: int) -> None:
     """Raise an error for a topic that has fewer candidates than a ranking has slots."""
     if slots > len(topic.tree):
         raise SlotsError(
@@ -63,13 +63,13 @@ def require_slots(topic: Topic, slots: int) -> None:
         )
 
 
-def keep(topic: Topic, path: Path) -> None:
+def store_topic(topic: JudgedTopic, path: Path) -> None:
     """Write the file of a topic, unless it exists."""
     if path.exists():  # the name contains the fingerprint, so the content is the same
         return
     shape, state = topic.tree.shape, topic.users.state
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         np.savez_compressed(
             file,
             ids=np.array(json.dumps(_plain_ids(topic.tree.documents))),
@@ -82,16 +82,16 @@ def keep(topic: Topic, path: Path) -> None:
         )
 
 
-def keep_taxonomy(taxonomy: Taxonomy, path: Path) -> None:
+def store_taxonomy(taxonomy: Taxonomy, path: Path) -> None:
     """Write the file of a taxonomy, unless it exists."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(taxonomy.content)
 
 
-def file_of_taxonomy(taxonomy: Taxonomy) -> str:
+def taxonomy_file(taxonomy: Taxonomy) -> str:
     """Return the path of a stored taxonomy, relative to the folder of results; it keeps its name in a folder of its
     own.
     """
@@ -99,7 +99,7 @@ def file_of_taxonomy(taxonomy: Taxonomy) -> str:
     return str(PurePosixPath(_WORLDS, digest, taxonomy.name))
 
 
-def file_of(topic: Topic, folder: str | Path) -> Path:
+def topic_file(topic: JudgedTopic, folder: str | Path) -> Path:
     """Return the path of a stored topic in a folder of results; its name contains the fingerprint."""
     digest = hashlib.sha256(topic.tree.fingerprint.encode())
     digest.update(json.dumps(_plain_ids(topic.tree.documents)).encode())
@@ -117,7 +117,7 @@ def _plain_ids(documents: DocumentIds) -> list[DocumentId]:
 
 
 @lru_cache(maxsize=4)
-def kept_world(file: str) -> tuple[DocumentTree, RelevanceTable]:
+def load_world(file: str) -> tuple[DocumentTree, RelevanceTable]:
     """Read the candidates of a topic and its visitors."""
     try:
         with np.load(file, allow_pickle=False) as kept:
@@ -133,20 +133,20 @@ def kept_world(file: str) -> tuple[DocumentTree, RelevanceTable]:
 
 def kept_tree(file: str) -> DocumentTree:
     """Return the candidates of a topic."""
-    return kept_world(file)[0]
+    return load_world(file)[0]
 
 
 def kept_users(tree: DocumentTree, seed: Any = None, *, file: str) -> RelevanceTable:  # noqa: ARG001  (always the same)
     """Return the visitors of a topic."""
-    return kept_world(file)[1]
+    return load_world(file)[1]
 
 
-def kept_world_of(setting: Setting, folder: Path) -> tuple[DocumentTree, RelevanceTable]:
+def world_of_setting(setting: Setting, folder: Path) -> tuple[DocumentTree, RelevanceTable]:
     """Return the world of a run, from the folder that the rows are in now."""
-    return kept_world(str(folder / _WORLDS / Path(setting.tree.given["file"]).name))
+    return load_world(str(folder / _WORLDS / Path(setting.tree.given["file"]).name))
 
 
-def located(setting: Setting, folder: Path) -> Setting:
+def with_absolute_paths(setting: Setting, folder: Path) -> Setting:
     """Return the setting with absolute paths to the files of its world, for the process that carries it out."""
     return replace(setting, tree=_located(setting.tree, folder), users=_located(setting.users, folder))
 

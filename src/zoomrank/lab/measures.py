@@ -27,7 +27,7 @@ def collected_so_far(mine: CurveRows, greedy: CurveRows) -> Array:
     return np.asarray((mine.satisfied / mine.visits / greedy.expected[:, :1]).mean(axis=0))
 
 
-def settled(mine: CurveRows, greedy: CurveRows) -> Array:
+def settling_visit(mine: CurveRows, greedy: CurveRows) -> Array:
     """Return the checkpoint from which on the ranking shown stays worth 95 % of greedy; infinite if there is none."""
     good = mine.expected >= SUSTAINED * greedy.expected[:, :1] - 1e-12
     since = np.full(len(good), np.inf)

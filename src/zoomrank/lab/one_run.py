@@ -52,7 +52,7 @@ class RunRows:
         return np.asarray(self.clicks.sum(axis=1))
 
 
-def looks(visits: int) -> list[int]:
+def checkpoints(visits: int) -> list[int]:
     """Return the checkpoints: evenly spaced on a logarithmic scale from the tenth visit on, and the ends of equal
     windows.
     """
@@ -92,7 +92,7 @@ def run(setting: Setting) -> RunRows:
         setting.visits,
         seed=visitors(setting),
         delay=setting.delay,
-        windows=looks(setting.visits),
+        windows=checkpoints(setting.visits),
     )
     expected = [users.satisfaction(dict.fromkeys(shown)) for shown in trace.shown]  # repeats add nothing
     clicks = np.cumsum(trace.clicks, axis=0)

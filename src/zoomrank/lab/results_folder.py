@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zoomrank.errors import ResultsError
-from zoomrank.files import is_unfinished, whole_file
+from zoomrank.files import atomic_file, is_partial_file
 from zoomrank.lab.code_version import this_version
 from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.recipes import Setting
@@ -46,7 +46,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def about_sweep(kind: str, instances: int, visits: int | None, seed: int, **more: Any) -> dict[str, Any]:
+def sweep_request(kind: str, instances: int, visits: int | None, seed: int, **more: Any) -> dict[str, Any]:
     """Return what a manifest says was asked for; `kind` is the application that writes the report."""
     return {"kind": kind, **more, "instances": instances, "visits": visits, "seed": seed}
 
@@ -80,7 +80,7 @@ class ResultsFolder:
     def create(cls, path: str | os.PathLike[str], about: dict[str, Any]) -> ResultsFolder:
         """Create a folder; one that is not empty is left untouched."""
         path = Path(path)
-        if not _is_fresh(path):
+        if not _is_empty(path):
             hint = "pass --resume to go on, or name" if (path / _MANIFEST).exists() else "name"
             raise ResultsError(f"{path} is not empty: {hint} another folder. Nothing was changed.")
         path.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ class ResultsFolder:
     def resume(cls, path: str | os.PathLike[str], about: dict[str, Any]) -> ResultsFolder:
         """Continue in a folder of this version, or create it. More figures and instances may be asked for."""
         path = Path(path)
-        if _is_fresh(path):
+        if _is_empty(path):
             return cls.create(path, about)
         folder = cls(path)
         manifest = folder.manifest
@@ -138,7 +138,7 @@ class ResultsFolder:
         """Store the rows of a run."""
         file = self.rows_file(rows.setting)
         file.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(file) as written:
+        with atomic_file(file) as written:
             written.write(to_parquet(rows))
         self.note_time(rows.setting.id, seconds)
 
@@ -159,13 +159,13 @@ class ResultsFolder:
         return {entry["run"]: entry["seconds"] for entry in map(_or_nothing, lines) if entry}
 
 
-def _is_fresh(path: Path) -> bool:
+def _is_empty(path: Path) -> bool:
     """Return whether the folder holds nothing except remains of a killed first write."""
-    return not path.exists() or (path.is_dir() and all(is_unfinished(entry) for entry in path.iterdir()))
+    return not path.exists() or (path.is_dir() and all(is_partial_file(entry) for entry in path.iterdir()))
 
 
 def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    with whole_file(path / _MANIFEST) as written:
+    with atomic_file(path / _MANIFEST) as written:
         written.write((json.dumps(manifest, indent=2) + "\n").encode())
 
 

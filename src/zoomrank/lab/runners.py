@@ -1,8 +1,8 @@
 """Runners, which carry out runs: in this process, in worker processes, or with Ray, on a cluster or locally.
 
-A runner takes settings and yields `Finished` runs in the order in which they end. Rows depend on the setting alone, not
-on the runner or its number of workers. If a worker dies, only its own run is lost and tried again; after `TRIES` deaths
-of the same run the runner gives up.
+A runner takes settings and yields `FinishedRun` runs in the order in which they end. Rows depend on the setting alone,
+not on the runner or its number of workers. If a worker dies, only its own run is lost and tried again; after `TRIES`
+deaths of the same run the runner gives up.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ANSWER_SECONDS = 40
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """A finished run."""
 
     rows: RunRows
@@ -45,11 +45,11 @@ class Finished:
     version: str  # version of zoomrank that carried it out
 
 
-def timed(setting: Setting) -> Finished:
+def timed_run(setting: Setting) -> FinishedRun:
     """Carry out a run and measure its time."""
     start = time.perf_counter()
     rows = run(setting)
-    return Finished(rows, time.perf_counter() - start, this_version())
+    return FinishedRun(rows, time.perf_counter() - start, this_version())
 
 
 class Runner(ABC):
@@ -67,7 +67,7 @@ class Runner(ABC):
         """
 
     @abstractmethod
-    def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
+    def finish(self, settings: Sequence[Setting]) -> Iterator[FinishedRun]:
         """Carry out runs, beginning with the first.
 
         Parameters
@@ -104,15 +104,15 @@ class Local(Runner):
         """Number of processes."""
         return self._workers
 
-    def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
+    def finish(self, settings: Sequence[Setting]) -> Iterator[FinishedRun]:
         """Carry out the runs; closing the iterator stops the workers."""
-        yield from map(timed, settings) if self._workers == 1 else self._finish_beside(settings)
+        yield from map(timed_run, settings) if self._workers == 1 else self._finish_beside(settings)
 
-    def _finish_beside(self, settings: Sequence[Setting]) -> Iterator[Finished]:
+    def _finish_beside(self, settings: Sequence[Setting]) -> Iterator[FinishedRun]:
         todo = deque(settings)
         deaths: Counter[str] = Counter()
         free = [_Worker() for _ in range(min(self._workers, len(settings)))]
-        busy: dict[Future[Finished], tuple[_Worker, Setting]] = {}
+        busy: dict[Future[FinishedRun], tuple[_Worker, Setting]] = {}
         try:
             while todo or busy:
                 while todo and free:
@@ -144,8 +144,8 @@ class _Worker:
         spawn = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_end_with_parent)
 
-    def begin(self, setting: Setting) -> Future[Finished]:
-        return self._pool.submit(timed, setting)
+    def begin(self, setting: Setting) -> Future[FinishedRun]:
+        return self._pool.submit(timed_run, setting)
 
     def end(self) -> None:
         processes = list((self._pool._processes or {}).values())
@@ -198,10 +198,10 @@ class Ray(Runner):
         """Number of cores of the cluster."""
         return max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
 
-    def finish(self, settings: Sequence[Setting]) -> Iterator[Finished]:
+    def finish(self, settings: Sequence[Setting]) -> Iterator[FinishedRun]:
         """Carry out the runs; Ray retries a run whose worker died."""
         ray = self._ray
-        task = ray.remote(num_cpus=1, max_retries=TRIES - 1)(timed)
+        task = ray.remote(num_cpus=1, max_retries=TRIES - 1)(timed_run)
         todo = iter(settings)
         running: list[Any] = []
         try:
@@ -219,9 +219,9 @@ class Ray(Runner):
             for reference in running if ray.is_initialized() else ():  # a cancellation would start Ray
                 ray.cancel(reference)
 
-    def _result(self, reference: Any) -> Finished:
+    def _result(self, reference: Any) -> FinishedRun:
         try:
-            finished: Finished = self._ray.get(reference)
+            finished: FinishedRun = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.RayError as error:
@@ -238,7 +238,7 @@ class Ray(Runner):
             self._ray.shutdown()
 
 
-def runner_named(name: str, workers: int | None = None, address: str | None = None) -> Runner:
+def make_runner(name: str, workers: int | None = None, address: str | None = None) -> Runner:
     """Return the runner that `--engine` names."""
     if name == "local":
         if address is not None:
@@ -260,7 +260,7 @@ def _imported() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    _refuse_nobody(address)
+    _check_address(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     except Exception as error:  # Ray raises many types; all of them mean that the address is of no use
@@ -281,7 +281,7 @@ def _begin(ray: Any, workers: int) -> None:
         raise RunnerError(f"Ray does not start on this machine: {_first_line(str(error))}.") from error
 
 
-def _refuse_nobody(address: str) -> None:
+def _check_address(address: str) -> None:
     """Check the address in a separate process: Ray tries for minutes, and may end the process instead of raising."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     why = ""

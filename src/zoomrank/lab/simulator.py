@@ -161,7 +161,7 @@ def simulate(
     rng = np.random.default_rng(seed)
     if isinstance(ranker, Ranked) and users.state is not None:
         return _simulate_compiled(ranker, users, ends, late, rng)
-    return _simulate_plainly(ranker, users, ends, late, rng)
+    return _simulate_in_python(ranker, users, ends, late, rng)
 
 
 def window_ends(visits: int, windows: Sequence[int] | int = WINDOWS) -> list[int]:
@@ -228,7 +228,7 @@ def _simulate_compiled(
     return _trace(ends, clicks, shown)
 
 
-def _simulate_plainly(
+def _simulate_in_python(
     ranker: Ranker, users: UserDistribution, ends: list[int], late: int, rng: np.random.Generator
 ) -> Trace:
     pending: deque[tuple[Any, int | None]] = deque()

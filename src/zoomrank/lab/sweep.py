@@ -8,30 +8,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from zoomrank.lab.kept_worlds import located
+from zoomrank.lab.kept_worlds import with_absolute_paths
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.results_folder import ResultsFolder
-from zoomrank.lab.runners import Finished, Runner
+from zoomrank.lab.runners import FinishedRun, Runner
 
 
-class Watcher(Protocol):
+class SweepObserver(Protocol):
     """Observer of a sweep's progress."""
 
     def begin(self, runs: int, done: int, workers: int) -> None:
         """Receive the number of runs, how many of them are done already, and the number of workers."""
 
-    def ended(self, finished: Finished, seconds_left: float) -> None:
+    def ended(self, finished: FinishedRun, seconds_left: float) -> None:
         """Receive a finished run and the estimated time left."""
 
 
-def swept(
+def run_sweep(
     settings: Sequence[Setting],
     path: str | os.PathLike[str],
     about: dict[str, Any],
     runner: Runner,
     *,
     resume: bool = False,
-    watcher: Watcher | None = None,
+    watcher: SweepObserver | None = None,
 ) -> ResultsFolder:
     """Create or continue a folder, and carry out the runs missing there.
 
@@ -60,14 +60,16 @@ def swept(
     return folder
 
 
-def sweep(settings: Sequence[Setting], folder: ResultsFolder, runner: Runner, watcher: Watcher | None = None) -> None:
+def sweep(
+    settings: Sequence[Setting], folder: ResultsFolder, runner: Runner, watcher: SweepObserver | None = None
+) -> None:
     """Carry out the missing runs. Can be called again after an interruption."""
     missing = folder.missing(settings)
     time_left = TimeLeft(missing, runner.workers)
     if watcher:
         watcher.begin(len(settings), len(settings) - len(missing), runner.workers)
     wanted = {setting.id: setting for setting in missing}
-    for finished in runner.finish([located(setting, folder.path) for setting in missing]):
+    for finished in runner.finish([with_absolute_paths(setting, folder.path) for setting in missing]):
         # Stored under the original setting: rows do not depend on where the folder is.
         folder.add(replace(finished.rows, setting=wanted[finished.rows.setting.id]), finished.seconds)
         left = time_left.after(finished)
@@ -84,7 +86,7 @@ class TimeLeft:
         self._seen: dict[tuple[str, str], list[float]] = defaultdict(list)
         self._seconds, self._visits = 0.0, 0
 
-    def after(self, finished: Finished) -> float:
+    def after(self, finished: FinishedRun) -> float:
         """Return the seconds that are left after this run."""
         setting = finished.rows.setting
         del self._left[setting.id]

@@ -23,7 +23,7 @@ _WORD = re.compile(r"\w+")
 _LONG = 6  # letters of a word that counts in full
 
 
-class Groups:
+class QueryGroups:
     """Nested groups; 0 is the root, the group of all queries."""
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Groups:
         return " > ".join(self.label[each] for each in reversed(self.around(group)) if self.label[each])
 
 
-class Placing:
+class QueryPlacer:
     """Put every new query into the root group: without further knowledge."""
 
     kind = "beside"
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: QueryGroups) -> None:
         self.groups = groups
 
     @property
@@ -66,7 +66,7 @@ class Placing:
         """Leader vectors of all groups but the root; empty if groups have no vectors."""
         return np.zeros((0, 0), np.float32)
 
-    def restore(self, groups: Groups, leaders: Array) -> None:  # noqa: ARG002
+    def restore(self, groups: QueryGroups, leaders: Array) -> None:  # noqa: ARG002
         """Restore saved groups."""
         self.groups = groups
 
@@ -77,13 +77,13 @@ class Placing:
         return 0
 
 
-class ByPath(Placing):
+class PathPlacer(QueryPlacer):
     """Place queries by their category."""
 
     kind = "paths"
 
     def __init__(self, separator: str = " > ") -> None:
-        super().__init__(Groups())
+        super().__init__(QueryGroups())
         self.separator = separator
         self._inside: dict[tuple[int, str], int] = {}
 
@@ -92,7 +92,7 @@ class ByPath(Placing):
         """Constructor arguments."""
         return {"separator": self.separator}
 
-    def restore(self, groups: Groups, leaders: Array) -> None:  # noqa: ARG002
+    def restore(self, groups: QueryGroups, leaders: Array) -> None:  # noqa: ARG002
         """Restore saved groups."""
         self.groups = groups
         self._inside = {(groups.parent[at], groups.label[at]): at for at in range(1, len(groups.parent))}
@@ -109,13 +109,13 @@ class ByPath(Placing):
         return group
 
 
-class ByVector(Placing):
+class VectorPlacer(QueryPlacer):
     """Place queries by their vector."""
 
     kind = "vectors"
 
     def __init__(self) -> None:
-        super().__init__(Groups())
+        super().__init__(QueryGroups())
         self._dimensions: int | None = None
         self._inside: dict[int, list[int]] = {}  # the groups within a group
         self._leaders: dict[int, Array] = {}  # and their leader vectors, with room for more
@@ -129,7 +129,7 @@ class ByVector(Placing):
                 rows[np.array(inside) - 1] = self._leaders[parent][: len(inside)]
         return rows
 
-    def restore(self, groups: Groups, leaders: Array) -> None:
+    def restore(self, groups: QueryGroups, leaders: Array) -> None:
         """Restore saved groups."""
         self.groups = groups
         self._dimensions = leaders.shape[1] or None
@@ -174,7 +174,7 @@ class ByVector(Placing):
         return vector / np.float32(length)
 
 
-class ByWords(ByVector):
+class WordPlacer(VectorPlacer):
     """Place queries by their words, and runs of three letters in them; short words count less."""
 
     kind = "words"
@@ -200,4 +200,4 @@ def words_vector(text: str) -> Array:
     return vector / length if length > 0 else vector
 
 
-PLACINGS = {kind.kind: kind for kind in (ByPath, ByVector, ByWords)}
+PLACERS = {kind.kind: kind for kind in (PathPlacer, VectorPlacer, WordPlacer)}

@@ -18,16 +18,16 @@ import numpy as np
 from zoomrank.bandits import Loan
 from zoomrank.compiled import allocating, compiled, separate
 from zoomrank.numbers import Array
-from zoomrank.queries.reports import Report, counts_of
+from zoomrank.queries.reports import QueryReport, counts_of
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.shape import node_depths
 
 MOST_LENT = 200.0  # visits
 ENTRIES = 256  # most subtrees in a loan
-FIRST_GUESS = 1 / 11  # prior of ρ: worth ten visits
-DOUBT = 10.0  # variance at which the reports weigh as much as the prior
+PRIOR_VARIATION = 1 / 11  # prior of ρ: worth ten visits
+PRIOR_VARIANCE = 10.0  # variance at which the reports weigh as much as the prior
 MOST_CREDIT = 2.0
-HESITATION = 4  # pseudo-lenders with a score of 0
+PSEUDO_LENDERS = 4  # pseudo-lenders with a score of 0
 
 
 class PoolTree(NamedTuple):
@@ -45,7 +45,7 @@ def pool_tree(tree: DocumentTree) -> PoolTree:
     return PoolTree(tree.shape.parent, tree.shape.child_start, depth, np.zeros(tree.nodes, np.int32))
 
 
-def pooled(levels: Sequence[Sequence[Report]], tree: PoolTree, borrow: float) -> Loan | None:
+def pooled_loan(levels: Sequence[Sequence[QueryReport]], tree: PoolTree, borrow: float) -> Loan | None:
     """Build the loan of the queries, the nearest level first; None if there are none."""
     reports = [report for level in levels for report in level]
     if not reports:
@@ -53,7 +53,7 @@ def pooled(levels: Sequence[Sequence[Report]], tree: PoolTree, borrow: float) ->
     rows, scores = zip(*reports, strict=True)
     ends = np.cumsum([sum(len(report.rows) for report in level) for level in levels if level])
     lent = _lend(np.concatenate(rows), ends, tree, borrow)
-    credit = sum(scores) / (len(scores) + HESITATION)
+    credit = sum(scores) / (len(scores) + PSEUDO_LENDERS)
     return Loan(*lent, max(-MOST_CREDIT, min(MOST_CREDIT, credit)))
 
 
@@ -80,7 +80,7 @@ def _lend(rows: Array, ends: Array, tree: PoolTree, borrow: float) -> tuple[Arra
     start = 0
     for end in ends:
         _add(pool, rows, which, seen, start, end)
-        _lend_what_is_missing(pool, _worth(pool, which[:end], seen), borrow, lent, clicks)
+        _lend_remaining(pool, _worth(pool, which[:end], seen), borrow, lent, clicks)
         start = end
     kept = _chosen(pool, tree.child_start)
     return pool.node[kept].astype(np.uint32), lent[kept].astype(np.float32), clicks[kept].astype(np.float32)
@@ -124,7 +124,7 @@ def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: i
 
 
 @separate
-def _lend_what_is_missing(pool: _Pool, worth: Array, borrow: float, lent: Array, clicks: Array) -> None:
+def _lend_remaining(pool: _Pool, worth: Array, borrow: float, lent: Array, clicks: Array) -> None:
     """Lend the evidence of the pool beyond what nearer pools lent, up to its worth."""
     slots = lent.shape[1]
     for at in range(len(pool.node)):
@@ -161,9 +161,9 @@ def _worth(pool: _Pool, which: Array, seen: Array) -> Array:
             total, mean = pool.total[at], pool.gained[at] / pool.total[at]
             between[pool.depth[at]] += spread[at] - (queries[at] - 1.0) * mean * (1.0 - mean)
             luck[pool.depth[at]] += (total - squares[at] / total) * mean * (1.0 - mean)
-    worth, share = np.empty(levels), FIRST_GUESS
+    worth, share = np.empty(levels), PRIOR_VARIATION
     for level in range(levels):
-        share = (max(between[level], 0.0) + DOUBT * share) / (luck[level] + DOUBT)
+        share = (max(between[level], 0.0) + PRIOR_VARIANCE * share) / (luck[level] + PRIOR_VARIANCE)
         worth[level] = min(MOST_LENT, max(0.0, 1.0 / max(share, 1e-9) - 1.0))
     return worth
 

@@ -20,15 +20,15 @@ import numpy as np
 from zoomrank.bandits import LoanZooming
 from zoomrank.errors import FeedbackError, ParameterError
 from zoomrank.numbers import whole_number
-from zoomrank.queries.lending import Lending, next_meeting
+from zoomrank.queries.lending import LoanRegistry, next_exchange_at
 from zoomrank.queries.query_tree import Query, QueryTree
 from zoomrank.queries.reports import report_of
 from zoomrank.rankers import Ranked, Ranking, SlotExplanation
 from zoomrank.rankers.ranked import check_grown
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.slot_bandits import SLOTS
-from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Movement
-from zoomrank.spaces.movement import growth_of
+from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Remap
+from zoomrank.spaces.movement import growth_remap
 
 LIVE = 2000  # most unpacked learners
 _LENGTH = struct.Struct("<I")
@@ -54,7 +54,7 @@ class Support:
 
 
 @dataclass
-class _Learner:
+class _QueryLearner:
     ranker: Ranked
     answers: int = 0
     meets: int = 0  # feedback count at the next exchange of reports
@@ -117,8 +117,8 @@ class QueryRank:
         if self.live < 1:
             raise ParameterError(f"live must be 1 or more, not {live}.")
         self.name = uuid.uuid4().hex
-        self.lending = Lending(self.queries, tree, self.bandit.parameters.borrow)
-        self._at_hand: OrderedDict[int, _Learner] = OrderedDict()
+        self.lending = LoanRegistry(self.queries, tree, self.bandit.parameters.borrow)
+        self._at_hand: OrderedDict[int, _QueryLearner] = OrderedDict()
         self._packed: dict[int, bytes] = {}
         self._new(-1)  # rejects a wrong number of slots early
 
@@ -163,12 +163,12 @@ class QueryRank:
             self._meet(number, learner)
         return learner.ranker.rank(eligible)
 
-    def _meet(self, number: int, learner: _Learner) -> None:
+    def _meet(self, number: int, learner: _QueryLearner) -> None:
         granted = self.lending.grant(number)
         if granted is not None:
             learner.ranker.state = self.bandit.with_loan(learner.ranker.state, granted.loan)
             learner.lenders = granted.lenders
-            learner.meets = next_meeting(learner.answers)
+            learner.meets = next_exchange_at(learner.answers)
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
         """Learn from the feedback to a ranking, in any order and however late.
@@ -185,7 +185,7 @@ class QueryRank:
         learner.ranker.learn(ranking, click)
         learner.answers += 1
         if learner.answers >= learner.reports:
-            learner.reports = next_meeting(learner.answers)
+            learner.reports = next_exchange_at(learner.answers)
             if self.lend:
                 self.lending.tell(number, report_of(learner.ranker.state), learner.answers)
 
@@ -233,9 +233,9 @@ class QueryRank:
             Result of `grown()` of this ranker's tree.
         """
         check_grown(tree, self.tree)
-        self.move(tree, growth_of(tree))
+        self.move(tree, growth_remap(tree))
 
-    def move(self, tree: DocumentTree, movement: Movement) -> None:
+    def move(self, tree: DocumentTree, movement: Remap) -> None:
         """Switch to another tree, in which documents were added, removed and moved (see `Ranked.move`).
 
         Parameters
@@ -317,7 +317,7 @@ class QueryRank:
             raise FeedbackError("This ranking was made by another ranker: pass it to the ranker that made it.")
         return int(number)
 
-    def _learner(self, number: int) -> _Learner:
+    def _learner(self, number: int) -> _QueryLearner:
         """Return the unpacked learner of a query; the learner idle longest is packed if there are too many."""
         learner = self._at_hand.get(number)
         if learner is None:
@@ -330,10 +330,10 @@ class QueryRank:
         self._at_hand.move_to_end(number)
         return learner
 
-    def _new(self, number: int) -> _Learner:
+    def _new(self, number: int) -> _QueryLearner:
         ranker = Ranked(self.bandit, self.slots, seed=np.random.default_rng([self.seed, number + 1]))
         ranker.name = f"{self.name}/{number}"
-        return _Learner(ranker)
+        return _QueryLearner(ranker)
 
 
 def support_of(state: Any, lenders: list[Query]) -> Support:
@@ -342,13 +342,13 @@ def support_of(state: Any, lenders: list[Query]) -> Support:
     return Support(float(state.lent[0, 0]) * faith, faith if lenders else 0.0, lenders)
 
 
-def _packed(learner: _Learner) -> bytes:
+def _packed(learner: _QueryLearner) -> bytes:
     about = json.dumps([learner.answers, learner.meets, learner.reports, learner.lenders]).encode()
     return _LENGTH.pack(len(about)) + about + to_bytes(learner.ranker)
 
 
-def _unpacked(content: bytes, bandit: LoanZooming) -> _Learner:
+def _unpacked(content: bytes, bandit: LoanZooming) -> _QueryLearner:
     (length,) = _LENGTH.unpack_from(content)
     start = _LENGTH.size + length
     answers, meets, reports, lenders = json.loads(content[_LENGTH.size : start])
-    return _Learner(from_bytes(content[start:], bandit), answers, meets, reports, tuple(lenders))
+    return _QueryLearner(from_bytes(content[start:], bandit), answers, meets, reports, tuple(lenders))

@@ -21,9 +21,9 @@ import numpy as np
 
 from zoomrank.bandits import LoanZooming
 from zoomrank.errors import FileFormatError
-from zoomrank.files import whole_file
-from zoomrank.queries.lending import report_bytes, report_from
-from zoomrank.queries.placing import PLACINGS, Groups, Placing
+from zoomrank.files import atomic_file
+from zoomrank.queries.lending import report_from_bytes, report_to_bytes
+from zoomrank.queries.placing import PLACERS, QueryGroups, QueryPlacer
 from zoomrank.queries.query_rank import QueryRank
 from zoomrank.queries.query_tree import QueryTree
 from zoomrank.rankers.ranker_file import PREFIX, checked_header, tree_of
@@ -36,7 +36,7 @@ VERSION = 1
 def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
     """Write everything to a file, atomically."""
     queries, learners = ranker.queries, ranker.learners()
-    reports = {number: report_bytes(report) for number, report in ranker.lending.reports.items()}
+    reports = {number: report_to_bytes(report) for number, report in ranker.lending.reports.items()}
     leaders = queries.placing.leaders
     header = json.dumps(
         {
@@ -58,7 +58,7 @@ def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
     ).encode()
     parts = (PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
     digest = hashlib.sha256()
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         for part in (*parts, *learners.values(), *reports.values()):
             digest.update(part)
             file.write(part)
@@ -81,7 +81,7 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Quer
     start += 4 * header["leaders"][0] * header["leaders"][1]
     learners, start = _pieces(content, start, header["learners"])
     reports, _ = _pieces(content, start, header["reports"])
-    ranker.lending.reports = {number: report_from(report) for number, report in reports.items()}
+    ranker.lending.reports = {number: report_from_bytes(report) for number, report in reports.items()}
     ranker.lending.known = {group: dict(known) for group, known in header["known"]}
     ranker.restore(header["name"], learners)
     return ranker
@@ -107,11 +107,11 @@ def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any],
 def _queries(header: dict[str, Any], content: bytes, start: int) -> QueryTree:
     about = dict(header["placing"])
     kind = about.pop("kind")
-    groups = Groups()
+    groups = QueryGroups()
     groups.parent, groups.label = header["groups"]
     rows, dimensions = header["leaders"]
     leaders = np.frombuffer(content, "<f4", rows * dimensions, start).reshape(rows, dimensions).copy()
-    placing: Placing = PLACINGS[kind](**about) if kind in PLACINGS else Placing(groups)
+    placing: QueryPlacer = PLACERS[kind](**about) if kind in PLACERS else QueryPlacer(groups)
     placing.restore(groups, leaders)
     queries = QueryTree(placing)
     for query, group in zip(*header["queries"], strict=True):

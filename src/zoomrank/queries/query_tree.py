@@ -11,7 +11,7 @@ from typing import Any
 
 from zoomrank.errors import ParameterError, UnknownDocumentError
 from zoomrank.numbers import Array
-from zoomrank.queries.placing import ByPath, ByVector, ByWords, Groups, Placing
+from zoomrank.queries.placing import PathPlacer, QueryGroups, QueryPlacer, VectorPlacer, WordPlacer
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.trees.taxonomy import TaxonomyPath
 
@@ -35,7 +35,7 @@ class QueryTree:
     (3, 'Animals > Cats', 'Animals')
     """
 
-    def __init__(self, placing: Placing) -> None:
+    def __init__(self, placing: QueryPlacer) -> None:
         self.placing = placing
         self.groups = placing.groups
         self.queries: list[Query] = []
@@ -56,7 +56,7 @@ class QueryTree:
         QueryTree
             Later queries join those with the most words, and parts of words, in common.
         """
-        return cls(ByWords())._with((query, None) for query in queries)
+        return cls(WordPlacer())._with((query, None) for query in queries)
 
     @classmethod
     def by_paths(cls, paths: Mapping[Query, TaxonomyPath] | None = None, *, separator: str = " > ") -> QueryTree:
@@ -74,7 +74,7 @@ class QueryTree:
         QueryTree
             Tree with a group for each category.
         """
-        return cls(ByPath(separator))._with((paths or {}).items())
+        return cls(PathPlacer(separator))._with((paths or {}).items())
 
     @classmethod
     def by_vectors(cls, vectors: Mapping[Query, Sequence[float] | Array] | None = None) -> QueryTree:
@@ -90,7 +90,7 @@ class QueryTree:
         QueryTree
             Later queries join those with the nearest vectors.
         """
-        return cls(ByVector())._with((vectors or {}).items())
+        return cls(VectorPlacer())._with((vectors or {}).items())
 
     @classmethod
     def like(cls, tree: DocumentTree) -> QueryTree:
@@ -106,7 +106,7 @@ class QueryTree:
         QueryTree
             Tree with a group for each subtree.
         """
-        shape, made = tree.shape, cls(Placing(Groups()))
+        shape, made = tree.shape, cls(QueryPlacer(QueryGroups()))
         names = tree.names
         group = {0: 0}
         for node in range(1, tree.nodes):

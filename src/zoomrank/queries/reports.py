@@ -17,7 +17,7 @@ ROWS = 128  # most subtrees in a report
 CAP = 100.0  # most visits that a subtree counts for
 
 
-class Report(NamedTuple):
+class QueryReport(NamedTuple):
     """A row for each subtree, ordered by node; the root first, every other with its parent."""
 
     rows: (
@@ -47,22 +47,22 @@ def counts_of(rows: Array) -> Array:
     return rows.view(np.float32)
 
 
-def report_with(node: Array, visits: Array, clicks: Array, score: float) -> Report:
+def make_report(node: Array, visits: Array, clicks: Array, score: float) -> QueryReport:
     """Build a report from arrays."""
     rows = np.empty((len(node), 1 + 2 * visits.shape[1]), np.uint32)
     rows[:, 0] = node
     counts_of(rows)[:, 1:] = np.hstack((visits, clicks))
-    return Report(rows, score)
+    return QueryReport(rows, score)
 
 
-def with_nodes(report: Report, node: Array) -> Report:
+def with_nodes(report: QueryReport, node: Array) -> QueryReport:
     """Return the same report with renumbered subtrees."""
     rows = report.rows.copy()
     rows[:, 0] = node
-    return Report(rows, report.score)
+    return QueryReport(rows, report.score)
 
 
-def below_their_parents(report: Report, node: Array, parent: Array) -> Report:
+def remapped_report(report: QueryReport, node: Array, parent: Array) -> QueryReport:
     """Return the report in another tree, where its subtrees are these nodes (-1: gone): the root first, in node order,
     without rows whose parent is missing.
     """
@@ -74,22 +74,22 @@ def below_their_parents(report: Report, node: Array, parent: Array) -> Report:
         if at == 0 or int(parent[at]) in told:
             told.add(at)
             kept.append(row)
-    return Report(np.ascontiguousarray(rows[kept]), report.score)
+    return QueryReport(np.ascontiguousarray(rows[kept]), report.score)
 
 
-def report_of(state: Any) -> Report:
+def report_of(state: Any) -> QueryReport:
     """Build the report of a learner.
 
     It has the subtrees with the most clicks or, among equals, the most visits. No parent has fewer of either than its
     children, and parents come first, so no subtree is reported without its parent.
     """
     rows = _rows(int(state.filled[0]), state.node, state.total, state.gains, state.plays, state.clicks)
-    return Report(rows, float(state.score[0]))
+    return QueryReport(rows, float(state.score[0]))
 
 
 @compiled
 def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, clicks: Array) -> Array:
-    told = _told(filled, total, gains)
+    told = _reported_entries(filled, total, gains)
     told = told[np.argsort(node[told])]
     slots = plays.shape[1]
     rows = np.empty((len(told), 1 + 2 * slots), np.uint32)
@@ -105,7 +105,7 @@ def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, cl
 
 
 @allocating
-def _told(filled: int, total: Array, gains: Array) -> Array:
+def _reported_entries(filled: int, total: Array, gains: Array) -> Array:
     """Choose the entries to report: those with the most clicks and visits, if there are too many.
 
     Ties for the last place go to the first entry.

@@ -88,7 +88,7 @@ class SlotExplanation:
         return told
 
 
-def explained(bandit: Bandit, state: Any, ranking: RankingArrays, duplicates: bool) -> list[SlotExplanation]:
+def explain_slots(bandit: Bandit, state: Any, ranking: RankingArrays, duplicates: bool) -> list[SlotExplanation]:
     """Explain every slot of a ranking whose documents are at their current positions."""
     tree, shown = bandit.tree, ranking.shown[0]
     if min(shown.min(), ranking.pick.min()) < 0:

@@ -24,13 +24,13 @@ def clicked_slots(clicks: Sequence[int | None] | Array, slots: int) -> Array:
     return found
 
 
-class Answered:
+class FeedbackReceived:
     """Numbers of the rankings that have had feedback, a bit each."""
 
     def __init__(self, bits: bytes = b"") -> None:
         self.bits = bytearray(bits)
 
-    def refuse_again(self, first: int, count: int = 1) -> None:
+    def reject_repeated(self, first: int, count: int = 1) -> None:
         """Raise if one of these consecutive rankings has had feedback."""
         self._make_space(first + count)
         if count == 1:  # fast path for the common case

@@ -106,7 +106,7 @@ class Forecast:
         return "\n".join([f"The next {self.visits} visits:", *map(str, self.slots)])
 
 
-def dry_run(ranker: SlotBandits, visits: int) -> Forecast:
+def simulate_trials(ranker: SlotBandits, visits: int) -> Forecast:
     """Run a copy of a ranker, whose bandit keeps records, for some visits."""
     luck = np.random.default_rng(0).random((visits, ranker.slots))
     trials, costs = np.zeros(ranker.slots, np.int64), np.zeros(ranker.slots)

@@ -18,7 +18,7 @@ _AROUND = 4.0  # pseudo-visits
 
 
 @compiled
-def surprise(state: Any, shown: Array, clicks: Array, usual: Array) -> Scalar:
+def log_loss(state: Any, shown: Array, clicks: Array, usual: Array) -> Scalar:
     """Compute the log loss in bits over all examined documents.
 
     Rows are visits, columns slots, below 0 for unknown documents; `usual` is the click rate of each slot.

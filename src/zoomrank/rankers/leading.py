@@ -19,7 +19,7 @@ import numpy as np
 from zoomrank.bandits.state.visited import entry_of
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array
-from zoomrank.rankers.slot_bandits import SlotBandits, cannot
+from zoomrank.rankers.slot_bandits import SlotBandits, unsupported
 from zoomrank.spaces import DocumentId, DocumentIds, Eligible
 
 BELIEVED = 10  # excess of visitors who left over those who clicked, at which an order is dropped
@@ -29,16 +29,16 @@ _PROMISED = 0.3  # prior click rate of the first document; lower ranks have less
 _VISITS = 4.0  # pseudo-visits at the prior rate
 
 
-def places_of(documents: DocumentIds, order: Iterable[DocumentId]) -> list[int]:
+def order_positions(documents: DocumentIds, order: Iterable[DocumentId]) -> list[int]:
     """Return the positions of the first documents of an order; unknown documents are skipped."""
     known = (documents.position(one) for one in dict.fromkeys(order) if one in documents)
     return list(islice(known, LONGEST))
 
 
-def is_led(ranker: SlotBandits, believed: float) -> bool:
+def order_leads(ranker: SlotBandits, believed: float) -> bool:
     """Return whether an order still leads a learner."""
     if not ranker.bandit.counts_visits:
-        raise ParameterError(cannot(ranker.bandit, "learn from what an order shows", "counts_visits"))
+        raise ParameterError(unsupported(ranker.bandit, "learn from what an order shows", "counts_visits"))
     visits, clicks = int(ranker.state.plays[0, 0]), int(ranker.state.gains[0])
     return visits - 2 * clicks < believed and visits < _IN_ALL * believed
 

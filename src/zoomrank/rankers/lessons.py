@@ -24,7 +24,7 @@ from zoomrank.rankers.slot_bandits import SlotBandits
 _NONE: frozenset[int] = frozenset()
 
 
-class Acts(NamedTuple):
+class VisitorActions(NamedTuple):
     """Actions of a visitor on a ranking; slots are counted from 0."""
 
     clicked: frozenset[int] = _NONE
@@ -32,9 +32,9 @@ class Acts(NamedTuple):
     purchased: frozenset[int] = _NONE
     looked_at: int = 0  # number of slots examined from the top; 0: unknown
 
-    def and_(self, more: Acts) -> Acts:
+    def and_(self, more: VisitorActions) -> VisitorActions:
         """Merge with further actions of the same visitor."""
-        return Acts(
+        return VisitorActions(
             self.clicked | more.clicked,
             self.disliked | more.disliked,
             self.purchased | more.purchased,
@@ -42,14 +42,14 @@ class Acts(NamedTuple):
         )
 
 
-class Lesson(NamedTuple):
+class SlotOutcomes(NamedTuple):
     """Slots that learn: the one with success, if any, and those without."""
 
     satisfied: int | None
     skipped: tuple[int, ...]
 
 
-def satisfied_in(acts: Acts, by: str = "click") -> int | None:
+def satisfied_slot(acts: VisitorActions, by: str = "click") -> int | None:
     """Return the topmost slot that satisfied a visitor, by a click (which every purchase begins with) or by a
     purchase.
     """
@@ -57,7 +57,7 @@ def satisfied_in(acts: Acts, by: str = "click") -> int | None:
     return min(satisfying - acts.disliked, default=None)
 
 
-def lesson_of(acts: Acts, slots: int, satisfied: int | None) -> Lesson:
+def slot_outcomes(acts: VisitorActions, slots: int, satisfied: int | None) -> SlotOutcomes:
     """Return what a ranking with this many slots teaches; `satisfied` is the slot that satisfied the visitor, if any.
 
     >>> lesson_of(Acts(), 3, satisfied=None), lesson_of(Acts(disliked=frozenset({2})), 3, satisfied=1)
@@ -71,11 +71,11 @@ def lesson_of(acts: Acts, slots: int, satisfied: int | None) -> Lesson:
         proved = max(acts.clicked | acts.purchased, default=-1) + 1
         above, slot = range(min(slots, max(acts.looked_at, proved)) if acts.looked_at else slots), -1
     if not acts.disliked:
-        return Lesson(satisfied, tuple(above))
-    return Lesson(satisfied, tuple(sorted({*above, *acts.disliked} - {slot})))
+        return SlotOutcomes(satisfied, tuple(above))
+    return SlotOutcomes(satisfied, tuple(sorted({*above, *acts.disliked} - {slot})))
 
 
-def teach(ranker: SlotBandits, ranking: RankingArrays, lesson: Lesson) -> None:
+def learn_outcomes(ranker: SlotBandits, ranking: RankingArrays, lesson: SlotOutcomes) -> None:
     """Let a ranker learn a lesson about one of its rankings."""
     end, skipped = lesson.satisfied, lesson.skipped
     upper = ranking.shown.shape[1] if end is None else end

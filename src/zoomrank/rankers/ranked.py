@@ -19,15 +19,15 @@ from zoomrank.documents.logged_impressions import Impression
 from zoomrank.errors import FeedbackError, ParameterError, SlotsError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
-from zoomrank.rankers.feedback import Answered, clicked_slots
-from zoomrank.rankers.forecast import VISITS, Forecast, dry_run
-from zoomrank.rankers.leading import BELIEVED, best_of_order, is_led, places_of
+from zoomrank.rankers.feedback import FeedbackReceived, clicked_slots
+from zoomrank.rankers.forecast import VISITS, Forecast, simulate_trials
+from zoomrank.rankers.leading import BELIEVED, best_of_order, order_leads, order_positions
 from zoomrank.rankers.logged_visits import VisitReader, in_batches
 from zoomrank.rankers.ranking import Ranking, Rankings
 from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.rankers.slot_bandits import SlotBandits, cannot
-from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Movement
-from zoomrank.spaces.movement import growth_of
+from zoomrank.rankers.slot_bandits import SlotBandits, unsupported
+from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Remap
+from zoomrank.spaces.movement import growth_remap
 
 Kind = TypeVar("Kind", bound="Ranked")
 
@@ -67,7 +67,7 @@ class Ranked(SlotBandits):
         super().__init__(bandit, slots, seed=seed, duplicates=duplicates)
         self.name = uuid.uuid4().hex  # identifies this ranker's rankings
         self.made = 0  # rankings
-        self.answered = Answered()
+        self.answered = FeedbackReceived()
         self.moves: list[Array] = []  # current positions of the documents of each earlier version of the collection
 
     def rank(
@@ -110,8 +110,8 @@ class Ranked(SlotBandits):
         [0.5, 1.0]
         """
         lead = None
-        if order is not None and is_led(self, believed):
-            places, allowed = places_of(self.tree.documents, order), self._allowed(eligible, self.slots)
+        if order is not None and order_leads(self, believed):
+            places, allowed = order_positions(self.tree.documents, order), self._allowed(eligible, self.slots)
             lead = best_of_order(self, places, allowed)
         return self._made(self.rank_arrays(1, eligible, explore=explore, lead=lead))[0]
 
@@ -155,7 +155,7 @@ class Ranked(SlotBandits):
             Slot of the first click, from 0 at the top; None if there was none.
         """
         self._check_made(ranking.ranker, ranking.number, 1)
-        self.answered.refuse_again(ranking.number)
+        self.answered.reject_repeated(ranking.number)
         slots = clicked_slots([click], self.slots)
         self.learn_arrays(self._up_to_date(ranking.arrays, ranking.edition), slots)
         self.answered.add(ranking.number)
@@ -175,7 +175,7 @@ class Ranked(SlotBandits):
         slots = clicked_slots(clicks, self.slots)
         first, count = rankings.first_number, len(rankings)
         self._check_made(rankings.ranker, first, count)
-        self.answered.refuse_again(first, count)
+        self.answered.reject_repeated(first, count)
         self.learn_arrays(self._up_to_date(rankings.arrays, rankings.edition), slots)
         self.answered.add(first, count)
 
@@ -207,7 +207,7 @@ class Ranked(SlotBandits):
         True
         """
         if not self.bandit.counts_visits:
-            raise ParameterError(cannot(self.bandit, "learn from what another ranker showed", "counts_visits"))
+            raise ParameterError(unsupported(self.bandit, "learn from what another ranker showed", "counts_visits"))
         learned = 0
         visits = VisitReader(self.tree.documents, self.slots, unknown).visits(impressions)
         for rankings, clicks in in_batches(visits, self.slots):
@@ -254,8 +254,10 @@ class Ranked(SlotBandits):
         if visits < 1:
             raise ParameterError(f"visits must be 1 or more, not {visits}.")
         if not self.bandit.keeps_records:
-            raise ParameterError(cannot(self.bandit, "forecast trials, since it keeps no records", "keeps_records"))
-        return dry_run(self, visits)
+            raise ParameterError(
+                unsupported(self.bandit, "forecast trials, since it keeps no records", "keeps_records")
+            )
+        return simulate_trials(self, visits)
 
     def remove(self, documents: Iterable[DocumentId]) -> None:
         """Stop showing these documents until they are restored.
@@ -291,9 +293,9 @@ class Ranked(SlotBandits):
             Result of `grown()` of this ranker's tree.
         """
         check_grown(tree, self.tree)
-        self.move(tree, growth_of(tree))
+        self.move(tree, growth_remap(tree))
 
-    def move(self, tree: DocumentTree, movement: Movement) -> None:
+    def move(self, tree: DocumentTree, movement: Remap) -> None:
         """Switch to another tree of the collection, in which documents were added, removed and moved.
 
         Counts follow their subtrees. The counts of a removed document stay with its category, as do most visits of a
@@ -319,7 +321,7 @@ class Ranked(SlotBandits):
         ['hen', 'pike']
         """
         if not self.bandit.growable:
-            raise ParameterError(f"{cannot(self.bandit, 'move to another tree', 'growable')} Make a new ranker.")
+            raise ParameterError(f"{unsupported(self.bandit, 'move to another tree', 'growable')} Make a new ranker.")
         if (len(movement.node), len(movement.document)) != (self.tree.nodes, len(self.tree)):
             raise ParameterError("This movement does not start from the ranker's tree: compute it from that tree.")
         place = movement.document.astype(np.int64)
@@ -330,7 +332,7 @@ class Ranked(SlotBandits):
             present = None if chosen.all() else Eligible(tree.documents, chosen)
         if self.slots > (len(tree) if present is None else len(present)):
             raise SlotsError(f"{self.slots} slots cannot be filled from the documents that are left: keep more.")
-        self.bandit, self.state = self.bandit.transplanted(self.state, tree, movement)
+        self.bandit, self.state = self.bandit.moved_to_tree(self.state, tree, movement)
         self.moves = [np.where(move < 0, -1, place[move]) for move in self.moves] + [place]
         self.present, self.tree = present, tree
 

@@ -29,9 +29,9 @@ import numpy as np
 from zoomrank import bandits
 from zoomrank.bandits import Bandit
 from zoomrank.errors import FileFormatError
-from zoomrank.files import whole_file
+from zoomrank.files import atomic_file
 from zoomrank.numbers import Array
-from zoomrank.rankers.feedback import Answered
+from zoomrank.rankers.feedback import FeedbackReceived
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.registry import ON_DISK
 from zoomrank.spaces import DocumentTree
@@ -40,14 +40,14 @@ MAGIC = b"zoomrank"
 VERSION = 1
 PREFIX = struct.Struct("<8sIQ")
 _BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
-_OTHER_AGE = "This ranker was saved by another version of zoomrank with a different {}"
+_OTHER_VERSION = "This ranker was saved by another version of zoomrank with a different {}"
 _EFFORT = 1  # compression level: most of the gain, in a tenth of the time
 
 
 def save(ranker: Ranked, path: str | os.PathLike[str]) -> None:
     """Write a ranker to a file, atomically."""
     content = to_bytes(ranker)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(content)
 
 
@@ -108,7 +108,7 @@ def from_bytes(content: bytes, bandit: Bandit) -> Ranked:
     header, body = _read(content, "a ranker")
     tree_of(header["tree"], bandit.tree)
     if header["bandit"]["class"] == type(bandit).__name__:
-        _check_age(type(bandit).__name__, header["bandit"], _specification(bandit))
+        _check_compatible(type(bandit).__name__, header["bandit"], _specification(bandit))
     if header["bandit"] != _specification(bandit):
         raise FileFormatError(f"This ranker has another bandit, {header['bandit']}: load it with that one.")
     return _restored(header, body, bandit)
@@ -132,8 +132,8 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     if header["removed"]:
         ranker.remove(bandit.tree.documents.at(header["removed"]))
     ranker.moves = [arrays.pop(f"move {edition}") for edition in range(header["editions"])]
-    ranker.answered = Answered(arrays.pop("answered").tobytes())
-    _check_age(type(bandit).__name__, arrays, ranker.learned)
+    ranker.answered = FeedbackReceived(arrays.pop("answered").tobytes())
+    _check_compatible(type(bandit).__name__, arrays, ranker.learned)
     ranker.state = ranker.state._replace(**arrays)
     return ranker
 
@@ -200,13 +200,15 @@ def _bandit(specification: dict[str, Any], tree: DocumentTree) -> Bandit:
     try:
         made: Bandit = kind.rebuilt(tree, settings) if inner is None else kind(_bandit(inner, tree), **settings)
     except TypeError as error:  # an unknown parameter
-        raise FileFormatError(f"{_OTHER_AGE.format(kind.__name__)} ({error}).") from error
-    _check_age(kind.__name__, specification, _specification(made))
+        raise FileFormatError(f"{_OTHER_VERSION.format(kind.__name__)} ({error}).") from error
+    _check_compatible(kind.__name__, specification, _specification(made))
     return made
 
 
-def _check_age(learner: str, there: Iterable[str], wanted: Iterable[str]) -> None:
+def _check_compatible(learner: str, there: Iterable[str], wanted: Iterable[str]) -> None:
     """Raise an error if a learner of the same name had other arrays: its state would be misread."""
     strange = sorted(set(there) ^ set(wanted))
     if strange:
-        raise FileFormatError(f"{_OTHER_AGE.format(learner)}: they differ in {', '.join(strange)}. Train a new ranker.")
+        raise FileFormatError(
+            f"{_OTHER_VERSION.format(learner)}: they differ in {', '.join(strange)}. Train a new ranker."
+        )

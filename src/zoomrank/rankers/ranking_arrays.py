@@ -18,7 +18,7 @@ from zoomrank.bandits.propensity import propensity
 from zoomrank.bandits.registration import Feedback, arrange, roomy, select, subtree, update_slot
 from zoomrank.bandits.state.tree_view import chance_to_draw, draw_document
 from zoomrank.compiled import Scalar, compiled, inlined, separate
-from zoomrank.dice import rolled
+from zoomrank.dice import rng_from_handle
 from zoomrank.numbers import Array
 
 
@@ -33,7 +33,7 @@ class RankingArrays(NamedTuple):
     propensity: Array  # of the document, given those above; NaN if unknown; no columns if not requested
 
 
-class Manner(NamedTuple):
+class RankingParameters(NamedTuple):
     """Options of ranking."""
 
     duplicates: bool  # a document may be shown twice
@@ -114,7 +114,7 @@ def _next_of(lead: Array, shown: Array, slot: Scalar) -> Scalar:
 
 
 @inlined
-def _own_chance(state: Any, shown: Array, slot: Scalar, how: Manner) -> Scalar:
+def _own_chance(state: Any, shown: Array, slot: Scalar, how: RankingParameters) -> Scalar:
     """Compute the probability of a document in a slot that is not replaced."""
     leading = _next_of(how.lead, shown, slot)
     if leading >= 0:
@@ -123,7 +123,7 @@ def _own_chance(state: Any, shown: Array, slot: Scalar, how: Manner) -> Scalar:
 
 
 @separate
-def _weigh(state: Any, shown: Array, weights: Array, how: Manner) -> None:
+def _weigh(state: Any, shown: Array, weights: Array, how: RankingParameters) -> None:
     """Compute the propensities of a ranking in slot order; 0 from the first document on that may not be shown.
 
     Sums over the cases of no replaced slot, a replaced slot still to come, and each replaced slot so far.
@@ -148,7 +148,7 @@ def _weigh(state: Any, shown: Array, weights: Array, how: Manner) -> None:
 
 
 @inlined
-def _fill(state: Any, out: RankingArrays, row: Scalar, how: Manner, rng: np.random.Generator) -> None:
+def _fill(state: Any, out: RankingArrays, row: Scalar, how: RankingParameters, rng: np.random.Generator) -> None:
     """Fill a ranking from the top down: slots choose, unless they are replaced or a prior order leads."""
     shown, slots, replaced = out.shown[row], out.shown.shape[1], np.int64(-1)
     if how.explore > 0.0 and rng.random() < how.explore:
@@ -164,9 +164,9 @@ def _fill(state: Any, out: RankingArrays, row: Scalar, how: Manner, rng: np.rand
 
 
 @compiled
-def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: Manner, dice: Any) -> Scalar:
+def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: RankingParameters, dice: Any) -> Scalar:
     """Rank and weigh row after row; stop where there is no room, and return the row."""
-    rng = rolled(dice)
+    rng = rng_from_handle(dice)
     for row in range(start, len(out.shown)):
         if not roomy(state):
             return row
@@ -181,7 +181,7 @@ def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: Manner, dice: 
 
 
 @compiled
-def weigh_rows(state: Any, shown: Array, weights: Array, how: Manner) -> None:
+def weigh_rows(state: Any, shown: Array, weights: Array, how: RankingParameters) -> None:
     """Compute the propensities of rankings as if slots had chosen them in this order."""
     for row in range(len(shown)):
         _weigh(state, shown[row], weights[row], how)

@@ -53,7 +53,7 @@ WITHOUT_HORIZON = tuple(name for name, kind in RANKERS.items() if not kind.bandi
 _OF_EVERY_RANKER = {"tree", "slots", "seed", "duplicates", "anytime"}
 
 
-def those_who_are(able: str) -> str:
+def rankers_that_are(able: str) -> str:
     """List the rankers whose bandits are `restrictable`, `growable`, `counts_visits` or `anytime`, in words.
 
     >>> those_who_are("restrictable")
@@ -72,7 +72,7 @@ def learning_parameters(name: str) -> tuple[str, ...]:
     return tuple(each for each in inspect.signature(RANKERS[name]).parameters if each not in _OF_EVERY_RANKER)
 
 
-def endless_bandit(name: str, tree: DocumentTree, parameters: Mapping[str, Any]) -> Bandit:
+def anytime_bandit(name: str, tree: DocumentTree, parameters: Mapping[str, Any]) -> Bandit:
     """Return the bandit of a ranker's slots in a version that needs no horizon: its anytime version if necessary."""
     known = learning_parameters(name)
     unknown = [each for each in parameters if each not in known]

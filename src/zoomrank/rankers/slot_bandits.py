@@ -19,13 +19,13 @@ import numpy as np
 from zoomrank.bandits import Bandit
 from zoomrank.bandits.registration import is_roomy
 from zoomrank.bandits.state.tree_view import TreeView
-from zoomrank.dice import Dice
+from zoomrank.dice import KernelRng
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.numbers import Array, Seed, whole_number
-from zoomrank.rankers.explanation import SlotExplanation, explained
+from zoomrank.rankers.explanation import SlotExplanation, explain_slots
 from zoomrank.rankers.ranking_arrays import (
-    Manner,
     RankingArrays,
+    RankingParameters,
     empty_rankings,
     learn_rows,
     rank_rows,
@@ -50,7 +50,7 @@ class SlotBandits:
         self.bandit = bandit
         self.tree: DocumentTree = bandit.tree
         self.duplicates = bool(duplicates)
-        self._dice = Dice(np.random.default_rng(seed))
+        self._dice = KernelRng(np.random.default_rng(seed))
         self.state = bandit.fresh_state(self.slots)
         self.present: Eligible | None = None  # documents that were not removed; None: all
 
@@ -130,15 +130,15 @@ class SlotBandits:
     def _certain(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Array:
         """Return the documents that all rankings begin with."""
         twin = copy.copy(self)
-        twin._dice = Dice(np.random.default_rng(0))  # its draws do not matter
+        twin._dice = KernelRng(np.random.default_rng(0))  # its draws do not matter
         own = twin.rank_arrays(1, eligible, slots)
         certain: Array = own.shown[0, : int(np.cumprod(own.propensity[0] == 1.0).sum())]
         return certain
 
-    def _manner(self, explore: float, lead: Array | None) -> Manner:
+    def _manner(self, explore: float, lead: Array | None) -> RankingParameters:
         if not 0.0 <= explore <= 1.0:
             raise ParameterError(f"explore must be a share, from 0 to 1, not {explore}.")
-        how = Manner(self.duplicates, float(explore), self.bandit.counts_visits, self.bandit.weighs)
+        how = RankingParameters(self.duplicates, float(explore), self.bandit.counts_visits, self.bandit.weighs)
         return how if lead is None else how._replace(lead=lead)
 
     def explain_arrays(
@@ -146,7 +146,7 @@ class SlotBandits:
     ) -> list[SlotExplanation]:
         """Explain a ranking whose documents are at their current positions."""
         state = self.restricted(self._allowed(eligible, ranking.shown.shape[1]))
-        return explained(self.bandit, state, ranking, self.duplicates)
+        return explain_slots(self.bandit, state, ranking, self.duplicates)
 
     def restricted(self, allowed: Eligible | None) -> Any:
         """Return the state for kernels restricted to these documents; None: all."""
@@ -155,7 +155,7 @@ class SlotBandits:
     def copied(self: Kind) -> Kind:
         """Return an independent copy with its own random numbers."""
         twin = copy.copy(self)
-        twin._dice = Dice(copy.deepcopy(self.rng))
+        twin._dice = KernelRng(copy.deepcopy(self.rng))
         own = {
             name: array.copy()
             for name, array in self.state._asdict().items()
@@ -168,11 +168,11 @@ class SlotBandits:
         """Enlarge the state, when a kernel stops for lack of room."""
         self.state = self.bandit.larger(self.state)
 
-    def settle_room(self) -> None:
+    def prepare_room(self) -> None:
         """Make room for the next visit and clear search caches: the state then depends only on what was learned."""
         while not is_roomy(self.state):
             self.make_room()
-        self.bandit.forget_searches(self.state)
+        self.bandit.clear_caches(self.state)
 
     @property
     def learned(self) -> dict[str, Array]:
@@ -203,13 +203,13 @@ class SlotBandits:
 def check_eligible(bandit: Bandit, allowed: Eligible, slots: int) -> None:
     """Raise an error if a bandit cannot choose among some documents only, or if they are fewer than the slots."""
     if not bandit.restrictable:
-        raise ParameterError(cannot(bandit, "choose among some documents only", "restrictable"))
+        raise ParameterError(unsupported(bandit, "choose among some documents only", "restrictable"))
     if len(allowed) < slots:
         raise SlotsError(f"{slots} slots cannot be filled: only {len(allowed)} documents may be shown.")
 
 
-def cannot(bandit: Bandit, do: str, able: str) -> str:
+def unsupported(bandit: Bandit, do: str, able: str) -> str:
     """Return the error text for an unsupported operation, with the rankers that support it."""
-    from zoomrank.rankers.registry import those_who_are  # it imports all rankers
+    from zoomrank.rankers.registry import rankers_that_are  # it imports all rankers
 
-    return f"{type(bandit).__name__} cannot {do}; {those_who_are(able)} can."
+    return f"{type(bandit).__name__} cannot {do}; {rankers_that_are(able)} can."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zoomrank.service.learner_log import LearnerLog
+from zoomrank.service.learner_log import LogAudit
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.events import Event
@@ -23,9 +23,9 @@ def begun(store: StoreReader, served: ServedCollection, learner: int) -> QueryLe
     return QueryLearner.restored(learner, served.editions, served.settings, edition, content)
 
 
-def log_from(begins: QueryLearner, rows: Iterable[tuple[int, Event]]) -> LearnerLog:
+def read_log_from(begins: QueryLearner, rows: Iterable[tuple[int, Event]]) -> LogAudit:
     """Read the log of a learner from its start."""
     slots = {number: begins.shown_at(number).shown.shape[1] for number in begins.waiting}
     known = enumerate(begins.outcomes, begins.first)
     outcomes = {number: outcome for number, outcome in known if outcome != VOIDED}  # a later event may void them
-    return LearnerLog.read(rows, begins.ranker.made, outcomes, slots)
+    return LogAudit.read(rows, begins.ranker.made, outcomes, slots)

@@ -1,4 +1,4 @@
-"""`Changing`: documents are added, changed, moved and removed. A change is durable before it is served.
+"""`CatalogueUpdates`: documents are added, changed, moved and removed. A change is durable before it is served.
 
 The changes of a collection are applied one after the other, and those that wait for their turn are applied together.
 Each is a row in the store, a *revision*: what was asked for, and where everything goes. That row decides whether the
@@ -16,19 +16,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from zoomrank.documents.edition_file import write_edition
-from zoomrank.documents.editions import is_metadata, packed_changes
+from zoomrank.documents.edition_file import write_version
+from zoomrank.documents.editions import is_metadata, pack_changes
 from zoomrank.service.collection_registry import CollectionRegistry, Done
 from zoomrank.service.edition_history import Revision
-from zoomrank.service.experiments import Experiments
-from zoomrank.service.ledger import Ledger
-from zoomrank.service.nameless_files import digest_of, nameless_file
+from zoomrank.service.experiments import ExperimentRegistry
+from zoomrank.service.ledger import LearnerEvents
+from zoomrank.service.nameless_files import digest_of, temp_file
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import ServiceError, StorageError, UnusableError
+from zoomrank.service.refusals import ServiceError, StorageError, UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.storage.store import Store
-from zoomrank.service.storage.store_reader import StoredEdition
+from zoomrank.service.storage.store_reader import StoredVersion
 from zoomrank.spaces import DocumentIds
 
 MOST_AT_ONCE = 20_000  # changes of one revision
@@ -43,31 +43,31 @@ class _Waiting(NamedTuple):
 
     changes: Sequence[Change]
     unknown: str  # "skip": leave out changes of unknown documents
-    done: asyncio.Future[ServedEdition]
+    done: asyncio.Future[ServedVersion]
 
 
 class _Update(NamedTuple):
     """A revision that is durable."""
 
     revision: Revision
-    versions: Mapping[int, ServedEdition] | None  # of the collection and its arms, by id; None: the tree is the same
+    versions: Mapping[int, ServedVersion] | None  # of the collection and its arms, by id; None: the tree is the same
 
 
-class Changing:
+class CatalogueUpdates:
     """Applies changes to collections."""
 
     def __init__(
         self,
         store: Store,
         collections: CollectionRegistry,
-        experiments: Experiments,
-        ledger: Ledger,
+        experiments: ExperimentRegistry,
+        ledger: LearnerEvents,
         now: Callable[[], float],
     ) -> None:
         self._store = store
         self._collections = collections
         self._experiments = experiments
-        self._ledger = ledger
+        self._learner_events = ledger
         self._now = now
         self._waiting: dict[int, list[_Waiting]] = defaultdict(list)
         self._busy: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -75,16 +75,16 @@ class Changing:
 
     async def change(
         self, served: ServedCollection, changes: Sequence[Change], unknown: str = "refuse"
-    ) -> ServedEdition:
+    ) -> ServedVersion:
         """Apply changes to a collection, all or none; return the version in which they are served."""
-        done: asyncio.Future[ServedEdition] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[ServedVersion] = asyncio.get_running_loop().create_future()
         served = served.home  # arms of experiments share the documents
         done.add_done_callback(lambda future: future.cancelled() or future.exception())  # also if the caller is gone
         self._waiting[served.id].append(_Waiting(changes, unknown, done))
         self._begin(self._change_all(served))
         return await asyncio.shield(done)  # goes on if the caller is cancelled
 
-    async def remake(self, served: ServedCollection, seed: int = 0) -> ServedEdition:
+    async def remake(self, served: ServedCollection, seed: int = 0) -> ServedVersion:
         """Rebuild the tree of a collection; what was learned is carried over document by document."""
         return await asyncio.shield(self._begin(self._remake(served.home, seed)))
 
@@ -94,7 +94,7 @@ class Changing:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _remake(self, served: ServedCollection, seed: int) -> ServedEdition:
+    async def _remake(self, served: ServedCollection, seed: int) -> ServedVersion:
         async with self._busy[served.id]:
             return await self._go_on(served, partial(self._remade, served, seed))
 
@@ -104,7 +104,7 @@ class Changing:
             while waiting := self._next(served.id):
                 try:
                     self._tell(waiting, await self._go_on(served, partial(self._changed, served, waiting)))
-                except UnusableError as error:
+                except UnprocessableError as error:
                     if len(waiting) == 1:
                         self._tell(waiting, error)
                     else:  # one of them is invalid: apply each by itself
@@ -129,7 +129,7 @@ class Changing:
             taken.append(queue.pop(0))
         return taken
 
-    def _tell(self, waiting: Sequence[_Waiting], result: ServedEdition | Exception) -> None:
+    def _tell(self, waiting: Sequence[_Waiting], result: ServedVersion | Exception) -> None:
         for one in waiting:
             if one.done.done():
                 continue
@@ -138,9 +138,9 @@ class Changing:
             else:
                 one.done.set_result(result)
 
-    async def _go_on(self, served: ServedCollection, make: Callable[[], _Update | None]) -> ServedEdition:
+    async def _go_on(self, served: ServedCollection, make: Callable[[], _Update | None]) -> ServedVersion:
         """Serve the revision that another thread makes, and stores."""
-        served.check_there()
+        served.check_exists()
         missed = await self._elsewhere(partial(self._missed, served))
         if missed is not None:  # a write that seemed to fail succeeded
             await serve_revision(served, missed)
@@ -160,12 +160,14 @@ class Changing:
 
     def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> _Update | None:
         before = served.edition
-        changes = settled(before.tree.documents, ((change, one.unknown) for one in waiting for change in one.changes))
+        changes = resolve_changes(
+            before.tree.documents, ((change, one.unknown) for one in waiting for change in one.changes)
+        )
         if not changes:
             return None
         placed = before.edition.placed(changes)
         number, edition = before.revision + 1, before.edition.changed(placed)
-        stored = StoredEdition(number, self._now(), packed_changes(placed), None)
+        stored = StoredVersion(number, self._now(), pack_changes(placed), None)
         if is_metadata(placed):
             return self._stored(served, stored, _Update(Revision(number, before.number, edition), None))
         return self._stored(served, stored, _new_version(served, Revision(number, number, edition)))
@@ -173,16 +175,16 @@ class Changing:
     def _remade(self, served: ServedCollection, seed: int) -> _Update:
         number = served.edition.revision + 1
         update = _new_version(served, Revision(number, number, served.edition.edition.remade(seed)))
-        with nameless_file(self._collections.folder) as file:
-            write_edition(update.revision.edition, file)
+        with temp_file(self._collections.folder) as file:
+            write_version(update.revision.edition, file)
             file.flush()
-            stored = StoredEdition(number, self._now(), None, digest_of(file))
+            stored = StoredVersion(number, self._now(), None, digest_of(file))
             return self._stored(served, stored, update, lambda: self._collections.pieces(file))
 
     def _stored(
         self,
         served: ServedCollection,
-        stored: StoredEdition,
+        stored: StoredVersion,
         update: _Update,
         pieces: Callable[[], Any] | None = None,
     ) -> _Update:
@@ -208,8 +210,8 @@ class Changing:
         size, file_size = self._store.read.sizes(served.id, number - since)
         if since < _MOST_EDITIONS and size < max(_LEAST_FILE, file_size // 4):
             return
-        with nameless_file(self._collections.folder) as file:
-            write_edition(edition, file)
+        with temp_file(self._collections.folder) as file:
+            write_version(edition, file)
             file.flush()
             self._store.keep_whole(served.id, number, digest_of(file), self._collections.pieces(file))
 
@@ -223,12 +225,12 @@ class Changing:
         self._collections.begin_removal(served)
         async with self._busy[served.home.id]:
             for one in served.family:  # the collection itself first: then it is gone
-                await self._ledger.drop(one.id)
+                await self._learner_events.drop(one.id)
             await self._experiments.forget(served.home)
         self._collections.end_removal(served)
 
 
-def settled(documents: DocumentIds, changes: Iterable[tuple[Change, str]]) -> list[Change]:
+def resolve_changes(documents: DocumentIds, changes: Iterable[tuple[Change, str]]) -> list[Change]:
     """Decide whether "put" adds or changes a document, and leave out changes of unknown documents if they may be
     skipped; each change is understood as if those before it had been applied.
 
@@ -262,7 +264,7 @@ def _verb(change: Change) -> str:
 
 
 async def serve_revision(
-    served: ServedCollection, revision: Revision, versions: Mapping[int, ServedEdition] | None = None
+    served: ServedCollection, revision: Revision, versions: Mapping[int, ServedVersion] | None = None
 ) -> None:
     """Serve a newer revision of a collection in it and in its arms.
 
@@ -275,7 +277,7 @@ async def serve_revision(
     found = dict(versions) if versions is not None else await asyncio.to_thread(_versions, served, revision)
     for one in served.family:
         if one.neighbours is not None and one.id in found:
-            await one.neighbours.move_on(found[one.id])
+            await one.neighbours.move_to_newest(found[one.id])
     for one in served.family:  # in the same turn of the loop in which the neighbours are there
         one.editions.go_on(found.get(one.id) or _version(one, revision))
 
@@ -286,37 +288,37 @@ def _new_version(served: ServedCollection, revision: Revision) -> _Update:
     for one in served.family:
         if one.id in versions:
             _check_growable(one.edition, versions[one.id], None if one is served else one.name)
-            rehearse_move(one, one.edition, versions[one.id])
+            warm_up_move(one, one.edition, versions[one.id])
     return _Update(revision, versions)
 
 
-def _versions(served: ServedCollection, revision: Revision) -> dict[int, ServedEdition]:
+def _versions(served: ServedCollection, revision: Revision) -> dict[int, ServedVersion]:
     versions = {one.id: _version(one, revision) for one in served.family}
     for version in versions.values():
         version.prepare()  # here, where no request waits for it
     return versions
 
 
-def _version(one: ServedCollection, revision: Revision) -> ServedEdition:
-    return ServedEdition(revision.version, revision.edition, one.settings, revision.number)
+def _version(one: ServedCollection, revision: Revision) -> ServedVersion:
+    return ServedVersion(revision.version, revision.edition, one.settings, revision.number)
 
 
-def _check_growable(before: ServedEdition, after: ServedEdition, arm: str | None = None) -> None:
+def _check_growable(before: ServedVersion, after: ServedVersion, arm: str | None = None) -> None:
     """Raise if the tree is another and the learners, of an arm or of the collection itself, cannot move to it."""
     if before.bandit.growable or before.tree.fingerprint == after.tree.fingerprint:
         return
     if arm is not None:
-        raise UnusableError(
+        raise UnprocessableError(
             f"Learners of “{arm}” cannot move to another tree: titles, urls and texts can be changed, documents cannot "
             "come or go while there is this experiment. Stop and remove it."
         )
-    raise UnusableError(
+    raise UnprocessableError(
         "Learners of this collection's algorithm cannot move to another tree: titles, urls and texts can be changed, "
         "documents cannot come or go. Make a new collection, with ZoomRank say."
     )
 
 
-def rehearse_move(served: ServedCollection, before: ServedEdition, after: ServedEdition) -> None:
+def warm_up_move(served: ServedCollection, before: ServedVersion, after: ServedVersion) -> None:
     """Move a learner once, so that its kernels are compiled, or the change fails, before requests wait for it."""
     learner = QueryLearner(0, served.editions, served.settings, before.number)
     learner.seen_from(after)

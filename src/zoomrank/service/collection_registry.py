@@ -19,10 +19,10 @@ from typing import IO, TypeVar
 
 from zoomrank.documents import Collection
 from zoomrank.documents.collection_file import write
-from zoomrank.documents.edition_file import load_edition
+from zoomrank.documents.edition_file import load_version
 from zoomrank.errors import ZoomrankError
-from zoomrank.service.edition_history import EditionHistory
-from zoomrank.service.nameless_files import digest_of, nameless_file, pieces_of
+from zoomrank.service.edition_history import VersionHistory
+from zoomrank.service.nameless_files import chunks_of, digest_of, temp_file
 from zoomrank.service.ownership import Ownership
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import (
@@ -31,7 +31,7 @@ from zoomrank.service.refusals import (
     ServiceError,
     StoppingError,
     StorageError,
-    UnusableError,
+    UnprocessableError,
 )
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
@@ -39,7 +39,7 @@ from zoomrank.service.storage.store import PIECE, Store
 from zoomrank.service.storage.store_reader import StoredCollection
 
 Done = TypeVar("Done")
-Made = Collection | IO[bytes]  # a collection, or an open file of one
+NewContent = Collection | IO[bytes]  # a collection, or an open file of one
 _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped them
 
 
@@ -74,21 +74,21 @@ class CollectionRegistry:
             self._store.drop_unfinished()
         kept = self._store.read.collections()
         for stored in homes_first(kept):
-            self.register(self.brought_back(stored))
+            self.register(self.restore_collection(stored))
         self.promote_all(kept)
 
-    def brought_back(self, stored: StoredCollection) -> ServedCollection:
+    def restore_collection(self, stored: StoredCollection) -> ServedCollection:
         """Restore a stored collection, ready to be served; the one that an arm belongs to is served already."""
         settings = Settings.model_validate_json(stored.settings)
         home = None if stored.home is None else self.by_id[stored.home]
         if home is None:
-            editions = EditionHistory.kept(self._store.read, stored, settings, self.folder)
+            editions = VersionHistory.kept(self._store.read, stored, settings, self.folder)
         else:
             editions = home.editions.for_arm(settings)
         served = ServedCollection(stored, settings, editions, home)
         if served.neighbours is not None:
             served.neighbours.read_back(self._store.read.learners(stored.id), self._store.read.reports(stored.id))
-        rehearse(served)
+        warm_up(served)
         return served
 
     def promote_all(self, kept: Iterable[StoredCollection]) -> None:
@@ -98,7 +98,7 @@ class CollectionRegistry:
             if stored.home is None and server is not None:
                 self.promote(server)
 
-    def go_on_after(self, last: int) -> None:
+    def continue_after(self, last: int) -> None:
         """Issue only ids after one that another replica has issued."""
         self._last = max(self._last, last)
 
@@ -120,14 +120,16 @@ class CollectionRegistry:
         if name in self.by_name or name in self._coming:
             raise _exists(name)
 
-    async def add(self, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
+    async def add(self, name: str, make: Callable[[], NewContent], settings: Settings) -> ServedCollection:
         """Create a collection, store it and serve it."""
         self.check_free(name)
         self._coming.add(name)
         coming = asyncio.create_task(self._add(self.next_number(), name, make, settings))
         return await asyncio.shield(coming)  # goes on if the caller is cancelled
 
-    async def _add(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
+    async def _add(
+        self, number: int, name: str, make: Callable[[], NewContent], settings: Settings
+    ) -> ServedCollection:
         try:
             work = partial(self._make_and_keep, number, name, make, settings)
             served = await self.in_thread(work, "The collection was not kept")
@@ -180,7 +182,7 @@ class CollectionRegistry:
         else:
             served.home.arms.append(served)
 
-    def meant_by(self, served: ServedCollection) -> list[ServedCollection]:
+    def resolve_name(self, served: ServedCollection) -> list[ServedCollection]:
         """Return what a name stands for in counts and voids: a collection with all arms of its experiments; an arm by
         its own name alone.
         """
@@ -201,16 +203,18 @@ class CollectionRegistry:
         served.name = served.home.stored.name
         self.by_name[served.name] = served
 
-    def _make_and_keep(self, number: int, name: str, make: Callable[[], Made], settings: Settings) -> ServedCollection:
+    def _make_and_keep(
+        self, number: int, name: str, make: Callable[[], NewContent], settings: Settings
+    ) -> ServedCollection:
         with self._made(make) as file:
             served = self._served(number, name, file, settings)
             return self._kept(served, digest_of(file), file)
 
-    def _made(self, make: Callable[[], Made]) -> IO[bytes]:
+    def _made(self, make: Callable[[], NewContent]) -> IO[bytes]:
         made = make()
         if not isinstance(made, Collection):
             return made
-        file = nameless_file(self.folder)
+        file = temp_file(self.folder)
         write(made, file)
         file.flush()
         return file
@@ -218,13 +222,13 @@ class CollectionRegistry:
     def _served(self, number: int, name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
         """Return the collection of a file, with its checksum verified."""
         try:
-            edition = load_edition(file, verify=True)
+            edition = load_version(file, verify=True)
         except ZoomrankError as error:
-            raise UnusableError(str(error).replace("This file", "What was sent")) from error
+            raise UnprocessableError(str(error).replace("This file", "What was sent")) from error
         stored = StoredCollection(number, name, self._now(), settings.model_dump_json())
-        editions = EditionHistory.kept(self._store.read, stored, settings, self.folder, edition)
+        editions = VersionHistory.kept(self._store.read, stored, settings, self.folder, edition)
         served = ServedCollection(stored, settings, editions)
-        rehearse(served)
+        warm_up(served)
         return served
 
     def _kept(self, served: ServedCollection, digest: str, file: IO[bytes]) -> ServedCollection:
@@ -244,13 +248,13 @@ class CollectionRegistry:
             settings = Settings.model_validate_json(found.settings)
             first = served.edition.edition
             return ServedCollection(
-                found, settings, EditionHistory.kept(self._store.read, found, settings, self.folder, first)
+                found, settings, VersionHistory.kept(self._store.read, found, settings, self.folder, first)
             )
         return served
 
     def pieces(self, file: IO[bytes]) -> Iterator[bytes]:
         """Yield a file piece by piece; StoppingError when the service stops."""
-        for piece in pieces_of(file, PIECE):
+        for piece in chunks_of(file, PIECE):
             if self.stopped:
                 raise StoppingError()
             yield piece
@@ -263,11 +267,11 @@ def homes_first(kept: Sequence[StoredCollection]) -> list[StoredCollection]:
     return sorted(whole, key=lambda one: one.home is not None)
 
 
-def rehearse(served: ServedCollection) -> None:
+def warm_up(served: ServedCollection) -> None:
     """Rank, learn and lend once, so that all kernels are compiled before the first request."""
-    learner = QueryLearner.rehearse(served.editions, served.settings)
+    learner = QueryLearner.warm_up(served.editions, served.settings)
     if served.neighbours is not None:
-        learner.show(0.0, served.settings.slots, None, served.neighbours.rehearsed(learner.ranker.state))
+        learner.show(0.0, served.settings.slots, None, served.neighbours.warmed_up(learner.ranker.state))
 
 
 def _checked(work: Callable[[], Done], otherwise: str) -> Done:
@@ -276,7 +280,7 @@ def _checked(work: Callable[[], Done], otherwise: str) -> Done:
     except ServiceError:
         raise
     except ZoomrankError as error:
-        raise UnusableError(str(error)) from error
+        raise UnprocessableError(str(error)) from error
     except OSError as error:
         raise StorageError(f"{otherwise}: {error}.") from error
 

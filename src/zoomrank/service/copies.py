@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoomrank.service.answers import Answer
-from zoomrank.service.engine import NOBODY, Engine
+from zoomrank.service.answers import ImpressionFeedback
+from zoomrank.service.engine import NO_LEARNER, Engine
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import ContradictionError, NotFoundError, ServiceError
 from zoomrank.service.served_collection import ServedCollection
@@ -62,7 +62,7 @@ class Copies:
     async def make(self, served: ServedCollection, query: str) -> Copy:
         """Copy what a query has learned; an unknown query is copied as an empty learner and stays unknown."""
         known = await self._engine.learners.find(served, query)
-        number, content = (NOBODY, None) if known is None else (known.number, known.snapshot())
+        number, content = (NO_LEARNER, None) if known is None else (known.number, known.snapshot())
         edition = served.edition if known is None else known.edition
         learner = QueryLearner.restored(number, served.editions, served.settings, edition.number, content)
         name = copy_name(partition_of(served.home.id, query))
@@ -106,7 +106,7 @@ class Copies:
             learner.close(next(iter(learner.waiting)), UNSEEN, event.time)
         return str(event.number), learner.edition.describe(ranking.shown[0])
 
-    def feedback(self, copy: Copy, told: Sequence[tuple[str, Answer]]) -> list[dict[str, Any]]:
+    def feedback(self, copy: Copy, told: Sequence[tuple[str, ImpressionFeedback]]) -> list[dict[str, Any]]:
         """Learn from feedback; each item succeeds or fails by itself."""
         results: list[dict[str, Any]] = []
         for impression, answer in told:
@@ -116,7 +116,7 @@ class Copies:
                 results.append({"impression": impression, "error": error.code, "message": str(error)})
         return results
 
-    def _learn(self, copy: Copy, impression: str, answer: Answer) -> str:
+    def _learn(self, copy: Copy, impression: str, answer: ImpressionFeedback) -> str:
         learner = copy.learner
         number = int(impression) if impression.isascii() and impression.isdecimal() else learner.ranker.made
         if number >= learner.ranker.made:

@@ -1,4 +1,4 @@
-"""`EditionHistory`: the versions of a collection's tree. The newest is served; earlier ones are rebuilt when needed.
+"""`VersionHistory`: the versions of a collection's tree. The newest is served; earlier ones are rebuilt when needed.
 
 Every change of a collection is one row in the store, a *revision*. Most revisions change the tree, and so begin another
 *version*: learners move there before they rank next. A revision that changes metadata alone (titles, urls, texts)
@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from zoomrank.documents.edition_file import load_edition
-from zoomrank.documents.editions import Edition, is_metadata, unpacked_changes
-from zoomrank.service.nameless_files import filled, nameless_file
+from zoomrank.documents.edition_file import load_version
+from zoomrank.documents.editions import CollectionVersion, is_metadata, unpack_changes
+from zoomrank.service.nameless_files import filled, temp_file
 from zoomrank.service.refusals import NotFoundError, StorageError
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
-from zoomrank.spaces.movement import Movement
+from zoomrank.spaces.movement import Remap
 
-_A_NODE = 200  # bytes, roughly, of a version
+_NODE_BYTES = 200  # bytes, roughly, of a version
 _BUDGET = 2**28  # bytes of earlier versions that stay in memory though no learner is in them
-_MOVEMENTS = 2**27  # bytes of remaps between versions, roughly
+_REMAP_BYTES = 2**27  # bytes of remaps between versions, roughly
 
 
 class Revision(NamedTuple):
@@ -37,7 +37,7 @@ class Revision(NamedTuple):
 
     number: int
     version: int  # the revision that began its tree
-    edition: Edition
+    edition: CollectionVersion
 
 
 class StoredRevisions:
@@ -66,7 +66,7 @@ class StoredRevisions:
 
     def _is_metadata(self, revision: int) -> bool:
         rows = list(self._store.changes(self._stored.documents, revision - 1, revision))
-        return bool(rows) and rows[0].changes is not None and is_metadata(unpacked_changes(rows[0].changes))
+        return bool(rows) and rows[0].changes is not None and is_metadata(unpack_changes(rows[0].changes))
 
     def changes(self, after: int, last: int) -> list[dict[str, Any]] | None:
         """Return the changes after a revision, up to another; None if one of these was stored as a file alone."""
@@ -74,11 +74,11 @@ class StoredRevisions:
         for row in self._store.changes(self._stored.documents, after, last):
             if row.changes is None or row.number != after + 1:
                 return None
-            changes += unpacked_changes(row.changes)
+            changes += unpack_changes(row.changes)
             after = row.number
         return changes if after == last else None
 
-    def edition_at(self, number: int, begin: Revision | None = None) -> Edition:
+    def edition_at(self, number: int, begin: Revision | None = None) -> CollectionVersion:
         """Rebuild a revision from an earlier one, or from the newest stored file before it, whichever is later."""
         whole = self._store.whole_edition(self._stored.documents, number)
         if begin is None or (whole is not None and whole.number > begin.number):
@@ -92,12 +92,12 @@ class StoredRevisions:
             raise self._damaged()
         return edition.changed(changes)
 
-    def _read(self, number: int, digest: str) -> Edition:
+    def _read(self, number: int, digest: str) -> CollectionVersion:
         """Load a stored file, mapped from a copy of it that only this process has."""
         try:
-            with nameless_file(self._folder) as file:
+            with temp_file(self._folder) as file:
                 if filled(file, self._store.content(self._stored.documents, number)) == digest:
-                    return load_edition(file)
+                    return load_version(file)
         except OSError as error:
             raise StorageError(
                 f"The collection “{self._stored.name}” cannot be copied to {self._folder}: {error}."
@@ -111,16 +111,16 @@ class StoredRevisions:
         )
 
 
-class EditionHistory:
+class VersionHistory:
     """Versions of one collection, by their numbers; any thread may ask for one, and for the remap between two."""
 
-    def __init__(self, newest: ServedEdition, source: StoredRevisions | EditionHistory | None = None) -> None:
+    def __init__(self, newest: ServedVersion, source: StoredRevisions | VersionHistory | None = None) -> None:
         self.newest = newest
         self._source = source  # None: there never was another one
         self._finding, self._moving = threading.Lock(), threading.Lock()
-        self._known: WeakValueDictionary[int, ServedEdition] = WeakValueDictionary()
-        self._kept: OrderedDict[int, ServedEdition] = OrderedDict()  # the one that was asked for last at the end
-        self._movements: OrderedDict[tuple[int, int], Movement] = OrderedDict()
+        self._known: WeakValueDictionary[int, ServedVersion] = WeakValueDictionary()
+        self._kept: OrderedDict[int, ServedVersion] = OrderedDict()  # the one that was asked for last at the end
+        self._remaps: OrderedDict[tuple[int, int], Remap] = OrderedDict()
         self._known[newest.number] = newest
 
     @classmethod
@@ -130,22 +130,22 @@ class EditionHistory:
         stored: StoredCollection,
         settings: Settings,
         folder: Path,
-        first: Edition | None = None,
-    ) -> EditionHistory:
+        first: CollectionVersion | None = None,
+    ) -> VersionHistory:
         """Return the history of a stored collection, or (with its first edition) of one that is about to be stored."""
         source = StoredRevisions(store, stored, folder)
         if first is not None:
-            return cls(ServedEdition(0, first, settings), source)
+            return cls(ServedVersion(0, first, settings), source)
         last = source.last
-        newest = ServedEdition(source.version_of(last), source.edition_at(last), settings, last)
+        newest = ServedVersion(source.version_of(last), source.edition_at(last), settings, last)
         return cls(newest, source)
 
-    def for_arm(self, settings: Settings) -> EditionHistory:
+    def for_arm(self, settings: Settings) -> VersionHistory:
         """Return the same versions for learners with other settings; a newer one has to be served in both."""
         newest = self.newest
-        return EditionHistory(ServedEdition(newest.number, newest.edition, settings, newest.revision), self)
+        return VersionHistory(ServedVersion(newest.number, newest.edition, settings, newest.revision), self)
 
-    def go_on(self, version: ServedEdition) -> None:
+    def go_on(self, version: ServedVersion) -> None:
         """Serve a newer version."""
         self._known[version.number] = version
         self.newest = version
@@ -172,7 +172,7 @@ class EditionHistory:
             return newest.number
         return revision if self._source is None else self._source.version_of(revision)
 
-    def at(self, revision: int) -> ServedEdition:
+    def at(self, revision: int) -> ServedVersion:
         """Return the version that a revision belongs to; one that is not in memory is rebuilt."""
         number = self.version_of(revision)
         if number == self.newest.number:
@@ -183,11 +183,11 @@ class EditionHistory:
                 if self._source is None:
                     raise NotFoundError(f"There is no version {number} of this collection.")
                 edition = self._source.edition_at(number, self._before(number))
-                found = self._known[number] = ServedEdition(number, edition, self.newest.settings)
+                found = self._known[number] = ServedVersion(number, edition, self.newest.settings)
             self._keep(found)
             return found
 
-    def edition_at(self, number: int, begin: Revision | None = None) -> Edition:  # noqa: ARG002
+    def edition_at(self, number: int, begin: Revision | None = None) -> CollectionVersion:  # noqa: ARG002
         """Return a version's documents, for the arms of experiments."""
         return self.at(number).edition
 
@@ -197,26 +197,26 @@ class EditionHistory:
         found = None if near is None else self._known.get(near)
         return None if found is None else Revision(found.revision, found.number, found.edition)
 
-    def _keep(self, found: ServedEdition) -> None:
+    def _keep(self, found: ServedVersion) -> None:
         self._kept[found.number] = found
         self._kept.move_to_end(found.number)
-        size = sum(_A_NODE * kept.tree.nodes for kept in self._kept.values())
+        size = sum(_NODE_BYTES * kept.tree.nodes for kept in self._kept.values())
         while size > _BUDGET and len(self._kept) > 1:
             _, gone = self._kept.popitem(last=False)
-            size -= _A_NODE * gone.tree.nodes
+            size -= _NODE_BYTES * gone.tree.nodes
 
-    def movement(self, before: ServedEdition, after: ServedEdition) -> Movement:
+    def movement(self, before: ServedVersion, after: ServedVersion) -> Remap:
         """Return where everything of one version stands in a later one."""
         key = (before.number, after.number)
-        found = self._movements.get(key)
+        found = self._remaps.get(key)
         if found is None:
-            found = before.edition.movement_to(after.edition)  # which takes long: others need not wait for it
+            found = before.edition.remap_to(after.edition)  # which takes long: others need not wait for it
             with self._moving:
-                self._movements[key] = found
-                while len(self._movements) > 1 and sum(map(_size, self._movements.values())) > _MOVEMENTS:
-                    self._movements.popitem(last=False)
+                self._remaps[key] = found
+                while len(self._remaps) > 1 and sum(map(_size, self._remaps.values())) > _REMAP_BYTES:
+                    self._remaps.popitem(last=False)
         return found
 
 
-def _size(movement: Movement) -> int:
+def _size(movement: Remap) -> int:
     return sum(array.nbytes for array in movement)

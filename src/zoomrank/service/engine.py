@@ -12,45 +12,45 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from zoomrank import documents
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.editions import CollectionVersion
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
-from zoomrank.queries.lending import Granted
+from zoomrank.queries.lending import GrantedLoan
 from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.service.answers import Answer, acts_noted, acts_told_by, later_notes
-from zoomrank.service.changing import Changing
+from zoomrank.service.answers import ImpressionFeedback, acts_of_notes, acts_of_outcome, notes_after_end
+from zoomrank.service.changing import CatalogueUpdates
 from zoomrank.service.collection_registry import CollectionRegistry
-from zoomrank.service.edition_history import EditionHistory
-from zoomrank.service.experiments import Assigned, Experiments
-from zoomrank.service.importing import Importing
-from zoomrank.service.impression_names import Signer
-from zoomrank.service.learner_cache import Wanted
-from zoomrank.service.ledger import Ledger
-from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.edition_history import VersionHistory
+from zoomrank.service.experiments import Assignment, ExperimentRegistry
+from zoomrank.service.importing import LogImporter
+from zoomrank.service.impression_names import ImpressionSigner
+from zoomrank.service.learner_cache import NewLearner
+from zoomrank.service.ledger import LearnerEvents
+from zoomrank.service.newcomers import QueryQuota
 from zoomrank.service.ownership import Ownership, OwnsEverything
-from zoomrank.service.patience import Patience
+from zoomrank.service.patience import FeedbackDeadline
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
 from zoomrank.service.refusals import (
     ExpiredError,
     NotFoundError,
     StorageError,
-    UnusableError,
+    UnprocessableError,
     VoidedError,
 )
-from zoomrank.service.repeats import Repeats, request_digest
+from zoomrank.service.repeats import IdempotencyKeys, request_digest
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, Marks, known_propensities, unpack
+from zoomrank.service.storage.events import Event, EventTags, known_propensities, unpack
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome, is_note
 from zoomrank.service.storage.partitions import partition_in
 from zoomrank.service.storage.store import Store
-from zoomrank.service.sweeping import Sweeper
-from zoomrank.service.undoing import Span, Undoing
+from zoomrank.service.sweeping import Housekeeper
+from zoomrank.service.undoing import ImpressionFilter, VoidService
 from zoomrank.spaces import DocumentId, DocumentTree
 
-NOBODY = 0  # the number of a learner that no query has, and so no neighbours
+NO_LEARNER = 0  # the number of a learner that no query has, and so no neighbours
 
 
 class _NothingToShow(Exception):  # noqa: N818  (nothing is wrong)
@@ -74,18 +74,18 @@ class Engine:
         self.ownership = ownership = ownership or OwnsEverything()
         self.now = now
         self.ready = False
-        self.signer = Signer(store.read.about("secret"))
-        self.patience = Patience(now, steady)
+        self.signer = ImpressionSigner(store.read.about("secret"))
+        self.patience = FeedbackDeadline(now, steady)
         self.collections = CollectionRegistry(store, folder, now, ownership)
         by_id = self.collections.by_id
-        self.ledger = Ledger(store, by_id, budget, now, self.patience, Newcomers(steady), ownership)
+        self.ledger = LearnerEvents(store, by_id, budget, now, self.patience, QueryQuota(steady), ownership)
         self.journal, self.learners = self.ledger.journal, self.ledger.learners
-        self.repeats = Repeats(store, steady, ownership)
-        self.importing = Importing(store, self.ledger)
-        self.undoing = Undoing(store, self.ledger, now)
-        self.experiments = Experiments(store, self.collections, self.ledger, now, ownership)
-        self.changing = Changing(store, self.collections, self.experiments, self.ledger, now)
-        self.sweeper = Sweeper(store, self.ledger, self.undoing, by_id, self.patience, ownership, now, steady)
+        self.repeats = IdempotencyKeys(store, steady, ownership)
+        self.importing = LogImporter(store, self.ledger)
+        self.undoing = VoidService(store, self.ledger, now)
+        self.experiments = ExperimentRegistry(store, self.collections, self.ledger, now, ownership)
+        self.changing = CatalogueUpdates(store, self.collections, self.experiments, self.ledger, now)
+        self.sweeper = Housekeeper(store, self.ledger, self.undoing, by_id, self.patience, ownership, now, steady)
         self._sweeping: asyncio.Task[None] | None = None
         self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
@@ -93,7 +93,7 @@ class Engine:
         """Compile the kernels and read the store. Learners are read when they are needed. Without `sweeping` the
         caller has to call `sweep` from time to time.
         """
-        self._rehearse()
+        self._warm_up()
         self.collections.start()
         self.patience.renew()
         self.ledger.start()
@@ -106,11 +106,11 @@ class Engine:
             self._sweeping = asyncio.create_task(self.sweeper.run())
         self.ready = True
 
-    def _rehearse(self) -> None:
+    def _warm_up(self) -> None:
         """Compile all kernels before a request waits for them."""
         settings = Settings()
-        small = Edition.first(documents.Collection(DocumentTree.exponential(depth=3)))
-        QueryLearner.rehearse(EditionHistory(ServedEdition(0, small, settings)), settings)
+        small = CollectionVersion.first(documents.Collection(DocumentTree.exponential(depth=3)))
+        QueryLearner.warm_up(VersionHistory(ServedVersion(0, small, settings)), settings)
 
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
@@ -158,7 +158,7 @@ class Engine:
         """
         most = served.settings.slots
         if options.slots is not None and options.slots > most:
-            raise UnusableError(f"{options.slots} slots are more than this collection has ({most}).")
+            raise UnprocessableError(f"{options.slots} slots are more than this collection has ({most}).")
         described: list[dict[str, Any]] | None = None
         request = None
         if caller.idempotency_key is not None:
@@ -180,11 +180,11 @@ class Engine:
         return name, described
 
     async def _show(
-        self, met: Assigned, query: str, options: RankOptions, request: bytes | None, caller: Caller
+        self, met: Assignment, query: str, options: RankOptions, request: bytes | None, caller: Caller
     ) -> tuple[Event, list[dict[str, Any]]]:
         """Make an impression; returns its event, which is durable, and the documents."""
         served = met.served
-        new = Wanted(served.about(options.about), caller.digest or b"")
+        new = NewLearner(served.about(options.about), caller.digest or b"")
         if met.mark is not None and not served.bandit.counts_visits:
             options = options.without_order()  # only learners of other arms can begin with it
         edition = served.edition
@@ -195,31 +195,31 @@ class Engine:
             edition = served.edition
             resolved = _resolved(options, edition, served.settings)
         time = round(self.now(), 3)
-        self.ledger.move_on(served, learner, time)
+        self.ledger.move_to_newest(served, learner, time)
         loan = self.next_loan(served, learner)
-        marks = Marks(request, caller.digest, met.mark)
+        marks = EventTags(request, caller.digest, met.mark)
         try:
             event, ranking = learner.show(
                 time, resolved.slots, resolved.allowed, loan, marks, resolved.order, resolved.is_exact
             )
         except ZoomrankError as error:
-            raise UnusableError(str(error)) from error
+            raise UnprocessableError(str(error)) from error
         self.ledger.append(served, learner, event)
         self.experiments.count(met)
         await self.journal.written()
         return event, edition.describe(ranking.shown[0])
 
-    def next_loan(self, served: ServedCollection, learner: QueryLearner) -> Granted | None:
+    def next_loan(self, served: ServedCollection, learner: QueryLearner) -> GrantedLoan | None:
         """Return the reports that a learner borrows before its next ranking, if it exchanges any; changes nothing."""
-        if served.neighbours is None or learner.answers < learner.meets or learner.number == NOBODY:
+        if served.neighbours is None or learner.answers < learner.meets or learner.number == NO_LEARNER:
             return None
         return served.neighbours.grant(learner.number)
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
         """Learn that a document of an impression was clicked, or that none was: the simplest feedback."""
-        return await self.answer(name, Answer.of_click(clicked))
+        return await self.answer(name, ImpressionFeedback.of_click(clicked))
 
-    async def answer(self, name: str, answer: Answer) -> str:
+    async def answer(self, name: str, answer: ImpressionFeedback) -> str:
         """Learn the feedback on an impression; returns "learned", or "noted" until more is known, or
         "repeated".
         """
@@ -262,7 +262,7 @@ class Engine:
             raise ExpiredError(f"This impression has expired: feedback is taken for {within:g} seconds.")
         return served, learner, impression.number
 
-    async def _answer_later(self, name: str, answer: Answer, before: Outcome) -> str:
+    async def _answer_later(self, name: str, answer: ImpressionFeedback, before: Outcome) -> str:
         """Take feedback on an impression that has had some: it may be repeated, or add what teaches nothing more."""
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
@@ -295,10 +295,10 @@ class Engine:
             raise ExpiredError("This impression has expired.")
         return _shown_in(lines)
 
-    async def void(self, served: ServedCollection, span: Span, dry_run: bool = False) -> tuple[int, int]:
+    async def void(self, served: ServedCollection, span: ImpressionFilter, dry_run: bool = False) -> tuple[int, int]:
         """Void impressions, as if they had never been; returns how many, and of how many queries."""
         impressions, queries = 0, set()
-        for one in self.collections.meant_by(served):
+        for one in self.collections.resolve_name(served):
             found = await self.undoing.find(one, span)
             for learner, numbers in found.items():
                 if partition_in(learner) not in self.ownership:  # its owner does that
@@ -312,7 +312,7 @@ class Engine:
 
     async def remove_query(self, served: ServedCollection, query: str) -> None:
         """Remove a query with its learners."""
-        removed = [await self.undoing.remove(one, query) for one in self.collections.meant_by(served)]
+        removed = [await self.undoing.remove(one, query) for one in self.collections.resolve_name(served)]
         if not any(removed):
             raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
 
@@ -330,14 +330,14 @@ class Engine:
 
     def outcomes_of(self, served: ServedCollection) -> Counter[Outcome]:
         """Return the outcome counts of a collection, in all arms of its experiments."""
-        return sum((self.outcomes[one.id] for one in self.collections.meant_by(served)), Counter())
+        return sum((self.outcomes[one.id] for one in self.collections.resolve_name(served)), Counter())
 
     async def sweep(self) -> None:
         """Do now what is done every second."""
         await self.sweeper.sweep()
 
 
-def _resolved(options: RankOptions, edition: ServedEdition, settings: Settings) -> ResolvedOptions:
+def _resolved(options: RankOptions, edition: ServedVersion, settings: Settings) -> ResolvedOptions:
     resolved = options.resolve(edition, settings)
     if not resolved.slots:
         raise _NothingToShow
@@ -352,12 +352,14 @@ def _check_open(outcome: Outcome) -> None:
         raise ExpiredError("This impression has expired.")
 
 
-def _later_notes(served: ServedCollection, lines: Sequence[Event], answer: Answer, before: Outcome) -> list[Outcome]:
+def _later_notes(
+    served: ServedCollection, lines: Sequence[Event], answer: ImpressionFeedback, before: Outcome
+) -> list[Outcome]:
     """Return the notes of feedback on an impression that has had some, given its log lines."""
     shown, by = served.edition.ids(_shown_in(lines)), served.settings.satisfied_by
-    known = acts_noted([line.outcome for line in lines if is_note(line.outcome)])
-    known = known.and_(acts_told_by(before, by))
-    return later_notes(known, answer.acts(shown), answer.left, before, len(shown), by)
+    known = acts_of_notes([line.outcome for line in lines if is_note(line.outcome)])
+    known = known.and_(acts_of_outcome(before, by))
+    return notes_after_end(known, answer.acts(shown), answer.left, before, len(shown), by)
 
 
 def _shown_in(lines: Sequence[Event]) -> Array:

@@ -14,14 +14,14 @@ import numpy as np
 
 from zoomrank.judging.comparing import LEVEL, Differences, difference
 from zoomrank.numbers import Array
-from zoomrank.service.experiments import Arm, Experiment, arm_name
+from zoomrank.service.experiments import CollectionExperiment, ExperimentArm, arm_name
 from zoomrank.service.storage.arm_outcomes import MINUTE, ArmOutcome
 
 _MOST_POINTS = 150
 Rows = Sequence[tuple[int, int, int, int]]  # minute, arm, outcome, count
 
 
-def result(experiment: Experiment, rows: Rows) -> dict[str, Any]:
+def result(experiment: CollectionExperiment, rows: Rows) -> dict[str, Any]:
     """Return an experiment with its results, from the counts of its visitors' outcomes."""
     minutes, counts = _by_minute(rows, len(experiment.arms))
     known = _known(counts)
@@ -52,7 +52,7 @@ def result(experiment: Experiment, rows: Rows) -> dict[str, Any]:
     }
 
 
-def summary(experiment: Experiment) -> dict[str, Any]:
+def summary(experiment: CollectionExperiment) -> dict[str, Any]:
     """Return the head data of an experiment."""
     return {
         "name": experiment.name,
@@ -62,7 +62,7 @@ def summary(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def says(experiment: Experiment, arms: Sequence[dict[str, Any]]) -> list[str]:
+def says(experiment: CollectionExperiment, arms: Sequence[dict[str, Any]]) -> list[str]:
     """Return one sentence per arm that compares it with the first."""
     first, said = arms[0]["name"], []
     for arm in arms[1:]:
@@ -82,7 +82,7 @@ def says(experiment: Experiment, arms: Sequence[dict[str, Any]]) -> list[str]:
     return said
 
 
-def _looked_at(experiment: Experiment, arm: Arm) -> str:
+def _looked_at(experiment: CollectionExperiment, arm: ExperimentArm) -> str:
     """Return the collection name under which the page shows an arm: the arm's own, or the collection's while it serves
     it.
     """
@@ -122,7 +122,7 @@ def _points(known: int) -> Array:
     )
 
 
-def _compared(experiment: Experiment, minutes: Array, told: Array, number: int, at: Array) -> Differences:
+def _compared(experiment: CollectionExperiment, minutes: Array, told: Array, number: int, at: Array) -> Differences:
     """Compare an arm with the first; intervals are widened so that those of all arms hold at once.
 
     Only minutes count in which visitors were randomized between the two, so none after either was stopped.

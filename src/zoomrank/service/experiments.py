@@ -19,13 +19,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from zoomrank.service.collection_registry import CollectionRegistry, rehearse
-from zoomrank.service.ledger import Ledger
+from zoomrank.service.collection_registry import CollectionRegistry, warm_up
+from zoomrank.service.ledger import LearnerEvents
 from zoomrank.service.ownership import Ownership
-from zoomrank.service.refusals import ExistsError, NotFoundError, UnusableError
+from zoomrank.service.refusals import ExistsError, NotFoundError, UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Arm as Mark
+from zoomrank.service.storage.events import ArmRef
 from zoomrank.service.storage.experiment_rows import StoredExperiment
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredCollection
@@ -38,7 +38,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass
-class Arm:
+class ExperimentArm:
     """One variant of a collection, shown to a share of the visitors."""
 
     name: str
@@ -48,7 +48,7 @@ class Arm:
 
 
 @dataclass
-class Experiment:
+class CollectionExperiment:
     """Arms that are compared. The first is the baseline."""
 
     id: int
@@ -56,11 +56,11 @@ class Experiment:
     home: ServedCollection
     created: float
     salt: str
-    arms: list[Arm]
+    arms: list[ExperimentArm]
     ended: float | None = None
     promoted: str | None = None  # name of the promoted arm
 
-    def arm(self, name: str) -> Arm:
+    def arm(self, name: str) -> ExperimentArm:
         """Return an arm by name."""
         for arm in self.arms:
             if arm.name == name:
@@ -69,7 +69,7 @@ class Experiment:
         raise NotFoundError(f"Experiment “{self.name}” has no arm “{name}”; it has {known}.")
 
     @property
-    def wants_order(self) -> bool:
+    def needs_order(self) -> bool:
         """True if an arm shows the caller's order."""
         return any(arm.served.settings.shows == "order" and arm.stopped is None for arm in self.arms)
 
@@ -95,7 +95,7 @@ class Experiment:
         return StoredExperiment(self.id, self.home.id, self.name, self.created, self.ended, content)
 
 
-class NewArm(NamedTuple):
+class ArmSpec(NamedTuple):
     """Request for an arm; without settings it is the collection as it is."""
 
     name: str
@@ -103,57 +103,57 @@ class NewArm(NamedTuple):
     settings: dict[str, Any] | None
 
 
-class Assigned(NamedTuple):
+class Assignment(NamedTuple):
     """The arm that serves a visitor, and where the visitor counts."""
 
     served: ServedCollection
-    mark: Mark | None = None
+    mark: ArmRef | None = None
     visitor: bytes | None = None  # digest of a named visitor who counts from now on
 
 
 @dataclass
-class _Experiments:
+class _CollectionExperiments:
     """Experiments of one collection."""
 
-    by_name: dict[str, Experiment] = field(default_factory=dict)
-    running: Experiment | None = None
+    by_name: dict[str, CollectionExperiment] = field(default_factory=dict)
+    running: CollectionExperiment | None = None
 
 
-class Experiments:
+class ExperimentRegistry:
     """All experiments, the assignment of visitors, and changes to experiments."""
 
     def __init__(
         self,
         store: Store,
         collections: CollectionRegistry,
-        ledger: Ledger,
+        ledger: LearnerEvents,
         now: Callable[[], float],
         ownership: Ownership,
     ) -> None:
         self._store = store
         self._collections = collections
-        self._ledger = ledger
+        self._learner_events = ledger
         self._now = now
         self._ownership = ownership
         self._last = 0
-        self._of: dict[int, _Experiments] = {}
+        self._of: dict[int, _CollectionExperiments] = {}
         self._changing = asyncio.Lock()  # one experiment is changed at a time
 
     def start(self) -> None:
         """Read all experiments from the store."""
         self._last = self._store.read.last("experiments")
-        self.read_again(self._store.read.experiments())
+        self.reload(self._store.read.experiments())
 
-    def read_again(self, kept: Sequence[StoredExperiment]) -> None:
+    def reload(self, kept: Sequence[StoredExperiment]) -> None:
         """Replace the experiments by the stored ones, which another replica may have changed."""
-        self.go_on_after(max((stored.id for stored in kept), default=0))
+        self.continue_after(max((stored.id for stored in kept), default=0))
         found = [one for stored in kept if (one := self._read_back(stored)) is not None]
         self._of.clear()
         self._collections.arms.clear()
         for experiment in found:
             self._register(experiment)
 
-    def go_on_after(self, last: int) -> None:
+    def continue_after(self, last: int) -> None:
         """Give only numbers greater than `last`, which another replica has used."""
         self._last = max(self._last, last)
 
@@ -166,54 +166,54 @@ class Experiments:
 
     # Assignment.
 
-    async def assign(self, served: ServedCollection, visitor: str | None, has_order: bool) -> Assigned:
+    async def assign(self, served: ServedCollection, visitor: str | None, has_order: bool) -> Assignment:
         """Assign a visitor of a collection to an arm if an experiment is running."""
         running = self._running(served)
         if running is None or not self._collections.serves(served):
-            return Assigned(served)  # an arm asked for by name is served as it is
-        if running.wants_order and not has_order:
-            raise UnusableError(f"Experiment “{running.name}” has an arm that shows your own order: send `order`.")
+            return Assignment(served)  # an arm asked for by name is served as it is
+        if running.needs_order and not has_order:
+            raise UnprocessableError(f"Experiment “{running.name}” has an arm that shows your own order: send `order`.")
         digest = visitor_digest(running.salt, visitor) if visitor is not None else secrets.token_bytes(8)
         number = running.arm_of(digest)
         if number is None:
-            return Assigned(served)
+            return Assignment(served)
         arm = running.arms[number].served
-        if visitor is not None and not await self._counts_from_now_on(running.id, digest):
-            return Assigned(arm)
-        mark = Mark(running.id, number)
-        return Assigned(arm, mark, None if visitor is None or self._ownership.is_shared else digest)
+        if visitor is not None and not await self._is_new_visitor(running.id, digest):
+            return Assignment(arm)
+        mark = ArmRef(running.id, number)
+        return Assignment(arm, mark, None if visitor is None or self._ownership.is_shared else digest)
 
-    async def _counts_from_now_on(self, experiment: int, visitor: bytes) -> bool:
+    async def _is_new_visitor(self, experiment: int, visitor: bytes) -> bool:
         """Return whether a visitor is new. With several replicas the store decides."""
-        if visitor in self._ledger.counted[experiment]:
+        if visitor in self._learner_events.counted[experiment]:
             return False
         if not self._ownership.is_shared:
             return True
-        self._ledger.counted[experiment].add(visitor)
+        self._learner_events.counted[experiment].add(visitor)
         try:
             return await asyncio.to_thread(self._store.claim_visitor, experiment, visitor)
         except BaseException:  # the outcome of the write is unknown
-            self._ledger.counted[experiment].discard(visitor)
+            self._learner_events.counted[experiment].discard(visitor)
             raise
 
-    def count(self, assigned: Assigned) -> None:
+    def count(self, assigned: Assignment) -> None:
         """Record that a visitor counts, in the same write as their impression."""
         if assigned.mark is not None and assigned.visitor is not None:
-            self._ledger.counted[assigned.mark.experiment].add(assigned.visitor)
-            self._ledger.journal.add_visitor(assigned.mark.experiment, assigned.visitor)
+            self._learner_events.counted[assigned.mark.experiment].add(assigned.visitor)
+            self._learner_events.journal.add_visitor(assigned.mark.experiment, assigned.visitor)
 
     # Lookup.
 
-    def _running(self, served: ServedCollection) -> Experiment | None:
+    def _running(self, served: ServedCollection) -> CollectionExperiment | None:
         known = self._of.get(served.home.id)
         return None if known is None else known.running
 
-    def of(self, served: ServedCollection) -> list[Experiment]:
+    def of(self, served: ServedCollection) -> list[CollectionExperiment]:
         """Return the experiments of a collection, newest first."""
         known = self._of.get(served.home.id)
         return [] if known is None else list(reversed(known.by_name.values()))
 
-    def find(self, served: ServedCollection, name: str) -> Experiment:
+    def find(self, served: ServedCollection, name: str) -> CollectionExperiment:
         """Return an experiment by name."""
         for experiment in self.of(served):
             if experiment.name == name:
@@ -222,14 +222,14 @@ class Experiments:
 
     # Changes.
 
-    async def create(self, served: ServedCollection, name: str, asked: Sequence[NewArm]) -> Experiment:
+    async def create(self, served: ServedCollection, name: str, asked: Sequence[ArmSpec]) -> CollectionExperiment:
         """Start an experiment. Like every change below it is completed even if the caller disconnects."""
         return await _whole(self._create(served, name, asked))
 
-    async def _create(self, served: ServedCollection, name: str, asked: Sequence[NewArm]) -> Experiment:
+    async def _create(self, served: ServedCollection, name: str, asked: Sequence[ArmSpec]) -> CollectionExperiment:
         _check(asked)
         async with self._changing:
-            served.check_there()
+            served.check_exists()
             if any(one.name == name for one in self.of(served)):
                 raise ExistsError(f"Experiment “{name}” exists already: use another name.")
             running = self._running(served)
@@ -238,7 +238,7 @@ class Experiments:
             chosen = [None if arm.settings is None else arm_settings(served, arm) for arm in asked]
             arms = await asyncio.to_thread(self._made, served, name, asked, chosen)
             self._last += 1
-            experiment = Experiment(self._last, name, served.home, self._now(), secrets.token_hex(8), arms)
+            experiment = CollectionExperiment(self._last, name, served.home, self._now(), secrets.token_hex(8), arms)
             new = [arm.served.stored for arm in arms if arm.served is not served]
             await asyncio.to_thread(self._store.add_experiment, experiment.stored, new)
             for arm in arms:
@@ -247,11 +247,11 @@ class Experiments:
             self._register(experiment)
             return experiment
 
-    async def stop(self, experiment: Experiment, arm: str | None = None) -> None:
+    async def stop(self, experiment: CollectionExperiment, arm: str | None = None) -> None:
         """Stop an arm, whose visitors then get the collection as it is, or the whole experiment."""
         await _whole(self._stop(experiment, arm))
 
-    async def _stop(self, experiment: Experiment, arm: str | None) -> None:
+    async def _stop(self, experiment: CollectionExperiment, arm: str | None) -> None:
         async with self._changing:
             if arm is not None:
                 stopped = experiment.arm(arm)
@@ -260,40 +260,40 @@ class Experiments:
             elif experiment.ended is None:
                 await self._keep(experiment, replace(experiment, ended=self._now()))
 
-    async def promote(self, experiment: Experiment, name: str) -> None:
+    async def promote(self, experiment: CollectionExperiment, name: str) -> None:
         """End an experiment, and let an arm with all its learners serve the collection from now on."""
         await _whole(self._promote(experiment, name))
 
-    async def _promote(self, experiment: Experiment, name: str) -> None:
+    async def _promote(self, experiment: CollectionExperiment, name: str) -> None:
         async with self._changing:
             arm = experiment.arm(name)
             ended = self._now() if experiment.ended is None else experiment.ended
             await self._keep(experiment, replace(experiment, ended=ended, promoted=name), arm.served.id)
             self._collections.promote(arm.served)
 
-    async def remove(self, experiment: Experiment) -> None:
+    async def remove(self, experiment: CollectionExperiment) -> None:
         """Delete an ended experiment and the learners of arms that serve no visitors."""
         if experiment.ended is None:
-            raise UnusableError(f"Experiment “{experiment.name}” is still running: stop it first.")
+            raise UnprocessableError(f"Experiment “{experiment.name}” is still running: stop it first.")
         await _whole(self._remove(experiment))
 
-    async def _remove(self, experiment: Experiment) -> None:
+    async def _remove(self, experiment: CollectionExperiment) -> None:
         async with self._changing:
             await asyncio.to_thread(
                 self._store.drop_experiment, experiment.id
             )  # its arms are dropped below, or by `tidy` later
             del self._of[experiment.home.id].by_name[experiment.name]
-            self._ledger.counted.pop(experiment.id, None)
+            self._learner_events.counted.pop(experiment.id, None)
             for arm in self._idle(experiment.home):
                 await self._drop(arm)
 
     async def forget(self, home: ServedCollection) -> None:
         """Drop the experiments of a collection that is being removed."""
         async with self._changing:
-            known = self._of.pop(home.id, _Experiments())
+            known = self._of.pop(home.id, _CollectionExperiments())
             for experiment in known.by_name.values():
                 await asyncio.to_thread(self._store.drop_experiment, experiment.id)
-                self._ledger.counted.pop(experiment.id, None)
+                self._learner_events.counted.pop(experiment.id, None)
 
     def _idle(self, home: ServedCollection) -> list[ServedCollection]:
         """Return arms of a collection that belong to no experiment and do not serve it."""
@@ -303,52 +303,54 @@ class Experiments:
 
     async def _drop(self, arm: ServedCollection) -> None:
         arm.removed = True
-        await self._ledger.drop(arm.id)
+        await self._learner_events.drop(arm.id)
         self._collections.forget_arm(arm)
 
-    async def _keep(self, before: Experiment, after: Experiment, server: int | None = None) -> None:
+    async def _keep(self, before: CollectionExperiment, after: CollectionExperiment, server: int | None = None) -> None:
         await asyncio.to_thread(self._store.change_experiment, after.stored, server)
         before.arms, before.ended, before.promoted = after.arms, after.ended, after.promoted
         known = self._of[before.home.id]
         if before.ended is not None and known.running is before:
             known.running = None
 
-    def _register(self, experiment: Experiment) -> None:
-        known = self._of.setdefault(experiment.home.id, _Experiments())
+    def _register(self, experiment: CollectionExperiment) -> None:
+        known = self._of.setdefault(experiment.home.id, _CollectionExperiments())
         known.by_name[experiment.name] = experiment
         for arm in experiment.arms:
             self._collections.arms[arm_name(experiment.home.name, experiment.name, arm.name)] = arm.served
         if experiment.ended is None:
             known.running = experiment
             if not self._ownership.is_shared:  # which knows better
-                self._ledger.counted[experiment.id] = set(self._store.read.visitors(experiment.id))
+                self._learner_events.counted[experiment.id] = set(self._store.read.visitors(experiment.id))
 
-    def _read_back(self, stored: StoredExperiment) -> Experiment | None:
+    def _read_back(self, stored: StoredExperiment) -> CollectionExperiment | None:
         """Return a stored experiment; None if it is being removed with its collection."""
         content, by_id = json.loads(stored.content), self._collections.by_id
         if not {stored.collection, *(arm["served"] for arm in content["arms"])} <= by_id.keys():
             return None
-        arms = [Arm(arm["name"], arm["share"], by_id[arm["served"]], arm["stopped"]) for arm in content["arms"]]
+        arms = [
+            ExperimentArm(arm["name"], arm["share"], by_id[arm["served"]], arm["stopped"]) for arm in content["arms"]
+        ]
         home = by_id[stored.collection]
-        return Experiment(
+        return CollectionExperiment(
             stored.id, stored.name, home, stored.created, content["salt"], arms, stored.ended, content["promoted"]
         )
 
     def _made(
-        self, served: ServedCollection, name: str, asked: Sequence[NewArm], chosen: Sequence[Settings | None]
-    ) -> list[Arm]:
+        self, served: ServedCollection, name: str, asked: Sequence[ArmSpec], chosen: Sequence[Settings | None]
+    ) -> list[ExperimentArm]:
         """Build the requested arms, ready to be served."""
         home, made = served.home, []
         for arm, settings in zip(asked, chosen, strict=True):
             if settings is None:
-                made.append(Arm(arm.name, arm.share, served))
+                made.append(ExperimentArm(arm.name, arm.share, served))
                 continue
             number = self._collections.next_number()
             called = arm_name(home.name, name, arm.name)
             stored = StoredCollection(number, called, self._now(), settings.model_dump_json(), home.id)
             new = ServedCollection(stored, settings, home.editions.for_arm(settings), home)
-            rehearse(new)
-            made.append(Arm(arm.name, arm.share, new))
+            warm_up(new)
+            made.append(ExperimentArm(arm.name, arm.share, new))
         return made
 
 
@@ -371,7 +373,7 @@ def visitor_digest(salt: str, visitor: str) -> bytes:
     return hashlib.blake2b(f"{salt}/{visitor}".encode(), digest_size=8).digest()
 
 
-def arm_settings(served: ServedCollection, arm: NewArm) -> Settings:
+def arm_settings(served: ServedCollection, arm: ArmSpec) -> Settings:
     """Return the settings of an arm: its collection's, overridden by its own."""
     own = dict(arm.settings or {})
     if "algorithm" in own and own["algorithm"] != served.settings.algorithm:
@@ -381,16 +383,16 @@ def arm_settings(served: ServedCollection, arm: NewArm) -> Settings:
     return settings
 
 
-def _check(arms: Sequence[NewArm]) -> None:
+def _check(arms: Sequence[ArmSpec]) -> None:
     """Raise unless the arms can be compared."""
     if not 2 <= len(arms) <= MOST_ARMS:
-        raise UnusableError(f"An experiment needs 2 to {MOST_ARMS} arms, not {len(arms)}.")
+        raise UnprocessableError(f"An experiment needs 2 to {MOST_ARMS} arms, not {len(arms)}.")
     if len({arm.name for arm in arms}) < len(arms):
-        raise UnusableError("Two arms have the same name: rename one.")
+        raise UnprocessableError("Two arms have the same name: rename one.")
     total = sum(arm.share for arm in arms)
     if total > 1 + _ROUNDING:
-        raise UnusableError(f"The shares of all arms sum to {total:g}, which is more than 1.")
+        raise UnprocessableError(f"The shares of all arms sum to {total:g}, which is more than 1.")
     if sum(arm.settings is None for arm in arms) > 1:
-        raise UnusableError(
+        raise UnprocessableError(
             "Two arms have no settings, so both are the collection as it is: give one of them its own settings."
         )

@@ -18,12 +18,12 @@ from pyarrow import parquet
 
 from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array
-from zoomrank.rankers.lessons import Acts
-from zoomrank.service.answers import acts_noted, acts_told_by
-from zoomrank.service.edition_history import EditionHistory
-from zoomrank.service.impression_names import Signer
+from zoomrank.rankers.lessons import VisitorActions
+from zoomrank.service.answers import acts_of_notes, acts_of_outcome
+from zoomrank.service.edition_history import VersionHistory
+from zoomrank.service.impression_names import ImpressionSigner
 from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, bounds, known_propensities, parted, unpack
+from zoomrank.service.storage.events import Event, bounds, known_propensities, unpack, unpack_parts
 from zoomrank.service.storage.outcomes import (
     ABANDONED,
     SEEN,
@@ -42,20 +42,20 @@ _ENDS = {ABANDONED: "abandoned", TIMED_OUT: "timed_out", UNSEEN: "unseen", WAITI
 _LEARNED = ("satisfied", "abandoned", "timed_out")
 
 Row = dict[str, Any]
-Tell = Callable[[int, int], None]  # progress: (events read, total)
-Named = Callable[[Array], list[DocumentId]]  # maps document numbers of the log to ids
+Progress = Callable[[int, int], None]  # progress: (events read, total)
+IdsOf = Callable[[Array], list[DocumentId]]  # maps document numbers of the log to ids
 
 
-class Exported(NamedTuple):
+class ExportSource(NamedTuple):
     """A collection to export."""
 
     id: int
     name: str
     satisfied_by: str
-    ids: Named
+    ids: IdsOf
 
 
-class Wish(NamedTuple):
+class ExportFilter(NamedTuple):
     """Filter: impressions shown in a time span, optionally only those that were learned from."""
 
     since: float | None = None  # seconds since 1970
@@ -63,15 +63,19 @@ class Wish(NamedTuple):
     learned: bool = False
 
 
-def exported(view: StoreReader, stored: StoredCollection, folder: Path) -> Exported:
+def exported(view: StoreReader, stored: StoredCollection, folder: Path) -> ExportSource:
     """Read from a store the collection to export, without a running service."""
     settings = Settings.model_validate_json(stored.settings)
-    newest = EditionHistory.kept(view, stored, settings, folder).newest
-    return Exported(stored.id, stored.name, settings.satisfied_by, newest.ids)
+    newest = VersionHistory.kept(view, stored, settings, folder).newest
+    return ExportSource(stored.id, stored.name, settings.satisfied_by, newest.ids)
 
 
 def pages(
-    store: StoreReader, signer: Signer, one: Exported, wish: Wish, tell: Tell = lambda _, __: None
+    store: StoreReader,
+    signer: ImpressionSigner,
+    one: ExportSource,
+    wish: ExportFilter,
+    tell: Progress = lambda _, __: None,
 ) -> Iterator[list[Row]]:
     """Yield the rows of a collection, page by page."""
     place, last = 0, store.last("events")
@@ -86,15 +90,15 @@ def pages(
         tell(place, last)
 
 
-def _row(signer: Signer, one: Exported, query: str, shown: Event, more: list[Event]) -> Row:
+def _row(signer: ImpressionSigner, one: ExportSource, query: str, shown: Event, more: list[Event]) -> Row:
     content = shown.shown or b""
-    ranking, asker = unpack(content), parted(content).marks.asker
+    ranking, asker = unpack(content), unpack_parts(content).marks.asker
     ids = one.ids(ranking.shown[0])
     end = next((line for line in more if is_satisfied(line.outcome) or line.outcome in _ENDS), None)
     outcome = WAITING if end is None else end.outcome
     slot = outcome if is_satisfied(outcome) else None
-    noted = acts_noted([line.outcome for line in more if is_note(line.outcome)])
-    acts = noted.and_(acts_told_by(outcome, one.satisfied_by))
+    noted = acts_of_notes([line.outcome for line in more if is_note(line.outcome)])
+    acts = noted.and_(acts_of_outcome(outcome, one.satisfied_by))
     kinds = {line.outcome for line in more}
     return {
         "impression": signer.name(shown.learner, shown.number, shown.time),
@@ -114,7 +118,7 @@ def _row(signer: Signer, one: Exported, query: str, shown: Event, more: list[Eve
     }
 
 
-def _named(acts: Acts, ids: list[DocumentId]) -> Row:
+def _named(acts: VisitorActions, ids: list[DocumentId]) -> Row:
     clicked, purchased, disliked = (
         [ids[slot] for slot in sorted(some)] for some in (acts.clicked, acts.purchased, acts.disliked)
     )
@@ -122,7 +126,7 @@ def _named(acts: Acts, ids: list[DocumentId]) -> Row:
     return {"clicks": clicked, "purchased": purchased, "disliked": disliked, "looked_at": looked_at}
 
 
-def lines_of(rows: Iterable[Row]) -> bytes:
+def json_lines(rows: Iterable[Row]) -> bytes:
     """Return rows as lines of JSON."""
     return "".join([json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]).encode()
 
@@ -131,7 +135,7 @@ def write_jsonl(file: IO[bytes], some: Iterable[list[Row]]) -> int:
     """Write pages as lines of JSON; return the number of rows."""
     count = 0
     for rows in some:
-        file.write(lines_of(rows))
+        file.write(json_lines(rows))
         count += len(rows)
     return count
 

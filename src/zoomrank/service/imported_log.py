@@ -14,7 +14,7 @@ from zoomrank.documents.logged_impressions import impressions_of
 from zoomrank.errors import ZoomrankError
 from zoomrank.numbers import Array
 from zoomrank.rankers.logged_visits import LoggedVisit, VisitReader
-from zoomrank.service.refusals import UnusableError
+from zoomrank.service.refusals import UnprocessableError
 from zoomrank.service.served_collection import ServedCollection
 
 HELD_OUT = 10  # the last 1 in 10 visits
@@ -54,7 +54,7 @@ class ImportedLog:
             self.left_out += visit.shown.count(-1)
         self.looks_by_slot, self.clicks_by_slot = looks, clicks
         if not self.impressions:
-            raise UnusableError("The log contains no impressions.")
+            raise UnprocessableError("The log contains no impressions.")
 
     @property
     def first_held_out(self) -> int:
@@ -74,9 +74,9 @@ class ImportedLog:
             for visit in reader.visits(impressions_of(self.file, kind=self.kind)):
                 yield visit._replace(query=self.served.query(visit.query), shown=edition.numbers(visit.shown))
         except ZoomrankError as error:
-            if isinstance(error, UnusableError):
+            if isinstance(error, UnprocessableError):
                 raise
-            raise UnusableError(str(error)) from error
+            raise UnprocessableError(str(error)) from error
 
     def _digest(self) -> str:
         digest = hashlib.blake2b(digest_size=16)

@@ -1,4 +1,4 @@
-"""`Importing`: learning from the click log of another ranker, as if its rankings had been shown here long ago.
+"""`LogImporter`: learning from the click log of another ranker, as if its rankings had been shown here long ago.
 
 Each impression becomes two events, shown and ended, in the log of its query's learner, so it is durable and can be
 verified and voided like any other. Progress is stored in the same write as the events: after an interruption the same
@@ -21,33 +21,33 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.rankers.held_out import surprise
+from zoomrank.rankers.held_out import log_loss
 from zoomrank.rankers.logged_visits import LoggedVisit, visit_arrays
 from zoomrank.service.imported_log import ImportedLog
-from zoomrank.service.learner_cache import Wanted
-from zoomrank.service.ledger import Ledger
+from zoomrank.service.learner_cache import NewLearner
+from zoomrank.service.ledger import LearnerEvents
 from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import KeyReusedError, StoppingError, UnusableError
-from zoomrank.service.storage.events import LONG_AGO, Marks
+from zoomrank.service.refusals import KeyReusedError, StoppingError, UnprocessableError
+from zoomrank.service.storage.events import LONG_AGO, EventTags
 from zoomrank.service.storage.outcomes import ABANDONED
 from zoomrank.service.storage.store import Store
 
 _AT_ONCE = 64  # visits between two awaits, so that requests get their turn
-Record = dict[str, Any]  # progress of an import, as stored
+ImportRecord = dict[str, Any]  # progress of an import, as stored
 
 
-class Importing:
+class LogImporter:
     """Running imports, one at a time, and results of completed ones."""
 
-    def __init__(self, store: Store, ledger: Ledger) -> None:
+    def __init__(self, store: Store, ledger: LearnerEvents) -> None:
         self._store = store
-        self._ledger = ledger
+        self._learner_events = ledger
         self._one_at_a_time = asyncio.Lock()
-        self._tasks: dict[str, asyncio.Task[Record]] = {}
+        self._tasks: dict[str, asyncio.Task[ImportRecord]] = {}
         self._stopped = False
         self.progress: dict[int, tuple[int, int]] = {}  # collection: (impressions done, total)
 
-    async def learn(self, log: ImportedLog, once: str | None = None, asker: bytes | None = None) -> Record:
+    async def learn(self, log: ImportedLog, once: str | None = None, asker: bytes | None = None) -> ImportRecord:
         """Learn from a log and return what it was worth; a log learned before, under its key or with the same content,
         is not learned again.
 
@@ -79,14 +79,14 @@ class Importing:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _learn(self, name: str, log: ImportedLog, asker: bytes | None) -> Record:
+    async def _learn(self, name: str, log: ImportedLog, asker: bytes | None) -> ImportRecord:
         try:
             if self._stopped:
                 raise StoppingError()
             async with self._one_at_a_time:
                 record = await self._begun(name, log)
                 if "result" not in record:
-                    await self._go_on(name, log, record, Marks(asker=asker))
+                    await self._go_on(name, log, record, EventTags(asker=asker))
                     return {"status": "learned", **record["result"]}
                 return {"status": "repeated", **record["result"]}
         finally:
@@ -94,15 +94,15 @@ class Importing:
             del self._tasks[name]
             log.file.close()
 
-    async def _begun(self, name: str, log: ImportedLog) -> Record:
+    async def _begun(self, name: str, log: ImportedLog) -> ImportRecord:
         """Read the stored progress of an import."""
         kept = await asyncio.to_thread(self._store.read.said, name)
-        record: Record = {"content": log.digest, "done": 0} if kept is None else json.loads(kept)
+        record: ImportRecord = {"content": log.digest, "done": 0} if kept is None else json.loads(kept)
         if record["content"] != log.digest:
             raise KeyReusedError("This Idempotency-Key was used with another click log: use a new key for each log.")
         return record
 
-    async def _go_on(self, name: str, log: ImportedLog, record: Record, marks: Marks) -> None:
+    async def _go_on(self, name: str, log: ImportedLog, record: ImportRecord, marks: EventTags) -> None:
         if "before" not in record:
             record["before"] = await self._expected(log)
         await self._take_in(name, log, record, log.first_held_out, marks)
@@ -110,10 +110,10 @@ class Importing:
             record["after"] = await self._expected(log)
         await self._take_in(name, log, record, log.impressions, marks)
         record["result"] = _result(log, record)
-        self._ledger.journal.say(name, json.dumps(record))
-        await self._ledger.journal.written()
+        self._learner_events.journal.say(name, json.dumps(record))
+        await self._learner_events.journal.written()
 
-    async def _take_in(self, name: str, log: ImportedLog, record: Record, end: int, marks: Marks) -> None:
+    async def _take_in(self, name: str, log: ImportedLog, record: ImportRecord, end: int, marks: EventTags) -> None:
         """Learn visits up to `end`, from where the import stands."""
         async with aclosing(_read(log, record["done"], end)) as parts:
             async for some in parts:
@@ -121,20 +121,22 @@ class Importing:
                     if max(visit.shown) >= 0:  # otherwise no document of it is known
                         await self._take(log, visit, marks)
                     record["done"] += 1
-                    self._ledger.journal.say(name, json.dumps(record))  # in the same write as what was learned
+                    self._learner_events.journal.say(name, json.dumps(record))  # in the same write as what was learned
                 self.progress[log.served.id] = (record["done"], log.impressions)
-                await self._ledger.journal.written()
+                await self._learner_events.journal.written()
 
-    async def _take(self, log: ImportedLog, visit: LoggedVisit, marks: Marks) -> None:
-        learner = await self._ledger.learners.find(log.served, visit.query, Wanted(admitted=True))
+    async def _take(self, log: ImportedLog, visit: LoggedVisit, marks: EventTags) -> None:
+        learner = await self._learner_events.learners.find(log.served, visit.query, NewLearner(admitted=True))
         assert learner is not None  # noqa: S101
-        self._ledger.move_on(log.served, learner, LONG_AGO)  # the version in which all documents of the log are known
+        self._learner_events.move_to_newest(
+            log.served, learner, LONG_AGO
+        )  # the version in which all documents of the log are known
         ranking, _ = visit_arrays([visit], len(visit.shown))
         outcome = ABANDONED if visit.click is None else visit.click
-        for event in learner.take_in(ranking, outcome, LONG_AGO, marks):
-            self._ledger.append(log.served, learner, event)
+        for event in learner.import_visit(ranking, outcome, LONG_AGO, marks):
+            self._learner_events.append(log.served, learner, event)
 
-    async def _expected(self, log: ImportedLog) -> Record:
+    async def _expected(self, log: ImportedLog) -> ImportRecord:
         """Evaluate the learners on the held-out visits: bits of surprise, and clicked documents that they would
         show.
         """
@@ -142,19 +144,19 @@ class Importing:
         nobody = QueryLearner(0, log.served.editions, log.served.settings)
         usual = log.usual
         none = np.zeros((0, 1), np.int64)
-        await asyncio.to_thread(surprise, nobody.ranker.state, none, none[:, 0], usual)  # compile off the event loop
-        found: Record = {"looks": 0, "clicks": 0, "bits": 0.0, "usual_bits": 0.0, "found": 0}
+        await asyncio.to_thread(log_loss, nobody.ranker.state, none, none[:, 0], usual)  # compile off the event loop
+        found: ImportRecord = {"looks": 0, "clicks": 0, "bits": 0.0, "usual_bits": 0.0, "found": 0}
         shown: dict[str, set[int]] = {}  # documents that each query would show
         async with aclosing(_read(log, log.first_held_out, log.impressions)) as parts:
             async for some in parts:
                 for visit in some:
-                    learner = await self._ledger.learners.find(log.served, visit.query) or nobody
+                    learner = await self._learner_events.learners.find(log.served, visit.query) or nobody
                     learner = learner.seen_from(edition)
                     rankings, clicks = visit_arrays([visit], len(visit.shown))
                     rankings = edition.placed(rankings)
                     found["looks"] += int(np.count_nonzero(rankings.shown[0, : clicks[0] + 1] >= 0))
-                    found["bits"] += float(surprise(learner.ranker.state, rankings.shown, clicks, usual))
-                    found["usual_bits"] += float(surprise(nobody.ranker.state, rankings.shown, clicks, usual))
+                    found["bits"] += float(log_loss(learner.ranker.state, rankings.shown, clicks, usual))
+                    found["usual_bits"] += float(log_loss(nobody.ranker.state, rankings.shown, clicks, usual))
                     if visit.click is not None and visit.shown[visit.click] >= 0:
                         if visit.query not in shown:
                             shown[visit.query] = _would_show(learner)
@@ -171,7 +173,7 @@ def _would_show(learner: QueryLearner) -> set[int]:
 
 def _check_able(log: ImportedLog) -> None:
     if not log.served.bandit.counts_visits:
-        raise UnusableError(
+        raise UnprocessableError(
             f"{log.served.settings.algorithm} cannot learn from rankings of another ranker: use a collection with "
             "ZoomRank or RankThompson."
         )
@@ -191,7 +193,7 @@ async def _read(log: ImportedLog, start: int, end: int) -> AsyncGenerator[list[L
             yield some
 
 
-def _result(log: ImportedLog, record: Record) -> Record:
+def _result(log: ImportedLog, record: ImportRecord) -> ImportRecord:
     """Return the result of a completed import."""
     before, after = record["before"], record["after"]
     looks, clicks = max(after["looks"], 1), max(after["clicks"], 1)
@@ -214,7 +216,7 @@ def _result(log: ImportedLog, record: Record) -> Record:
     return {**result, "words": in_words(result)}
 
 
-def in_words(result: Record) -> str:
+def in_words(result: ImportRecord) -> str:
     """Summarize an import in a few sentences."""
     worth = result["held_out"]
     told = (

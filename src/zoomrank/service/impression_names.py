@@ -23,7 +23,7 @@ def partition_of_impression(name: str) -> int | None:
     return None if found is None else partition_in(int(found[1], 16))
 
 
-class Impression(NamedTuple):
+class ImpressionId(NamedTuple):
     """A decoded impression name."""
 
     learner: int
@@ -31,7 +31,7 @@ class Impression(NamedTuple):
     time: float
 
 
-class Signer:
+class ImpressionSigner:
     """Signs impression names with the secret of the store."""
 
     def __init__(self, secret: str) -> None:
@@ -42,12 +42,12 @@ class Signer:
         plain = f"{learner:x}-{number:x}-{round(time * 1000):x}"
         return f"{plain}-{self._signature(plain)}"
 
-    def read(self, name: str) -> Impression:
+    def read(self, name: str) -> ImpressionId:
         """Return the impression of a name; raise unless it was signed by this store."""
         found = _FORM.fullmatch(name)
         if found is None or not hmac.compare_digest(self._signature(name.rpartition("-")[0]), found[4]):
             raise NotFoundError("Unknown impression: send the name that the ranking came with.")
-        return Impression(int(found[1], 16), int(found[2], 16), int(found[3], 16) / 1000)
+        return ImpressionId(int(found[1], 16), int(found[2], 16), int(found[3], 16) / 1000)
 
     def _signature(self, plain: str) -> str:
         return hashlib.blake2b(plain.encode(), key=self._secret, digest_size=10).hexdigest()

@@ -18,14 +18,14 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any, NamedTuple
 
-from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.newcomers import QueryQuota
 from zoomrank.service.ownership import Ownership
-from zoomrank.service.patience import Patience
+from zoomrank.service.patience import FeedbackDeadline
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.batch import Batch, StoredLearner
-from zoomrank.service.storage.journal import Journal
+from zoomrank.service.storage.journal import WriteQueue
 from zoomrank.service.storage.partitions import count_in, partition_in, partition_of, with_partition
 from zoomrank.service.storage.store import Store
 
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 Key = tuple[int, str]  # a collection and a query
 
 
-class Wanted(NamedTuple):
+class NewLearner(NamedTuple):
     """A learner that is created if there is none."""
 
     about: str | None = None  # where it belongs among the queries
@@ -53,29 +53,29 @@ class LearnerCache:
     def __init__(
         self,
         store: Store,
-        journal: Journal,
+        journal: WriteQueue,
         collections: Mapping[int, ServedCollection],
         budget: int,
         now: Callable[[], float],
-        patience: Patience,
-        newcomers: Newcomers,
+        patience: FeedbackDeadline,
+        newcomers: QueryQuota,
         ownership: Ownership,
     ) -> None:
         self.budget = budget  # bytes of learners in memory
         self.size = 0  # of them
         self.queries: dict[int, int] = {}  # of each collection, in memory or not
         self._store = store
-        self._journal = journal
+        self._write_queue = journal
         self._collections = collections
         self._now = now
-        self._patience = patience
-        self._newcomers = newcomers
+        self._feedback_deadline = patience
+        self._query_quota = newcomers
         self._ownership = ownership  # learners of other partitions are never here
         self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
         self._keys: dict[int, Key] = {}  # of learners in memory
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
-        self._wanted: dict[Key, Wanted] = {}  # of those, which are created if there is none
+        self._wanted: dict[Key, NewLearner] = {}  # of those, which are created if there is none
         self._away: dict[
             Key, float
         ] = {}  # learners not in memory with impressions that may wait for feedback, and since when
@@ -100,7 +100,7 @@ class LearnerCache:
         """Return the collection and the query of a learner."""
         return self._keys.get(number) or await asyncio.to_thread(self._store.read.query_of, number)
 
-    async def find(self, served: ServedCollection, query: str, wanted: Wanted | None = None) -> QueryLearner | None:
+    async def find(self, served: ServedCollection, query: str, wanted: NewLearner | None = None) -> QueryLearner | None:
         """Return the learner of a query; a new one, if that is wanted and there is none.
 
         It is in memory when this returns, and stays there until the caller awaits something.
@@ -108,7 +108,7 @@ class LearnerCache:
         key = (served.id, query)
         partition = partition_of(served.home.id, query)
         while True:
-            served.check_there()
+            served.check_exists()
             self._ownership.check(partition)
             learner = self._here.get(key)
             if learner is not None:
@@ -144,7 +144,7 @@ class LearnerCache:
         self._ownership.check(self._partition(key))
 
         async def when_durable() -> bool:
-            await self._journal.written()
+            await self._write_queue.written()
             return await work()
 
         if key in self._here:
@@ -169,15 +169,15 @@ class LearnerCache:
         learner.replay(event for _, event in self._store.read.events(found.learner, found.event, found.first))
         return learner
 
-    def _made(self, served: ServedCollection, query: str, wanted: Wanted) -> QueryLearner:
+    def _made(self, served: ServedCollection, query: str, wanted: NewLearner) -> QueryLearner:
         asker = None if wanted.admitted else wanted.asker
-        self._newcomers.admit(served, self.queries.get(served.id, 0), asker)
+        self._query_quota.admit(served, self.queries.get(served.id, 0), asker)
         self._last += 1
         number = with_partition(self._last, partition_of(served.home.id, query))
         if served.neighbours is not None:
             served.neighbours.join(number, query, wanted.about)
         edition = served.edition.number
-        self._journal.add_learner(StoredLearner(number, served.id, query, self._now(), wanted.about, edition))
+        self._write_queue.add_learner(StoredLearner(number, served.id, query, self._now(), wanted.about, edition))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
         return QueryLearner(number, served.editions, served.settings)
 
@@ -213,7 +213,7 @@ class LearnerCache:
             return
         first = next(iter(learner.waiting), learner.ranker.made)
         counts = json.dumps(asdict(learner.counts))
-        self._journal.add_snapshot(
+        self._write_queue.add_snapshot(
             learner.number, learner.edition.number, first, len(learner.waiting), counts, learner.snapshot()
         )
         self._list(learner)
@@ -221,7 +221,7 @@ class LearnerCache:
 
     def _list(self, learner: QueryLearner) -> None:
         learner.listed = learner.counts.listed
-        self._journal.list_query(learner.number, learner.listed)
+        self._write_queue.list_query(learner.number, learner.listed)
 
     def list_all(self) -> None:
         """Store the counts by which lists of queries are sorted, for the queries in memory."""
@@ -248,10 +248,10 @@ class LearnerCache:
         """Return those of some learners that are in memory."""
         return [self._here[self._keys[number]] for number in numbers if number in self._keys]
 
-    def count_again(self) -> None:
+    def recount(self) -> None:
         """Read counts from the store while nothing is being written: a write that seemed to fail may have succeeded."""
         self.queries = self._store.read.count_queries()
-        for collection, count in self._journal.unwritten.queries.items():
+        for collection, count in self._write_queue.unwritten.queries.items():
             self.queries[collection] = self.queries.get(collection, 0) + count
         self.take(0, self._store.read.unfinished(self._ownership.partitions))
 
@@ -267,7 +267,7 @@ class LearnerCache:
             key: since for key, since in away.items() if key not in self._here and key[0] in self._collections
         }
 
-    async def give_up(self, partitions: Collection[int], write: bool = True) -> None:
+    async def release_partitions(self, partitions: Collection[int], write: bool = True) -> None:
         """Evict all learners of released partitions, with snapshots unless another replica owns them by now."""
         gone = set(partitions)
         while coming := [task for key, task in self._coming.items() if self._partition(key) in gone]:
@@ -278,7 +278,7 @@ class LearnerCache:
             if write:
                 for learner in some:
                     self.write(learner)
-                await self._journal.written()
+                await self._write_queue.written()
             for learner in some:
                 if learner.number in self._keys:
                     self._drop(learner, waits_since=None)
@@ -290,7 +290,7 @@ class LearnerCache:
 
     async def fetch_overdue(self) -> None:
         """Restore some learners with impressions past the feedback deadline; they are the first to be evicted."""
-        began = self._patience.began
+        began = self._feedback_deadline.began
         self._away = {key: since for key, since in self._away.items() if key[0] in self._collections}
         overdue = (
             key
@@ -316,7 +316,7 @@ class LearnerCache:
         if served.neighbours is not None:
             served.neighbours.forget({number})
 
-    async def let_go(self, collection: int) -> None:
+    async def release(self, collection: int) -> None:
         """Evict all learners of a collection that is being removed, once none is being loaded."""
         while coming := [task for key, task in self._coming.items() if key[0] == collection]:
             await asyncio.wait(coming)
@@ -336,7 +336,7 @@ class LearnerCache:
             for learner in oldest:
                 self.write(learner)
             known = [learner.noted for learner in oldest]
-            await self._journal.written()
+            await self._write_queue.written()
             for learner, noted in zip(oldest, known, strict=True):
                 is_idle = learner.noted == noted and learner.number in self._keys
                 if is_idle and self.size > self.budget:
@@ -347,5 +347,5 @@ class LearnerCache:
         """Store snapshots of all learners."""
         for _, learner in self:
             self.write(learner)
-            if len(self._journal.unwritten.snapshots) >= _EVICT_AT_ONCE:
-                await self._journal.written()
+            if len(self._write_queue.unwritten.snapshots) >= _EVICT_AT_ONCE:
+                await self._write_queue.written()

@@ -1,4 +1,4 @@
-"""`LearnerLog`: an audit of one learner's log: the outcomes, the counts, and the findings, in sentences.
+"""`LogAudit`: an audit of one learner's log: the outcomes, the counts, and the findings, in sentences.
 
 This is the one place that defines which events make a learner and which counts follow from them.
 """
@@ -30,7 +30,7 @@ _FEW = 5  # names in a finding
 
 
 @dataclass
-class LearnerLog:
+class LogAudit:
     """The outcome of each impression, the events to replay, and the counts."""
 
     outcomes: dict[int, Outcome] = field(default_factory=dict)  # of each impression; WAITING while it has none
@@ -48,7 +48,7 @@ class LearnerLog:
         early: int = 0,
         outcomes: Mapping[int, Outcome] | None = None,
         slots: Mapping[int, int] | None = None,
-    ) -> LearnerLog:
+    ) -> LogAudit:
         """Read the events of a learner, in the order of their places.
 
         `early` impressions were shown before it begins. Of those that may still have events in it, `outcomes` has the
@@ -97,7 +97,7 @@ class LearnerLog:
         return counts["satisfied"], counts["satisfied"] + counts["abandoned"]
 
 
-def _wrong(event: Event, log: LearnerLog, slots: dict[int, int]) -> str | None:
+def _wrong(event: Event, log: LogAudit, slots: dict[int, int]) -> str | None:
     """Return a finding on an event after those before it, if there is one; record the length of its ranking."""
     outcomes, following = log.outcomes, log.following
     if event.outcome == MOVED:

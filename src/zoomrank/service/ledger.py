@@ -1,4 +1,4 @@
-"""`Ledger`: events of learners are stored, counted and reported to neighbours together, or not at all."""
+"""`LearnerEvents`: events of learners are stored, counted and reported to neighbours together, or not at all."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
 from zoomrank.service.learner_cache import LearnerCache
-from zoomrank.service.newcomers import Newcomers
+from zoomrank.service.newcomers import QueryQuota
 from zoomrank.service.ownership import Ownership
-from zoomrank.service.patience import Patience
+from zoomrank.service.patience import FeedbackDeadline
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.arm_outcomes import arm_visit
 from zoomrank.service.storage.batch import Batch
 from zoomrank.service.storage.events import Event, arm_of
-from zoomrank.service.storage.journal import Journal
+from zoomrank.service.storage.journal import WriteQueue
 from zoomrank.service.storage.outcomes import MOVED, Outcome
 from zoomrank.service.storage.store import Store
 
 
-class Ledger:
+class LearnerEvents:
     """The learners, their log, and outcome counts."""
 
     def __init__(
@@ -29,11 +29,11 @@ class Ledger:
         collections: Mapping[int, ServedCollection],
         budget: int,
         now: Callable[[], float],
-        patience: Patience,
-        newcomers: Newcomers,
+        patience: FeedbackDeadline,
+        newcomers: QueryQuota,
         ownership: Ownership,
     ) -> None:
-        self.journal = Journal(store, self._refused)
+        self.journal = WriteQueue(store, self._refused)
         self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers, ownership)
         self.outcomes: dict[int, Counter[Outcome]] = defaultdict(Counter)  # of the impressions of each collection
         self.counted: dict[int, set[bytes]] = defaultdict(set)  # the visitors of each experiment that goes on
@@ -64,7 +64,7 @@ class Ledger:
         if event.outcome != MOVED:
             self.outcomes[served.id][event.outcome] += 1
 
-    def move_on(self, served: ServedCollection, learner: QueryLearner, time: float) -> None:
+    def move_to_newest(self, served: ServedCollection, learner: QueryLearner, time: float) -> None:
         """Move a learner to the newest version of its catalogue."""
         if learner.edition is not served.edition:
             self.append(served, learner, learner.move(served.edition, round(time, 3)))
@@ -79,14 +79,14 @@ class Ledger:
 
     async def drop(self, collection: int) -> None:
         """Delete all that was learned in a collection, or in an arm of an experiment, that is no longer served."""
-        await self.let_go(collection)
+        await self.release(collection)
         await asyncio.to_thread(self._store.hide_collection, collection)
         await self._ownership.wait_for_replicas()  # until then they may still read it
         await asyncio.to_thread(self._store.drop_collection, collection)
 
-    async def let_go(self, collection: int) -> None:
+    async def release(self, collection: int) -> None:
         """Clear a collection from memory and from the write queue."""
-        await self.learners.let_go(collection)
+        await self.learners.release(collection)
         await self.journal.written()
         self.outcomes.pop(collection, None)
 
@@ -116,7 +116,7 @@ class Ledger:
         for experiment, visitor in batch.visitors:
             self.counted[experiment].discard(visitor)
 
-    def count_again(self) -> None:
+    def recount(self) -> None:
         """Reload the counts after a lost connection, when it is unknown whether the last write succeeded."""
         if self._renewals != self._store.database.renewals and self.journal.is_idle:
             self._renewals = self._store.database.renewals
@@ -127,4 +127,4 @@ class Ledger:
                 self.counted[experiment] = set(self._store.read.visitors(experiment))
             for experiment, visitor in self.journal.unwritten.visitors:
                 self.counted[experiment].add(visitor)
-            self.learners.count_again()
+            self.learners.recount()

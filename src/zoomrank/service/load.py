@@ -1,4 +1,4 @@
-"""`Load`: request counts and times of a process, for Prometheus, the page and other replicas.
+"""`LoadMeter`: request counts and times of a process, for Prometheus, the page and other replicas.
 
 Several readers ask at their own pace, so reading must not reset anything: the request rate is that of the last whole
 seconds. Counting is cheap, and any thread may read.
@@ -21,7 +21,7 @@ _OF_LATE = 5  # seconds
 _KEPT = 8  # seconds with counts; some more than the rate needs
 
 
-class Load:
+class LoadMeter:
     """Request counts, beside the engine's own counts."""
 
     def __init__(self, engine: Engine, steady: Callable[[], float] = time.monotonic) -> None:

@@ -32,7 +32,7 @@ def request_id(given: bytes | None) -> str:
     return f"{_FIRST}-{next(_NUMBERS):x}"
 
 
-class Seldom:
+class RateLimitedLogger:
     """Rate-limited logger for one kind of failure, since many requests fail together."""
 
     def __init__(self, log: logging.Logger) -> None:
@@ -50,7 +50,7 @@ class Seldom:
         self._said, self._unsaid = time.monotonic(), 0
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Formatter: one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -63,7 +63,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(about, ensure_ascii=False, default=str)
 
 
-class TextLines(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """Formatter: one line of text per record, followed by its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -81,6 +81,6 @@ def _time(record: logging.LogRecord) -> str:
 def log_to_stderr(format_: Format) -> None:
     """Send all log records of this process to stderr in one format."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if format_ == "json" else TextLines())
+    handler.setFormatter(JsonFormatter() if format_ == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("zoomrank").setLevel(logging.INFO)

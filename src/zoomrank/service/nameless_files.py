@@ -18,7 +18,7 @@ _PIECE = 2**20
 _HAS_THEM = os.name == "posix"  # elsewhere an open file cannot be unlinked
 
 
-def nameless_file(folder: Path) -> IO[bytes]:
+def temp_file(folder: Path) -> IO[bytes]:
     """Return an anonymous file for reading and writing; an in-memory one where the system has none."""
     if not _HAS_THEM:
         return io.BytesIO()
@@ -36,7 +36,7 @@ def filled(file: IO[bytes], pieces: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def pieces_of(file: IO[bytes], size: int = _PIECE) -> Iterator[bytes]:
+def chunks_of(file: IO[bytes], size: int = _PIECE) -> Iterator[bytes]:
     """Yield the content of a file from its start, chunk by chunk."""
     file.seek(0)
     while piece := file.read(size):
@@ -46,6 +46,6 @@ def pieces_of(file: IO[bytes], size: int = _PIECE) -> Iterator[bytes]:
 def digest_of(file: IO[bytes]) -> str:
     """Return the SHA-256 of a file."""
     digest = hashlib.sha256()
-    for piece in pieces_of(file):
+    for piece in chunks_of(file):
         digest.update(piece)
     return digest.hexdigest()

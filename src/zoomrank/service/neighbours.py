@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from zoomrank.queries import QueryTree
-from zoomrank.queries.lending import Granted, Lending, next_meeting, report_bytes, report_from
-from zoomrank.queries.reports import Report, report_of
-from zoomrank.service.refusals import UnusableError
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.queries.lending import GrantedLoan, LoanRegistry, next_exchange_at, report_from_bytes, report_to_bytes
+from zoomrank.queries.reports import QueryReport, report_of
+from zoomrank.service.refusals import UnprocessableError
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.settings import LONGEST_STEP, MOST_DIMENSIONS, MOST_STEPS
 from zoomrank.service.storage.batch import StoredReport
 
@@ -37,7 +37,7 @@ _TREES = {"words": QueryTree.by_words, "paths": QueryTree.by_paths, "vectors": Q
 class Neighbours:
     """The queries of one collection, by the ids of their learners."""
 
-    def __init__(self, similar: str, edition: ServedEdition) -> None:
+    def __init__(self, similar: str, edition: ServedVersion) -> None:
         self.similar = similar
         self._edition = edition
         self._bandit: Any = edition.bandit
@@ -45,7 +45,7 @@ class Neighbours:
 
     def _begin(self) -> None:
         self.queries: QueryTree = _TREES[self.similar]()  # type: ignore[operator]
-        self.lending = Lending(self.queries, self._bandit.tree, self._bandit.parameters.borrow)
+        self.lending = LoanRegistry(self.queries, self._bandit.tree, self._bandit.parameters.borrow)
         self._told: dict[int, int] = {}  # number of answers at each learner's last report
         self._first: tuple[int, int] | None = None  # the first learner with a vector, and its dimension
 
@@ -77,32 +77,36 @@ class Neighbours:
         if about is None:
             return None
         if self.similar == "words":
-            raise UnusableError("Queries of this collection are alike by their words: leave `about` out.")
+            raise UnprocessableError("Queries of this collection are alike by their words: leave `about` out.")
         return json.dumps(self._path(about) if self.similar == "paths" else self._vector(about))
 
     def _path(self, about: About) -> list[str]:
         steps = about.split(SEPARATOR) if isinstance(about, str) else about
         path = [step.strip() for step in steps if isinstance(step, str)]
         if len(path) < len(steps):
-            raise UnusableError(
+            raise UnprocessableError(
                 "Queries of this collection are alike by their paths: `about` is a path, such as “Animals > Cats”."
             )
         if not 1 <= len(path) <= MOST_STEPS or not all(1 <= len(step) <= LONGEST_STEP for step in path):
-            raise UnusableError(f"A path has 1 to {MOST_STEPS} steps of 1 to {LONGEST_STEP} letters.")
+            raise UnprocessableError(f"A path has 1 to {MOST_STEPS} steps of 1 to {LONGEST_STEP} letters.")
         return path
 
     def _vector(self, about: About) -> list[float]:
         if isinstance(about, str) or not all(isinstance(number, int | float) for number in about):
-            raise UnusableError("Queries of this collection are alike by their vectors: `about` is a list of numbers.")
+            raise UnprocessableError(
+                "Queries of this collection are alike by their vectors: `about` is a list of numbers."
+            )
         wanted = len(about) if self._first is None else self._first[1]
         if len(about) != wanted or not 1 <= wanted <= MOST_DIMENSIONS:
             most = f"1 to {MOST_DIMENSIONS}" if self._first is None else str(wanted)
-            raise UnusableError(f"A vector of this collection's queries has {most} numbers, not {len(about)}.")
+            raise UnprocessableError(f"A vector of this collection's queries has {most} numbers, not {len(about)}.")
         vector = [float(number) for number in about]
         with np.errstate(over="ignore", under="ignore"):
             length = float(np.linalg.norm(np.array(vector).astype(np.float32)))
         if not 0 < length < np.inf:
-            raise UnusableError("A vector has a direction: finite numbers, not all of them 0, and none beyond 1e18.")
+            raise UnprocessableError(
+                "A vector has a direction: finite numbers, not all of them 0, and none beyond 1e18."
+            )
         return vector
 
     def join(self, learner: int, query: str, about: str | None) -> None:
@@ -135,17 +139,17 @@ class Neighbours:
             if learner not in refused:
                 self.queries.put(learner, 0)
                 if number in before.reports:
-                    self._take(StoredReport(int(learner), told[int(learner)], report_bytes(before.reports[number])))
+                    self._take(StoredReport(int(learner), told[int(learner)], report_to_bytes(before.reports[number])))
 
     # Reports and loans.
 
     def is_due(self, learner: int, answers: int) -> bool:
         """Return whether a learner's next report is due."""
-        return answers >= next_meeting(self._told.get(learner, 0))
+        return answers >= next_exchange_at(self._told.get(learner, 0))
 
-    def report(self, learner: int, state: Any, answers: int, edition: ServedEdition) -> StoredReport:
+    def report(self, learner: int, state: Any, answers: int, edition: ServedVersion) -> StoredReport:
         """Take a learner's report, from the version in which it is, and return it for the store."""
-        report = StoredReport(learner, answers, report_bytes(edition.numbered_report(report_of(state))))
+        report = StoredReport(learner, answers, report_to_bytes(edition.numbered_report(report_of(state))))
         self._take(report)
         return report
 
@@ -153,20 +157,20 @@ class Neighbours:
         """Take a report in its stored form, so that loans are the same after a start."""
         self._told[report.learner] = report.answers
         if report.learner in self.queries:
-            told = self._edition.placed_report(report_from(report.content))
+            told = self._edition.placed_report(report_from_bytes(report.content))
             if not len(told.node):  # all its nodes are gone
                 return
             self.lending.tell(self.queries.number(report.learner), told, report.answers)
 
-    async def move_on(self, edition: ServedEdition) -> None:
+    async def move_to_newest(self, edition: ServedVersion) -> None:
         """Remap all reports to a newer version, also those that arrive meanwhile."""
-        moved: dict[int, tuple[Report, Report]] = {}
+        moved: dict[int, tuple[QueryReport, QueryReport]] = {}
         before = self._edition
         for count, (query, report) in enumerate(list(self.lending.reports.items())):
             moved[query] = report, edition.placed_report(before.numbered_report(report))
             if count % _MOVE_AT_ONCE == _MOVE_AT_ONCE - 1:
                 await asyncio.sleep(0)
-        newest: dict[int, Report] = {}
+        newest: dict[int, QueryReport] = {}
         for query, report in self.lending.reports.items():
             known, there = moved.get(query, (None, None))
             if there is None or known is not report:
@@ -175,18 +179,18 @@ class Neighbours:
         self._edition, self._bandit = edition, edition.bandit
         self.lending.move_to(edition.tree, newest)
 
-    def grant(self, learner: int) -> Granted | None:
+    def grant(self, learner: int) -> GrantedLoan | None:
         """Return the loan for a learner now, with the ids of the lenders; None if no query near it has reported."""
         if learner not in self.queries:  # its first write seemed to fail, and succeeded
             self.queries.put(learner, 0)
         granted = self.lending.grant(self.queries.number(learner))
         if granted is None:
             return None
-        return Granted(granted.loan, tuple(int(self.queries.queries[lender]) for lender in granted.lenders))
+        return GrantedLoan(granted.loan, tuple(int(self.queries.queries[lender]) for lender in granted.lenders))
 
-    def rehearsed(self, state: Any) -> Granted | None:
+    def warmed_up(self, state: Any) -> GrantedLoan | None:
         """Make a loan from a learner of this state, so that its kernels are compiled."""
         queries = QueryTree.by_paths({0: "", 1: ""})
-        lending = Lending(queries, self._bandit.tree, self._bandit.parameters.borrow)
-        lending.tell(0, report_from(report_bytes(report_of(state))), 1)
+        lending = LoanRegistry(queries, self._bandit.tree, self._bandit.parameters.borrow)
+        lending.tell(0, report_from_bytes(report_to_bytes(report_of(state))), 1)
         return lending.grant(1)

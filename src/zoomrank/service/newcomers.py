@@ -1,4 +1,4 @@
-"""`Newcomers`: quota for new queries. Each query has a learner and a log, so random queries would use up resources.
+"""`QueryQuota`: quota for new queries. Each query has a learner and a log, so random queries would use up resources.
 
 A collection has a maximum number of queries, and each API key may create a limited number per hour. The hourly quota is
 a token bucket: unused tokens accumulate up to one hour's worth.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zoomrank.service.refusals import TooManyError
+from zoomrank.service.refusals import QuotaExceededError
 from zoomrank.service.served_collection import ServedCollection
 
 _HOUR = 3600.0
 _MOST_KNOWN = 10_000  # callers
 
 
-class Newcomers:
+class QueryQuota:
     """Token buckets of new queries, per collection and caller."""
 
     def __init__(self, steady: Callable[[], float]) -> None:
@@ -26,7 +26,7 @@ class Newcomers:
         """Admit a new query or raise; a caller of None is the collection's owner and has no hourly limit."""
         settings = served.settings
         if queries >= settings.most_queries:
-            raise TooManyError(
+            raise QuotaExceededError(
                 f"“{served.name}” has {queries} queries and takes no new ones beyond {settings.most_queries} (its "
                 "setting `most_queries`). Existing queries still work."
             )
@@ -36,7 +36,7 @@ class Newcomers:
         left, since = self._left.get((served.id, asker), (most, now))
         left = min(most, left + (now - since) * most / _HOUR)
         if left < 1:
-            raise TooManyError(
+            raise QuotaExceededError(
                 f"“{served.name}” takes {settings.new_queries} new queries an hour from one key (its setting "
                 "`new_queries`), and this key has used them up. Existing queries still work."
             )

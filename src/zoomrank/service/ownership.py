@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from zoomrank.service.refusals import ElsewhereError
+from zoomrank.service.refusals import NotOwnerError
 from zoomrank.service.storage.partitions import COORDINATOR, PARTITIONS
 
 
@@ -39,7 +39,7 @@ class Ownership(ABC):
     def check(self, partition: int) -> None:
         """Refuse a partition that another process owns."""
         if partition not in self:
-            raise ElsewhereError()
+            raise NotOwnerError()
 
 
 class OwnsEverything(Ownership):

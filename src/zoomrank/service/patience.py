@@ -1,4 +1,4 @@
-"""`Patience`: deadline for feedback. Downtime does not count.
+"""`FeedbackDeadline`: deadline for feedback. Downtime does not count.
 
 While the service is down, the store is unreachable or the machine sleeps, no click can be reported, and a visitor taken
 for having left may have clicked. So after each of these every open impression gets the full time again, and also after
@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-JUMP = 2.0  # seconds by which the two clocks may drift apart between two checks
+CLOCK_JUMP = 2.0  # seconds by which the two clocks may drift apart between two checks
 
 
-class Patience:
+class FeedbackDeadline:
     """Start of the current waiting period."""
 
     def __init__(self, now: Callable[[], float], steady: Callable[[], float] | None = None) -> None:
@@ -30,7 +30,7 @@ class Patience:
         """Return the time before which impressions have waited `within` seconds of uninterrupted service."""
         now = self._now()
         ahead = now - self._steady()
-        if abs(ahead - self._ahead) > JUMP:
+        if abs(ahead - self._ahead) > CLOCK_JUMP:
             self.renew()
         self._ahead = ahead
         return now - within if self.since < now - within else -math.inf

@@ -21,30 +21,30 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from zoomrank.bandits import Loan, LoanZooming
-from zoomrank.queries.lending import Granted, granted_bytes, granted_from, next_meeting
+from zoomrank.queries.lending import GrantedLoan, loan_from_bytes, loan_to_bytes, next_exchange_at
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.leading import best_of_order, is_led
-from zoomrank.rankers.lessons import Acts, lesson_of, teach
+from zoomrank.rankers.leading import best_of_order, order_leads
+from zoomrank.rankers.lessons import VisitorActions, learn_outcomes, slot_outcomes
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.service.answers import acts_noted, acts_told_by, end_alone, end_of, new_notes
-from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.answers import acts_of_notes, acts_of_outcome, final_outcome, new_notes, simple_outcome
+from zoomrank.service.edition_history import VersionHistory
 from zoomrank.service.refusals import ExpiredError
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.settings import Settings
 from zoomrank.service.storage.arm_outcomes import arm_visit
-from zoomrank.service.storage.batch import ArmVisit, Listed
+from zoomrank.service.storage.batch import ArmVisit, QueryListing
 from zoomrank.service.storage.events import (
     LONG_AGO,
-    Arm,
+    ArmRef,
     Event,
-    Marks,
+    EventTags,
     arm_of,
     pack,
-    packed_edition,
-    parted,
+    pack_version,
     unpack,
-    unpacked_edition,
+    unpack_parts,
+    unpack_version,
 )
 from zoomrank.service.storage.outcomes import MOVED, SEEN, UNSEEN, VOIDED, WAITING, Outcome, is_note, is_satisfied
 from zoomrank.spaces import Eligible
@@ -83,9 +83,9 @@ class QueryCounts:
         return self.late if self.satisfied + self.abandoned >= 2 * _LATE else None
 
     @property
-    def listed(self) -> Listed:
+    def listed(self) -> QueryListing:
         """The counts by which lists of queries are sorted."""
-        return Listed(self.impressions, self.satisfied, self.satisfied + self.abandoned, self.recent)
+        return QueryListing(self.impressions, self.satisfied, self.satisfied + self.abandoned, self.recent)
 
     @property
     def waiting(self) -> int:
@@ -96,7 +96,7 @@ class QueryCounts:
 class QueryLearner:
     """One query of a collection."""
 
-    def __init__(self, number: int, editions: EditionHistory, settings: Settings, begin: int | None = None) -> None:
+    def __init__(self, number: int, editions: VersionHistory, settings: Settings, begin: int | None = None) -> None:
         self.number = number
         self.settings = settings
         self._editions = editions
@@ -117,37 +117,37 @@ class QueryLearner:
         self.noted = 0  # events, since it came into memory
         self.written = 0  # of these are in the last snapshot
         self.written_in = self.edition.number  # the version of the last snapshot, or the one in which it began
-        self.listed: Listed | None = None  # the counts that lists of queries have
+        self.listed: QueryListing | None = None  # the counts that lists of queries have
 
     def show(
         self,
         time: float,
         slots: int,
         eligible: Eligible | None,
-        granted: Granted | None = None,
-        marks: Marks = Marks(),  # noqa: B008  (a tuple)
+        granted: GrantedLoan | None = None,
+        marks: EventTags = EventTags(),  # noqa: B008  (a tuple)
         order: list[int] | None = None,
         exactly: bool = False,
     ) -> tuple[Event, RankingArrays]:
         """Choose a ranking for the next visitor, with a loan, and with an order that comes first while the learner is
         new, or that is shown exactly.
         """
-        loan = None if granted is None else granted_bytes(granted)
+        loan = None if granted is None else loan_to_bytes(granted)
         chooser = self.chooser(loan)
         lead = None
-        if order is not None and (exactly or is_led(chooser, self.settings.prior)):
+        if order is not None and (exactly or order_leads(chooser, self.settings.prior)):
             lead = best_of_order(chooser, order, eligible, exactly)
         ranking = chooser.rank_arrays(1, eligible, slots, self.settings.explore, lead)
         event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
         self.note(event)  # which takes the loan from the event, as a replay does
         return event, ranking
 
-    def take_in(
+    def import_visit(
         self,
         ranking: RankingArrays,
         outcome: Outcome,
         time: float,
-        marks: Marks = Marks(),  # noqa: B008  (a tuple)
+        marks: EventTags = EventTags(),  # noqa: B008  (a tuple)
     ) -> tuple[Event, Event]:
         """Learn from a ranking that another ranker has shown, and its outcome."""
         shown = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, None, marks))
@@ -159,7 +159,7 @@ class QueryLearner:
         ranker = self.ranker
         if loan is not None:
             ranker = ranker.copied()  # if ranking fails, no loan stays that is not in the log
-            _borrow(ranker, granted_from(loan))
+            _borrow(ranker, loan_from_bytes(loan))
         self._draw_for(ranker)
         return ranker
 
@@ -185,9 +185,9 @@ class QueryLearner:
         """Return the ranking of a waiting impression as in the log: documents by number."""
         return unpack(self.waiting[number][1])
 
-    def move(self, edition: ServedEdition, time: float) -> Event:
+    def move(self, edition: ServedVersion, time: float) -> Event:
         """Move to a later version."""
-        event = Event(self.number, self.ranker.made, time, MOVED, packed_edition(edition.number))
+        event = Event(self.number, self.ranker.made, time, MOVED, pack_version(edition.number))
         self.note(event)
         return event
 
@@ -195,7 +195,7 @@ class QueryLearner:
         """Return whether a revision of the collection belongs to the version that this learner is in."""
         return self._editions.version_of(revision) == self.edition.number
 
-    def seen_from(self, edition: ServedEdition) -> QueryLearner:
+    def seen_from(self, edition: ServedVersion) -> QueryLearner:
         """Return this learner as it will be in a version, to look at: itself if it is there, or a moved copy."""
         if edition is self.edition:
             return self
@@ -203,8 +203,8 @@ class QueryLearner:
         twin._move_to(edition)
         return twin
 
-    def _move_to(self, edition: ServedEdition) -> None:
-        self.ranker.settle_room()
+    def _move_to(self, edition: ServedVersion) -> None:
+        self.ranker.prepare_room()
         ranker = Ranked(edition.bandit, self.settings.slots, seed=0)
         ranker.name, ranker.made = self.ranker.name, self.ranker.made
         ranker.state = self.ranker.state  # enough for learners that cannot move: their tree is the same
@@ -219,15 +219,15 @@ class QueryLearner:
         return event
 
     def answer(
-        self, number: int, acts: Acts, left: bool, time: float, ranking: RankingArrays | None = None
+        self, number: int, acts: VisitorActions, left: bool, time: float, ranking: RankingArrays | None = None
     ) -> list[Event]:
         """Take a visitor's acts on a waiting impression: note new ones, and learn the outcome if they decide it."""
         by = self.settings.satisfied_by
-        if number not in self.notes and (alone := end_alone(acts, left, by)) is not None:
+        if number not in self.notes and (alone := simple_outcome(acts, left, by)) is not None:
             return [self.close(number, alone, time, ranking)]
-        known = acts_noted(self.notes.get(number, ()))
-        outcome = end_of(known.and_(acts), left, by)
-        told = known if outcome is None else known.and_(acts_told_by(outcome, by))
+        known = acts_of_notes(self.notes.get(number, ()))
+        outcome = final_outcome(known.and_(acts), left, by)
+        told = known if outcome is None else known.and_(acts_of_outcome(outcome, by))
         events = [self.remember(number, note, time) for note in new_notes(told, acts)]
         if outcome is not None:
             events.append(self.close(number, outcome, time, ranking))
@@ -268,7 +268,7 @@ class QueryLearner:
             self.seen.add(event.number)
         elif event.outcome == MOVED:
             assert event.shown is not None  # noqa: S101
-            self._move_to(self._editions.at(unpacked_edition(event.shown)))
+            self._move_to(self._editions.at(unpack_version(event.shown)))
         elif is_note(event.outcome):
             if event.number in self.waiting:  # notes after the outcome teach nothing
                 self.notes.setdefault(event.number, []).append(event.outcome)
@@ -277,18 +277,18 @@ class QueryLearner:
         self.noted += 1
 
     def _note_shown(self, number: int, time: float, shown: bytes) -> None:
-        ranking, marks, loan = parted(shown)
+        ranking, marks, loan = unpack_parts(shown)
         if loan is not None:  # before anything else
-            granted = granted_from(loan)
+            granted = loan_from_bytes(loan)
             _borrow(self.ranker, granted)
-            self.meets, self.lenders = next_meeting(self.answers), granted.lenders
+            self.meets, self.lenders = next_exchange_at(self.answers), granted.lenders
         self.waiting[number] = (time, ranking)
         self._count_in(marks.arm, time, WAITING)
         self.counts.impressions += 1
         self.counts.last = max(self.counts.last, time)
         self._go_on(number, time, WAITING)
 
-    def _count_in(self, arm: Arm | None, time: float, outcome: Outcome) -> None:
+    def _count_in(self, arm: ArmRef | None, time: float, outcome: Outcome) -> None:
         if (visit := arm_visit(arm, time, outcome)) is not None:
             self.arm_visits.append(visit)
 
@@ -311,7 +311,7 @@ class QueryLearner:
         if outcome == UNSEEN:
             self.counts.unseen += 1
         else:
-            acts = acts_noted(self.notes.get(number, ()))
+            acts = acts_of_notes(self.notes.get(number, ()))
             self._learn(outcome, self.shown_at(number) if ranking is None else ranking, acts)
         time, shown = self.waiting.pop(number)
         self._count_in(arm_of(shown), time, outcome)
@@ -319,9 +319,9 @@ class QueryLearner:
         self.seen.discard(number)
         self.outcomes[number - self.first] = outcome
 
-    def _learn(self, outcome: Outcome, ranking: RankingArrays, acts: Acts) -> None:
-        lesson = lesson_of(acts, ranking.shown.shape[1], outcome if is_satisfied(outcome) else None)
-        teach(self.ranker, self.edition.placed(ranking), lesson)
+    def _learn(self, outcome: Outcome, ranking: RankingArrays, acts: VisitorActions) -> None:
+        lesson = slot_outcomes(acts, ranking.shown.shape[1], outcome if is_satisfied(outcome) else None)
+        learn_outcomes(self.ranker, self.edition.placed(ranking), lesson)
         counts = self.counts  # count after everything that can fail
         for slot in lesson.skipped:
             counts.examined[slot] += 1
@@ -353,7 +353,7 @@ class QueryLearner:
     def snapshot(self) -> bytes:
         """Return everything as bytes; learners with the same events have the same snapshot."""
         self._draw_for(self.ranker)
-        self.ranker.settle_room()  # ranking may have allocated room earlier than learning alone does
+        self.ranker.prepare_room()  # ranking may have allocated room earlier than learning alone does
         about: dict[str, Any] = {
             "counts": asdict(self.counts),
             "first": self.first,
@@ -373,7 +373,7 @@ class QueryLearner:
 
     @classmethod
     def restored(
-        cls, number: int, editions: EditionHistory, settings: Settings, begin: int, snapshot: bytes | None = None
+        cls, number: int, editions: VersionHistory, settings: Settings, begin: int, snapshot: bytes | None = None
     ) -> QueryLearner:
         """Return the learner of a snapshot, or a fresh one, in the version of a revision."""
         learner = cls(number, editions, settings, begin)
@@ -393,7 +393,7 @@ class QueryLearner:
         return learner
 
     @classmethod
-    def rehearse(cls, editions: EditionHistory, settings: Settings) -> QueryLearner:
+    def warm_up(cls, editions: VersionHistory, settings: Settings) -> QueryLearner:
         """Rank and learn once, so that all kernels are compiled before the first request."""
         learner = cls(0, editions, settings)
         learner.show(0.0, settings.slots, None)
@@ -420,9 +420,9 @@ class QueryLearner:
         self.arm_visits.clear()  # they were counted when they came
 
 
-def _borrow(ranker: Ranked, granted: Granted) -> None:
+def _borrow(ranker: Ranked, granted: GrantedLoan) -> None:
     """Give a ranker a loan; its allocated room depends on what it has learned alone, before and after."""
-    ranker.settle_room()
+    ranker.prepare_room()
     bandit, (node, visits, clicks, credit) = cast(LoanZooming, ranker.bandit), granted.loan
     loan = Loan(node.copy(), visits.copy(), clicks.copy(), credit)  # writable copies, as kernels are compiled for these
     ranker.state = bandit.with_loan(ranker.state, loan)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
-from zoomrank.service.refusals import UnusableError
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.refusals import UnprocessableError
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.settings import (
     LONGEST_STEP,
     MOST_DIMENSIONS,
@@ -84,13 +84,13 @@ class RankOptions(BaseModel):
         """Return the same options without the caller's order."""
         return self.model_copy(update={"order": None})
 
-    def resolve(self, edition: ServedEdition, settings: Settings) -> ResolvedOptions:
+    def resolve(self, edition: ServedVersion, settings: Settings) -> ResolvedOptions:
         """Return the documents that the options allow in a version of the catalogue."""
         order, is_exact = self.order, settings.shows != "learned"
         if is_exact and settings.shows != "order":
             order = list(settings.shows)
         elif is_exact and order is None:
-            raise UnusableError("This collection shows the order that you bring: send `order`.")
+            raise UnprocessableError("This collection shows the order that you bring: send `order`.")
         positions = edition.order(order)
         allowed = edition.eligible(self.eligible, self.excluded, self.unknown == "skip")
         slots = edition.fillable(allowed, settings.slots if self.slots is None else self.slots, self.fewer)

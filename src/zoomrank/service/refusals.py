@@ -54,7 +54,7 @@ class KeyReusedError(ServiceError):
     code = "key_reused"
 
 
-class TooManyError(ServiceError):
+class QuotaExceededError(ServiceError):
     """More new queries than the quota allows."""
 
     status = 429
@@ -68,7 +68,7 @@ class MalformedError(ServiceError):
     code = "malformed"
 
 
-class UnusableError(ServiceError):
+class UnprocessableError(ServiceError):
     """The request is well formed but cannot be carried out."""
 
     status = 422
@@ -96,7 +96,7 @@ class BodyTooLargeError(ServiceError):
     code = "too_large"
 
 
-class MediaError(ServiceError):
+class MediaTypeError(ServiceError):
     """The media type of the body is not supported."""
 
     status = 415
@@ -121,7 +121,7 @@ class DamagedError(StorageError):
     """Stored data is damaged."""
 
 
-class ElsewhereError(StorageError):
+class NotOwnerError(StorageError):
     """Another replica owns this partition."""
 
     status = 421
@@ -138,7 +138,7 @@ class FencedError(StorageError):
         super().__init__("Nothing was written: another replica has taken over this partition. Retry.")
 
 
-class ReportedError(ServiceError):
+class RemoteError(ServiceError):
     """An error that another replica returned."""
 
     def __init__(self, status: int, code: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""`Repeats`: idempotency keys. A request repeated under its key gets the response of the first one.
+"""`IdempotencyKeys`: idempotency keys. A request repeated under its key gets the response of the first one.
 
 A response may get lost. A retry then gets the same impression, instead of a second one while the first counts as a
 visitor who left. The key is stored in the log, in the event of the ranking: so both are durable or neither, and keys
@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
 from zoomrank.service.ownership import Ownership
-from zoomrank.service.refusals import ElsewhereError, KeyReusedError, StorageError
-from zoomrank.service.storage.events import Event, parted
+from zoomrank.service.refusals import KeyReusedError, NotOwnerError, StorageError
+from zoomrank.service.storage.events import Event, unpack_parts
 from zoomrank.service.storage.store import Store
 
 KEPT_FOR = 600.0  # seconds
@@ -29,7 +29,7 @@ def request_digest(collection: int, key: str, body: bytes) -> bytes:
     return mine + hashlib.blake2b(body, digest_size=8).digest()
 
 
-class Answered(NamedTuple):
+class AnsweredRequest(NamedTuple):
     """A request that was answered, and its impression."""
 
     request: bytes
@@ -39,15 +39,15 @@ class Answered(NamedTuple):
     until: float  # time until which it is remembered
 
 
-class Repeats:
+class IdempotencyKeys:
     """Recent requests by idempotency key."""
 
     def __init__(self, store: Store, steady: Callable[[], float], ownership: Ownership) -> None:
         self._store = store
         self._steady = steady
         self._ownership = ownership
-        self._answered: OrderedDict[bytes, Answered] = OrderedDict()
-        self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | Answered]]] = {}
+        self._answered: OrderedDict[bytes, AnsweredRequest] = OrderedDict()
+        self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | AnsweredRequest]]] = {}
         self._unsure: dict[bytes, float] = {}  # failed requests whose write may have succeeded: until when
 
     def start(self) -> None:
@@ -66,7 +66,7 @@ class Repeats:
     def __len__(self) -> int:
         return len(self._answered)
 
-    async def once(self, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | Answered:
+    async def once(self, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | AnsweredRequest:
         """Run `ask`, or return the earlier response if the same request came before under its key."""
         key = request[:_KEY]
         while key in self._coming:
@@ -80,7 +80,7 @@ class Repeats:
         self._coming[key] = (request, answering)
         return await asyncio.shield(answering)  # a caller that disconnects may retry and must get this response
 
-    async def _answer(self, key: bytes, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | Answered:
+    async def _answer(self, key: bytes, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | AnsweredRequest:
         try:
             if key in self._unsure:
                 await self._find(key)
@@ -89,7 +89,7 @@ class Repeats:
                 return self._answered[key]
             try:
                 event = await ask()
-            except ElsewhereError:  # nothing was started
+            except NotOwnerError:  # nothing was started
                 raise
             except StorageError:
                 self._unsure[key] = self._steady() + KEPT_FOR
@@ -102,7 +102,7 @@ class Repeats:
     def _remember(self, request: bytes | None, event: Event) -> None:
         if request is not None:
             until = self._steady() + KEPT_FOR
-            self._answered[request[:_KEY]] = Answered(request, event.learner, event.number, event.time, until)
+            self._answered[request[:_KEY]] = AnsweredRequest(request, event.learner, event.number, event.time, until)
 
     async def _find(self, key: bytes) -> None:
         """Check whether the write of a failed request succeeded after all."""
@@ -125,7 +125,7 @@ class Repeats:
 
 
 def _request_of(event: Event) -> bytes | None:
-    return parted(event.shown or b"\0\0").marks.request
+    return unpack_parts(event.shown or b"\0\0").marks.request
 
 
 def _check(before: bytes, request: bytes) -> None:

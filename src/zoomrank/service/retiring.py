@@ -1,4 +1,4 @@
-"""`Retiring`: events older than the retention time leave the log; what they taught stays.
+"""`Retention`: events older than the retention time leave the log; what they taught stays.
 
 The oldest events of a learner are replayed onto its base; the new base is stored and the events deleted in one write.
 The learner is unaffected: replaying the rest of the log from the base gives the same result, bit for bit. A base omits
@@ -25,13 +25,13 @@ from zoomrank.service.bases import begun
 from zoomrank.service.ownership import Ownership
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.batch import Retired, Snapshot
+from zoomrank.service.storage.batch import RetiredEvents, Snapshot
 from zoomrank.service.storage.events import STEP, Event, counted
 from zoomrank.service.storage.outcomes import VOIDED, WAITING, is_end
 from zoomrank.service.storage.partitions import partition_in
 from zoomrank.service.storage.store import Store
 
-LOOK_EVERY = 3600.0  # seconds between two passes over the old end of the log
+PASS_EVERY = 3600.0  # seconds between two passes over the old end of the log
 FINE_FOR = 92 * 86_400  # seconds for which counts per ten seconds are kept: longer than any query reaches back
 _LATE = 1 / 8  # fraction of the retention time by which events overstay before they are removed together
 _A_TURN = 0.1  # seconds
@@ -50,7 +50,7 @@ class _Due(NamedTuple):
     until: float  # older events are removed
 
 
-class Retiring:
+class Retention:
     """Removes old events from the log, a little per turn."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Retiring:
                 rows = []
                 break
         if len(rows) < _LINES_AT_ONCE:
-            self._after, self._next = 0, self._steady() + LOOK_EVERY
+            self._after, self._next = 0, self._steady() + PASS_EVERY
         return None
 
     def _due(self, served: ServedCollection) -> float | None:
@@ -124,12 +124,12 @@ class Retiring:
         async with self._busy:
             return await asyncio.to_thread(self._store.retire, due.served.id, *made)
 
-    def _made(self, due: _Due) -> tuple[Snapshot, Retired] | None:
+    def _made(self, due: _Due) -> tuple[Snapshot, RetiredEvents] | None:
         """Build the new base of a learner, with the events that it replaces."""
         learner = begun(self._store.read, due.served, due.learner)
         last = learner.ranker.made + _IMPRESSIONS_AT_ONCE
         log = self._store.read.early_events(due.learner, last)
-        old = _beginning(log, last, due.until, self._store.read.created(due.learner))
+        old = _expired_events(log, last, due.until, self._store.read.created(due.learner))
         if not old:
             return None
         void = {event.number for _, event in log if event.outcome == VOIDED}
@@ -139,10 +139,10 @@ class Retiring:
         about = json.dumps(asdict(learner.counts))
         content = learner.snapshot()
         base = Snapshot(due.learner, learner.edition.number, old[-1][0], first, len(learner.waiting), about, content)
-        return base, Retired(last, due.until, len(void), learner.counts.impressions, counts)
+        return base, RetiredEvents(last, due.until, len(void), learner.counts.impressions, counts)
 
 
-def _beginning(log: list[tuple[int, Event]], last: int, until: float, created: float) -> list[tuple[int, Event]]:
+def _expired_events(log: list[tuple[int, Event]], last: int, until: float, created: float) -> list[tuple[int, Event]]:
     """Return the events before the first one to keep: a young one, or one of an impression that ended late. Imported
     events are as old as the learner.
     """

@@ -6,10 +6,10 @@ import re
 
 from zoomrank.bandits import Bandit
 from zoomrank.errors import UnknownDocumentError
-from zoomrank.service.edition_history import EditionHistory
+from zoomrank.service.edition_history import VersionHistory
 from zoomrank.service.neighbours import About, Neighbours
-from zoomrank.service.refusals import NotFoundError, UnusableError
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.refusals import NotFoundError, UnprocessableError
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.settings import LONGEST_QUERY, Settings
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.spaces import DocumentId, DocumentTree
@@ -24,7 +24,7 @@ class ServedCollection:
         self,
         stored: StoredCollection,
         settings: Settings,
-        editions: EditionHistory,
+        editions: VersionHistory,
         home: ServedCollection | None = None,
     ) -> None:
         self.stored = stored
@@ -37,7 +37,7 @@ class ServedCollection:
         self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.edition)
 
     @property
-    def edition(self) -> ServedEdition:
+    def edition(self) -> ServedVersion:
         """The newest version, which all requests see from now on."""
         return self.editions.newest
 
@@ -56,7 +56,7 @@ class ServedCollection:
         """The collection and its arms: all that share the documents."""
         return [self.home, *self.home.arms]
 
-    def check_there(self) -> None:
+    def check_exists(self) -> None:
         """Raise NotFoundError if the collection was removed meanwhile."""
         if self.removed:
             raise NotFoundError(f"There is no collection “{self.name}” any more.")
@@ -65,12 +65,12 @@ class ServedCollection:
         """Return a query in its normalised spelling; UnusableError if it is empty or too long."""
         query = self.settings.folded(asked)
         if not 1 <= len(query) <= LONGEST_QUERY:
-            raise UnusableError(
+            raise UnprocessableError(
                 f"A query has 1 to {LONGEST_QUERY} letters when case, spaces and Unicode forms are folded; "
                 f"this one has {len(query)}."
             )
         if not query.strip():
-            raise UnusableError("A query has something besides spaces.")
+            raise UnprocessableError("A query has something besides spaces.")
         return query
 
     def about(self, said: About | None) -> str | None:
@@ -78,7 +78,7 @@ class ServedCollection:
         if self.neighbours is not None:
             return self.neighbours.checked(said)
         if said is not None:
-            raise UnusableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
+            raise UnprocessableError("Queries of this collection learn alone (`similar` is off): leave `about` out.")
         return None
 
     def position_of(self, named: str) -> int:

@@ -1,4 +1,4 @@
-"""`ServedEdition`: one version of a collection's tree, as learners and pages need it, with the newest metadata.
+"""`ServedVersion`: one version of a collection's tree, as learners and pages need it, with the newest metadata.
 
 The log and the rankings in it name documents by numbers that never change; kernels and pages use positions in the tree
 of this version. Here the ones are translated to the others.
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from zoomrank.documents import Collection
-from zoomrank.documents.editions import Edition
+from zoomrank.documents.editions import CollectionVersion
 from zoomrank.errors import SlotsError, UnknownDocumentError, ZoomrankError
 from zoomrank.numbers import Array
-from zoomrank.queries.reports import Report, below_their_parents, with_nodes
-from zoomrank.rankers.leading import places_of
+from zoomrank.queries.reports import QueryReport, remapped_report, with_nodes
+from zoomrank.rankers.leading import order_positions
 from zoomrank.rankers.ranking_arrays import RankingArrays
 from zoomrank.rankers.slot_bandits import check_eligible
-from zoomrank.service.refusals import UnusableError
+from zoomrank.service.refusals import UnprocessableError
 from zoomrank.service.settings import Settings
 from zoomrank.spaces import DocumentId, DocumentIds, Eligible
 
@@ -29,10 +29,12 @@ _MOST_CROWDS = 5
 _REMEMBERED = 64  # sets of eligible documents: requests repeat the same few
 
 
-class ServedEdition:
+class ServedVersion:
     """Documents in their tree, the bandit of its learners, and descriptions of documents."""
 
-    def __init__(self, number: int, edition: Edition, settings: Settings, revision: int | None = None) -> None:
+    def __init__(
+        self, number: int, edition: CollectionVersion, settings: Settings, revision: int | None = None
+    ) -> None:
         self.number = number
         self.settings = settings
         self.tree = edition.collection.tree
@@ -42,7 +44,7 @@ class ServedEdition:
         self._eligible = lru_cache(_REMEMBERED)(partial(_find_eligible, self.tree.documents))
         self.take_metadata(edition, number if revision is None else revision)
 
-    def take_metadata(self, edition: Edition, revision: int) -> None:
+    def take_metadata(self, edition: CollectionVersion, revision: int) -> None:
         """Serve other titles, urls and texts from now on; the tree, the numbers and the learners stay."""
         self.revision = revision  # the last change of the collection that is served
         self.edition = edition
@@ -91,17 +93,17 @@ class ServedEdition:
 
     # Reports that queries exchange.
 
-    def numbered_report(self, report: Report) -> Report:
+    def numbered_report(self, report: QueryReport) -> QueryReport:
         """Return a report with nodes by number, to be stored."""
         return report if self._nodes_as_numbered else with_nodes(report, self.edition.nodes[report.node])
 
-    def placed_report(self, report: Report) -> Report:
+    def placed_report(self, report: QueryReport) -> QueryReport:
         """Return a stored report with nodes of this tree; without those that are gone, or whose parents are not in it
         any more.
         """
         if self._nodes_as_numbered and int(report.node.max(initial=0)) < self.tree.nodes:
             return report
-        return below_their_parents(report, self.edition.index[report.node], self.tree.shape.parent)
+        return remapped_report(report, self.edition.index[report.node], self.tree.shape.parent)
 
     @cached_property
     def _nodes_as_numbered(self) -> bool:
@@ -117,8 +119,8 @@ class ServedEdition:
     def order(self, ids: Sequence[DocumentId] | None) -> list[int] | None:
         """Return the positions of a caller's order, if there is one; unknown documents are skipped."""
         if ids is not None and not self.bandit.counts_visits:
-            raise UnusableError("The algorithm of this collection cannot begin with an `order`: leave it out.")
-        return None if ids is None else places_of(self.tree.documents, ids)
+            raise UnprocessableError("The algorithm of this collection cannot begin with an `order`: leave it out.")
+        return None if ids is None else order_positions(self.tree.documents, ids)
 
     def eligible(
         self, only: Sequence[DocumentId] | None, excluded: Sequence[DocumentId] | None, skip: bool = False
@@ -129,9 +131,9 @@ class ServedEdition:
         try:
             return self._eligible(None if only is None else tuple(only), tuple(excluded or ()), skip)
         except UnknownDocumentError as error:
-            raise UnusableError(f'{error} To have such ids left out, say "unknown": "skip".') from error
+            raise UnprocessableError(f'{error} To have such ids left out, say "unknown": "skip".') from error
         except ZoomrankError as error:
-            raise UnusableError(str(error)) from error
+            raise UnprocessableError(str(error)) from error
 
     def fillable(self, allowed: Eligible | None, slots: int, fewer: bool = False) -> int:
         """Return the number of slots that can be filled: `slots`, or fewer if that is allowed."""
@@ -141,9 +143,9 @@ class ServedEdition:
         try:
             check_eligible(self.bandit, allowed, filled)  # before a learner is created
         except SlotsError as error:
-            raise UnusableError(f'{error} To be shown as many as there are, say "fewer": true.') from error
+            raise UnprocessableError(f'{error} To be shown as many as there are, say "fewer": true.') from error
         except ZoomrankError as error:
-            raise UnusableError(str(error)) from error
+            raise UnprocessableError(str(error)) from error
         return filled
 
     # Descriptions of documents.

@@ -21,7 +21,7 @@ from zoomrank.errors import ParameterError, ZoomrankError
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_app
-from zoomrank.service.http.listening import address_of, listen, spoken
+from zoomrank.service.http.listening import listen, url_of, uvicorn_config
 from zoomrank.service.http.origins import check_origins
 from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits
 from zoomrank.service.storage.opening import open_store
@@ -59,7 +59,7 @@ def make_server(
         listening.close()
         raise
     keys = keys or Keys({})
-    config = spoken(make_app(engine, keys, largest_body, origins), limits, host=host, port=port, **options)
+    config = uvicorn_config(make_app(engine, keys, largest_body, origins), limits, host=host, port=port, **options)
     return Server(config, listening, engine, keys, announce)
 
 
@@ -121,7 +121,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         gc.collect()
         gc.freeze()  # a collection of all that was imported takes a tenth of a second, in which no request is served
-        self.announce(address_of(self.listening))
+        self.announce(url_of(self.listening))
 
     async def on_tick(self, counter: int) -> bool:
         """Read the file of keys again from time to time."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints,
 from zoomrank.bandits import Bandit, LoanZooming
 from zoomrank.errors import ParameterError
 from zoomrank.rankers.leading import BELIEVED
-from zoomrank.rankers.registry import WITHOUT_HORIZON, endless_bandit
+from zoomrank.rankers.registry import WITHOUT_HORIZON, anytime_bandit
 from zoomrank.spaces import DocumentTree
 
 LONGEST_NAME = 64
@@ -52,7 +52,7 @@ class Settings(BaseModel):
     )  # retention time of events in seconds; None: for ever
 
     @model_validator(mode="after")
-    def _keep_what_waits(self) -> Settings:
+    def _check_retention(self) -> Settings:
         if self.keep_events is not None and self.keep_events < 2 * self.feedback_within:
             raise ValueError("keep_events must be at least twice feedback_within, or null to keep events for ever")
         return self
@@ -61,7 +61,7 @@ class Settings(BaseModel):
         """Return the bandit of this algorithm, which the slots of all queries share."""
         if self.slots > len(tree):
             raise ParameterError(f"{self.slots} slots cannot be filled from {len(tree)} documents: use fewer slots.")
-        bandit = endless_bandit(self.algorithm, tree, self.parameters)
+        bandit = anytime_bandit(self.algorithm, tree, self.parameters)
         if self.shows != "learned" and not bandit.counts_visits:
             raise ParameterError(f"{self.algorithm} can only show its own ranking: set `shows` to learned.")
         if self.similar == "off":

@@ -1,4 +1,4 @@
-"""`Sweeper`: background work of every second: overdue impressions end, unused data is dropped.
+"""`Housekeeper`: background work of every second: overdue impressions end, unused data is dropped.
 
 It first checks that the store is reachable, since no click can be reported without it: no impression times out before
 that is known (see `patience`).
@@ -13,16 +13,16 @@ import time
 from collections.abc import Callable, Mapping
 
 from zoomrank.service.learner_cache import Key
-from zoomrank.service.ledger import Ledger
+from zoomrank.service.ledger import LearnerEvents
 from zoomrank.service.ownership import Ownership
-from zoomrank.service.patience import Patience
+from zoomrank.service.patience import FeedbackDeadline
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.retiring import Retiring
+from zoomrank.service.retiring import Retention
 from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN
 from zoomrank.service.storage.partitions import partition_of
 from zoomrank.service.storage.store import Store
-from zoomrank.service.undoing import Undoing
+from zoomrank.service.undoing import VoidService
 
 SWEEP_EVERY = 1.0  # seconds
 PROBE_EVERY = 10.0  # seconds, if nothing else is written
@@ -35,27 +35,27 @@ _REMOVE_AT_ONCE = 256  # queries
 _log = logging.getLogger(__name__)
 
 
-class Sweeper:
+class Housekeeper:
     """Background task."""
 
     def __init__(
         self,
         store: Store,
-        ledger: Ledger,
-        undoing: Undoing,
+        ledger: LearnerEvents,
+        undoing: VoidService,
         collections: Mapping[int, ServedCollection],
-        patience: Patience,
+        patience: FeedbackDeadline,
         ownership: Ownership,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
         self._store = store
-        self._ledger = ledger
+        self._learner_events = ledger
         self._collections = collections
-        self._patience = patience
-        self._undoing = undoing
+        self._feedback_deadline = patience
+        self._void_service = undoing
         self._ownership = ownership
-        self._retiring = Retiring(store, collections, undoing.busy, ownership, now, steady)
+        self._retiring = Retention(store, collections, undoing.busy, ownership, now, steady)
         self._now = now
         self._steady = steady
         self._writes = 0  # successful writes at the last probe
@@ -78,82 +78,82 @@ class Sweeper:
             except Exception:  # noqa: BLE001  (the next sweep must run whatever happens)
                 _log.exception("A sweep failed.")
 
-    def _notice_sleep(self) -> None:
+    def _detect_sleep(self) -> None:
         """Restart the feedback deadlines if the process or the machine was stopped."""
         now = time.monotonic()
         if now - self._awake > _ASLEEP:
-            self._patience.renew()
+            self._feedback_deadline.renew()
         self._awake = now
 
     async def sweep(self) -> None:
         """Close overdue impressions, and free memory and space."""
-        self._notice_sleep()
-        await self._find_store()
-        self._ledger.count_again()
-        await self._ledger.learners.fetch_overdue()
+        self._detect_sleep()
+        await self._probe_store()
+        self._learner_events.recount()
+        await self._learner_events.learners.fetch_overdue()
         await self._close_all_overdue()
-        await self._move_some_on()
-        self._ledger.learners.list_all()
-        await self._ledger.journal.flush()
-        await self._ledger.learners.make_room()
-        await self._remove_single()
+        await self._move_some()
+        self._learner_events.learners.list_all()
+        await self._learner_events.journal.flush()
+        await self._learner_events.learners.make_room()
+        await self._remove_asked_once()
         await self._retiring.turn()
 
-    async def _find_store(self) -> None:
+    async def _probe_store(self) -> None:
         """Probe the store; if it was unreachable, restart the feedback deadlines."""
-        writes = self._ledger.journal.batches - self._ledger.journal.failures
+        writes = self._learner_events.journal.batches - self._learner_events.journal.failures
         idle = self._steady() - self._probed >= PROBE_EVERY and writes == self._writes
         if self._store.database.away or idle:
             away = self._store.database.away
             await asyncio.to_thread(self._store.probe)
             if away:
-                self._patience.renew()
+                self._feedback_deadline.renew()
         if idle or writes != self._writes:
             self._writes, self._probed = writes, self._steady()
 
     async def _close_all_overdue(self) -> None:
         closed = 0
-        for key, _ in self._ledger.learners:
+        for key, _ in self._learner_events.learners:
             while count := self._close_overdue(key):
                 closed += count
                 if closed >= _CLOSE_AT_ONCE:  # let requests run in between
-                    await self._ledger.journal.written()
+                    await self._learner_events.journal.written()
                     closed = 0
 
     def _close_overdue(self, key: Key) -> int:
         """Close some impressions of a learner that are past their deadline; return how many."""
-        self._notice_sleep()
-        learner = self._ledger.learners.get(key)
+        self._detect_sleep()
+        learner = self._learner_events.learners.get(key)
         if learner is None or self._store.database.away:
             return 0
         now, served = self._now(), self._collections[key[0]]
         left = served.settings.no_feedback == "abandoned"
-        overdue = learner.overdue(self._patience.began(served.settings.feedback_within), now)[:_CLOSE_AT_ONCE]
+        overdue = learner.overdue(self._feedback_deadline.began(served.settings.feedback_within), now)[:_CLOSE_AT_ONCE]
         for number in overdue:
             outcome = TIMED_OUT if left or learner.was_seen(number) else UNSEEN
-            self._ledger.append(served, learner, learner.close(number, outcome, now))
+            self._learner_events.append(served, learner, learner.close(number, outcome, now))
         return len(overdue)
 
-    async def _move_some_on(self) -> None:
+    async def _move_some(self) -> None:
         """Move some learners in memory to the newest catalogue version and store them there, so that older versions can
         be dropped.
         """
         moved = 0
-        for key, learner in self._ledger.learners:
+        for key, learner in self._learner_events.learners:
             served = self._collections.get(key[0])
-            if served is None or self._ledger.learners.get(key) is not learner:
+            if served is None or self._learner_events.learners.get(key) is not learner:
                 continue
             if learner.written_in == served.edition.number:
                 continue
-            self._ledger.move_on(served, learner, self._now())
-            self._ledger.learners.write(learner)
+            self._learner_events.move_to_newest(served, learner, self._now())
+            self._learner_events.learners.write(learner)
             moved += 1
             if moved == _MOVE_IN_ALL:
                 break
             if moved % _MOVE_AT_ONCE == 0:  # let requests run in between
-                await self._ledger.journal.written()
+                await self._learner_events.journal.written()
 
-    async def _remove_single(self) -> None:
+    async def _remove_asked_once(self) -> None:
         """Remove some queries that were asked only once, long ago."""
         if self._steady() - self._removed < REMOVE_EVERY:
             return
@@ -164,4 +164,4 @@ class Sweeper:
             once = await asyncio.to_thread(self._store.read.asked_once, served.id, before, _REMOVE_AT_ONCE)
             for query in once:
                 if partition_of(served.home.id, query) in self._ownership:  # else somebody else removes it
-                    await self._undoing.remove(served, query, most=1)  # or somebody asks it just now
+                    await self._void_service.remove(served, query, most=1)  # or somebody asks it just now

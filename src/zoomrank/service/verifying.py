@@ -18,14 +18,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from pydantic import ValidationError
 
-from zoomrank.documents.edition_file import load_edition
-from zoomrank.documents.editions import Edition, unpacked_changes
+from zoomrank.documents.edition_file import load_version
+from zoomrank.documents.editions import CollectionVersion, unpack_changes
 from zoomrank.errors import ZoomrankError
-from zoomrank.queries.lending import report_from
-from zoomrank.service.bases import begun, log_from
-from zoomrank.service.edition_history import EditionHistory
-from zoomrank.service.learner_log import LearnerLog, few
-from zoomrank.service.nameless_files import filled, nameless_file
+from zoomrank.queries.lending import report_from_bytes
+from zoomrank.service.bases import begun, read_log_from
+from zoomrank.service.edition_history import VersionHistory
+from zoomrank.service.learner_log import LogAudit, few
+from zoomrank.service.nameless_files import filled, temp_file
 from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.refusals import DamagedError, StorageError
 from zoomrank.service.served_collection import ServedCollection
@@ -38,7 +38,7 @@ from zoomrank.service.storage.partitions import count_in
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.service.storage.store_snapshot import StoreSnapshot
 
-Tell = Callable[[int, int], None]  # progress: (events checked, total)
+Progress = Callable[[int, int], None]  # progress: (events checked, total)
 Counts = Counter[tuple[int, Outcome]]  # by time step and outcome, in one collection
 
 _ORPHANS = {
@@ -51,16 +51,16 @@ _ORPHANS = {
 
 
 @dataclass
-class Verdict:
+class VerifyReport:
     """Numbers of items checked, and findings in words."""
 
     checked: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
 
 
-def verify(view: StoreSnapshot, tell: Tell = lambda _, __: None) -> Verdict:
+def verify(view: StoreSnapshot, tell: Progress = lambda _, __: None) -> VerifyReport:
     """Check everything in a store."""
-    verdict = Verdict()
+    verdict = VerifyReport()
     damage = view.damage()
     verdict.findings += [f"The file of the store is damaged: {said}." for said in damage]
     try:
@@ -73,7 +73,7 @@ def verify(view: StoreSnapshot, tell: Tell = lambda _, __: None) -> Verdict:
     return verdict
 
 
-def _check_owners(view: StoreSnapshot, verdict: Verdict) -> None:
+def _check_owners(view: StoreSnapshot, verdict: VerifyReport) -> None:
     """Look for orphaned rows."""
     for table, words in _ORPHANS.items():
         own, others = ("collection", "collections") if table == "learners" else ("learner", "learners")
@@ -86,7 +86,7 @@ def _check_owners(view: StoreSnapshot, verdict: Verdict) -> None:
 # Collections.
 
 
-def _check_collections(view: StoreSnapshot, verdict: Verdict, tell: Tell) -> None:
+def _check_collections(view: StoreSnapshot, verdict: VerifyReport, tell: Progress) -> None:
     with TemporaryDirectory(prefix="zoomrank-verify-") as folder:
         visits: Counter[ArmVisit] = Counter()
         for stored in view.read.collections():
@@ -97,7 +97,7 @@ def _check_collections(view: StoreSnapshot, verdict: Verdict, tell: Tell) -> Non
 
 
 def _read_collection(
-    view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: Verdict
+    view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: VerifyReport
 ) -> ServedCollection | None:
     """Load a collection as the service would; None if that fails."""
     verdict.checked["collections"] += 1
@@ -105,24 +105,24 @@ def _read_collection(
         if stored.home is None:  # arms of its experiments share these
             _check_editions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
-        return ServedCollection(stored, settings, EditionHistory.kept(view.read, stored, settings, folder))
+        return ServedCollection(stored, settings, VersionHistory.kept(view.read, stored, settings, folder))
     except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
         said = str(error).rstrip(".")
         verdict.findings.append(f"Collection “{stored.name}” cannot be served, so nothing was replayed: {said}.")
         return None
 
 
-def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: Verdict) -> None:
+def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: VerifyReport) -> None:
     """Check that each complete version of the catalogue equals the previous one with its changes applied."""
-    made: Edition | None = None
+    made: CollectionVersion | None = None
     first = view.read.first_edition(stored.id)
     for row in view.read.changes(stored.id, first - 1, view.read.last_edition(stored.id)):
         verdict.checked["editions"] += 1
         if made is not None and row.changes is not None:
-            made = made.changed(unpacked_changes(row.changes))
+            made = made.changed(unpack_changes(row.changes))
         if row.digest is None:
             continue
-        with nameless_file(folder) as file:
+        with temp_file(folder) as file:
             if filled(file, view.read.content(stored.id, row.number)) != row.digest:
                 verdict.findings.append(
                     f"Collection “{stored.name}”: version {row.number} of the catalogue differs from what was stored "
@@ -130,7 +130,7 @@ def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path,
                 )
                 made = None
                 continue
-            whole = load_edition(file, verify=True)
+            whole = load_version(file, verify=True)
         if made is not None and row.changes is not None and not _same(made, whole):
             verdict.findings.append(
                 f"Collection “{stored.name}”: version {row.number} of the catalogue is not the result of its changes."
@@ -138,7 +138,7 @@ def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path,
         made = whole
 
 
-def _same(one: Edition, other: Edition) -> bool:
+def _same(one: CollectionVersion, other: CollectionVersion) -> bool:
     trees = one.collection.tree.fingerprint, other.collection.tree.fingerprint
     return (
         trees[0] == trees[1]
@@ -147,7 +147,7 @@ def _same(one: Edition, other: Edition) -> bool:
     )
 
 
-def _check_activity(view: StoreSnapshot, stored: StoredCollection, counted: Counts, verdict: Verdict) -> None:
+def _check_activity(view: StoreSnapshot, stored: StoredCollection, counted: Counts, verdict: VerifyReport) -> None:
     """Compare activity counts with the log, including what has left the log."""
     coarse = view.read.coarse_before
     counted = _by_day(counted, coarse)
@@ -166,7 +166,7 @@ def _check_activity(view: StoreSnapshot, stored: StoredCollection, counted: Coun
         verdict.findings.append(f"Collection “{stored.name}”: activity counts differ from the log: {few(wrong)}.")
 
 
-def _check_experiments(view: StoreSnapshot, visits: Counter[ArmVisit], verdict: Verdict) -> None:
+def _check_experiments(view: StoreSnapshot, visits: Counter[ArmVisit], verdict: VerifyReport) -> None:
     """Compare visitor counts with the log, which may have fewer (queries are removed, events expire) but never more."""
     for stored in view.read.experiments():
         verdict.checked["experiments"] += 1
@@ -207,8 +207,8 @@ def _check_learners(
     stored: StoredCollection,
     served: ServedCollection | None,
     visits: Counter[ArmVisit],
-    verdict: Verdict,
-    tell: Tell,
+    verdict: VerifyReport,
+    tell: Progress,
 ) -> Counts:
     """Check all learners of a collection; return their expected counts and add their visits to arms."""
     [(total,)] = view.rows("SELECT COUNT(*) FROM events")
@@ -218,7 +218,9 @@ def _check_learners(
     for number, query, _ in view.read.learners(stored.id):
         begins, wrong = _begun(view, served, number, verdict)
         log = (
-            LearnerLog.read(view.read.events(number)) if begins is None else log_from(begins, view.read.events(number))
+            LogAudit.read(view.read.events(number))
+            if begins is None
+            else read_log_from(begins, view.read.events(number))
         )
         early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed further
         counted.update(log.counted)
@@ -241,7 +243,7 @@ def _check_learners(
 
 
 def _begun(
-    view: StoreSnapshot, served: ServedCollection | None, number: int, verdict: Verdict
+    view: StoreSnapshot, served: ServedCollection | None, number: int, verdict: VerifyReport
 ) -> tuple[QueryLearner | None, list[str]]:
     """Return a learner at the start of its log, or None, and the findings about it."""
     if served is None:
@@ -265,7 +267,7 @@ def _check_place(view: StoreSnapshot, base: Snapshot) -> list[str]:
 
 
 def _check_learner(
-    learner: QueryLearner, log: LearnerLog, snapshot: Snapshot | None, report: StoredReport | None, verdict: Verdict
+    learner: QueryLearner, log: LogAudit, snapshot: Snapshot | None, report: StoredReport | None, verdict: VerifyReport
 ) -> list[str]:
     """Replay the log of a learner; return how stored data differs from it."""
     wrong: list[str] = []
@@ -307,7 +309,7 @@ def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snap
     return wrong
 
 
-def _check_listed(view: StoreSnapshot, number: int, log: LearnerLog, early: QueryCounts) -> list[str]:
+def _check_listed(view: StoreSnapshot, number: int, log: LogAudit, early: QueryCounts) -> list[str]:
     """Check the counts by which queries are listed: they may lag behind the log, but not exceed it."""
     [listed] = view.rows(f"SELECT impressions, satisfied, answered FROM learners WHERE id = {number:d}")  # noqa: S608
     satisfied, answered = log.answers
@@ -322,7 +324,7 @@ def _check_report(learner: QueryLearner, report: StoredReport) -> list[str]:
     if report.answers > learner.answers:
         return [f"its report to neighbours counts {report.answers:,} answers, but it has had {learner.answers:,}"]
     try:
-        report_from(report.content)
+        report_from_bytes(report.content)
     except Exception as error:  # noqa: BLE001  (whatever the bytes are)
         return [f"its report to neighbours cannot be read: {error!r}"]
     return []

@@ -13,7 +13,7 @@ from zoomrank.spaces.covering import (
 from zoomrank.spaces.eligible import Eligible
 from zoomrank.spaces.finite_metric import FiniteMetric
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.movement import Movement
+from zoomrank.spaces.movement import Remap
 from zoomrank.spaces.space import Space, StretchedSpace
 from zoomrank.spaces.trees.document_tree import DocumentTree
 from zoomrank.spaces.trees.edge_weighted_tree import EdgeWeightedTree
@@ -30,7 +30,7 @@ __all__ = [
     "EdgeWeightedTree",
     "Eligible",
     "FiniteMetric",
-    "Movement",
+    "Remap",
     "RootedTree",
     "Shape",
     "Space",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, UnknownDocumentError
-from zoomrank.spaces.kept_ids import NOBODY, CountedIds, KeptIds, NumberIds, StringIds, ThingIds
+from zoomrank.spaces.kept_ids import NOBODY, NumberIds, ObjectIds, PositionIds, StoredIds, StringIds
 from zoomrank.spaces.packed_strings import PackedStrings
 
 DocumentId = Any  # any hashable object
@@ -195,11 +195,11 @@ class DocumentIds(Sequence[DocumentId]):
         return self._kept.are_numbers
 
 
-def _kept(count: int, ids: Sequence[DocumentId] | np.ndarray[Any, Any] | PackedStrings | None) -> KeptIds:
+def _kept(count: int, ids: Sequence[DocumentId] | np.ndarray[Any, Any] | PackedStrings | None) -> StoredIds:
     if ids is None:
-        return CountedIds(count)
+        return PositionIds(count)
     if isinstance(ids, PackedStrings):
         return StringIds(ids)
     if not isinstance(ids, np.ndarray):
-        return ThingIds(list(ids))
-    return NumberIds(ids) if ids.dtype.kind in "iu" else ThingIds(ids.tolist())
+        return ObjectIds(list(ids))
+    return NumberIds(ids) if ids.dtype.kind in "iu" else ObjectIds(ids.tolist())

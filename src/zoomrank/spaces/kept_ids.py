@@ -23,7 +23,7 @@ NOBODY = -1
 _PIECE = 1 << 16
 
 
-class KeptIds(ABC):
+class StoredIds(ABC):
     """Ids, all different, from the first position to the last."""
 
     are_numbers = True
@@ -46,7 +46,7 @@ class KeptIds(ABC):
         return np.fromiter(map(self.find, documents), np.int64, len(documents))
 
     @abstractmethod
-    def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
+    def rearranged(self, source: Array, more: Sequence[Any]) -> StoredIds:
         """Reorder ids: `source` has the old position of each; positions beyond the last refer to `more`."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -54,7 +54,7 @@ class KeptIds(ABC):
         return iter(self.all)
 
 
-class CountedIds(KeptIds):
+class PositionIds(StoredIds):
     """Ids equal to the positions."""
 
     def __init__(self, count: int) -> None:
@@ -74,7 +74,7 @@ class CountedIds(KeptIds):
         number = _whole(document)
         return number if number is not None and 0 <= number < self._count else NOBODY
 
-    def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
+    def rearranged(self, source: Array, more: Sequence[Any]) -> StoredIds:
         """Reorder ids, which become numbers."""
         return NumberIds(self.all).rearranged(source, more)
 
@@ -82,7 +82,7 @@ class CountedIds(KeptIds):
         return iter(range(self._count))
 
 
-class NumberIds(KeptIds):
+class NumberIds(StoredIds):
     """Whole-number ids, in an array, and once more in ascending order."""
 
     def __init__(self, ids: Array) -> None:
@@ -130,7 +130,7 @@ class NumberIds(KeptIds):
         at = np.minimum(self._ascending.searchsorted(wanted), len(self._ascending) - 1)
         return np.where(possible & (self._ascending[at] == wanted), self._order[at].astype(np.int64), NOBODY)
 
-    def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
+    def rearranged(self, source: Array, more: Sequence[Any]) -> StoredIds:
         """Gather ids from the array."""
         numbers = self._numbers
         return NumberIds(np.concatenate([numbers, np.array(more, np.int64)])[source] if len(more) else numbers[source])
@@ -141,7 +141,7 @@ class NumberIds(KeptIds):
             yield from self._numbers[first : first + _PIECE].tolist()
 
 
-class StringIds(KeptIds):
+class StringIds(StoredIds):
     """String ids, packed into arrays."""
 
     are_numbers = False
@@ -171,12 +171,12 @@ class StringIds(KeptIds):
             return self._table.places(documents)
         return super().find_all(documents)
 
-    def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
+    def rearranged(self, source: Array, more: Sequence[Any]) -> StoredIds:
         """Gather ids from the packed letters."""
         return StringIds(self._strings.rearranged(source, more))
 
 
-class ThingIds(KeptIds):
+class ObjectIds(StoredIds):
     """Ids of any hashable type, in a list."""
 
     def __init__(self, ids: list[Any]) -> None:
@@ -219,12 +219,12 @@ class ThingIds(KeptIds):
             return np.array(found, np.int64)
         return super().find_all(documents)
 
-    def rearranged(self, source: Array, more: Sequence[Any]) -> KeptIds:
+    def rearranged(self, source: Array, more: Sequence[Any]) -> StoredIds:
         """Gather ids from the list."""
         things = np.empty(len(self._things) + len(more), object)
         things[: len(self._things)] = self._things
         things[len(self._things) :] = list(more)
-        return ThingIds(things[source].tolist())
+        return ObjectIds(things[source].tolist())
 
 
 def are_whole_numbers(ids: Iterable[Any]) -> bool:

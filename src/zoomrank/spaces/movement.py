@@ -1,4 +1,4 @@
-"""`Movement`: a remap from one tree to a later one, in which documents were added, removed and moved."""
+"""`Remap`: a remap from one tree to a later one, in which documents were added, removed and moved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zoomrank.numbers import Array
 from zoomrank.spaces.trees.document_tree import DocumentTree
 
 
-class Movement(NamedTuple):
+class Remap(NamedTuple):
     """Remap from a tree to a later one of the same collection, in 32-bit integers.
 
     Attributes
@@ -35,7 +35,7 @@ class Movement(NamedTuple):
     stays: Array
 
 
-def growth_of(tree: DocumentTree) -> Movement:
+def growth_remap(tree: DocumentTree) -> Remap:
     """Return the remap from the tree that a tree has grown from: every node still exists."""
     before, order = tree.grown_from, tree.given_numbers
     assert before is not None  # noqa: S101  (checked by the ranker)
@@ -43,4 +43,4 @@ def growth_of(tree: DocumentTree) -> Movement:
     node = np.empty(tree.nodes, np.int32)
     node[order] = np.arange(tree.nodes)
     document = tree.shape.first_document[node[before.shape.leaf]].astype(np.int32)
-    return Movement(node[: before.nodes], document, np.ones(before.nodes, bool))
+    return Remap(node[: before.nodes], document, np.ones(before.nodes, bool))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import alongside
+from zoomrank.compiled import compiled_nogil
 from zoomrank.errors import FileFormatError
 from zoomrank.numbers import Array
 
@@ -43,7 +43,7 @@ class PackedStrings(Sequence[str]):
     def rearranged(self, source: Array, more: Iterable[str] = ()) -> PackedStrings:
         """Reorder strings: `source` has the old place of each; places beyond the last refer to `more`."""
         others = PackedStrings.packed(more)
-        own, new = (fixed(self.letters), fixed(self.ends)), (fixed(others.letters), fixed(others.ends))
+        own, new = (read_only(self.letters), read_only(self.ends)), (read_only(others.letters), read_only(others.ends))
         return PackedStrings(*_gathered(*own, *new, source.astype(np.int64, copy=False)))
 
     def checked(self) -> PackedStrings:
@@ -88,14 +88,14 @@ def _decoded(letters: bytes, at: int) -> str:
         raise FileFormatError(f"String {at} of this file is damaged: it is not UTF-8.") from error
 
 
-def fixed(array: Array) -> Array:
+def read_only(array: Array) -> Array:
     """Return a read-only view, so that kernels are compiled for one array type."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
-@alongside
+@compiled_nogil
 def _gathered(letters: Array, ends: Array, more: Array, more_ends: Array, source: Array) -> tuple[Array, Array]:
     count = len(ends) - 1
     found = np.zeros(len(source) + 1, np.int64)

@@ -6,7 +6,7 @@ from zoomrank.compiled import Scalar, inlined
 
 
 @inlined
-def scramble(value: Scalar) -> Scalar:
+def hash64(value: Scalar) -> Scalar:
     """Hash 64 bits (a finaliser in the style of splitmix64): sums of hashes name multisets."""
     bits = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from zoomrank.compiled import Scalar, alongside, compiled, separate
+from zoomrank.compiled import Scalar, compiled, compiled_nogil, separate
 from zoomrank.numbers import Array
-from zoomrank.spaces.packed_strings import PackedStrings, fixed
+from zoomrank.spaces.packed_strings import PackedStrings, read_only
 
 _ROOM = 1.5  # fewest slots per string
 
@@ -27,7 +27,7 @@ class StringTable:
     """
 
     def __init__(self, strings: PackedStrings) -> None:
-        self._letters, self._ends = fixed(strings.letters), fixed(strings.ends)
+        self._letters, self._ends = read_only(strings.letters), read_only(strings.ends)
         slots = 1 << int(_ROOM * len(strings)).bit_length()
         self._slots = np.zeros(slots, np.uint32)  # positions counted from 1; 0 for an empty slot
         first, again = _filled(self._slots, self._letters, self._ends)
@@ -36,7 +36,7 @@ class StringTable:
     def places(self, strings: Iterable[str]) -> Array:
         """Return the positions of strings, -1 for unknown ones."""
         wanted = PackedStrings.packed(strings)
-        return _places(self._slots, self._letters, self._ends, fixed(wanted.letters), fixed(wanted.ends))
+        return _places(self._slots, self._letters, self._ends, read_only(wanted.letters), read_only(wanted.ends))
 
 
 @separate
@@ -61,7 +61,7 @@ def _slot_of(slots: Array, letters: Array, ends: Array, wanted: Array, first: in
     return slot
 
 
-@alongside
+@compiled_nogil
 def _filled(slots: Array, letters: Array, ends: Array) -> tuple[Scalar, Scalar]:
     """Put all strings into their slots; return the first two positions of the same string, if any."""
     for position in range(len(ends) - 1):

@@ -159,7 +159,7 @@ def check_correlation(
 def _check(
     users: UserDistribution, space: Space, conditional: bool, correlated: bool, sampling: CheckSampling
 ) -> CheckResult:
-    everything = _looks_everywhere(users, space, conditional, sampling)
+    everything = _is_exhaustive(users, space, conditional, sampling)
     rng = np.random.default_rng(sampling.seed)
     place = None if users.documents is space.documents else space.documents.positions(users.documents)
     worst = CheckResult(True, 0.0, None, [], 0.0, 0.0, everything, 0)
@@ -189,7 +189,7 @@ def _check(
     return replace(worst, sets=tried)
 
 
-def _looks_everywhere(users: UserDistribution, space: Space, conditional: bool, sampling: CheckSampling) -> bool:
+def _is_exhaustive(users: UserDistribution, space: Space, conditional: bool, sampling: CheckSampling) -> bool:
     """Return whether to try all sets and pairs; raise an error if there are too many, or nothing to compare."""
     if set(users.documents) != set(space.documents):
         raise UnknownDocumentError(

@@ -43,7 +43,7 @@ _WHOLE = 9007199254740992.0  # 2^53
 
 
 @inlined
-def _luck(visitor: np.uint64, question: int) -> float:
+def _uniform(visitor: np.uint64, question: int) -> float:
     """Return a number in [0, 1) for a visitor and a question; the same question always gets the same number."""
     bits = visitor + (np.uint64(question) + np.uint64(1)) * _GOLDEN
     bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
@@ -65,7 +65,7 @@ def _inherit(p: float, visitor: np.uint64, node: int) -> int:
         return 0
     if p >= 1.0:
         return 1
-    return 1 if _luck(visitor, node) < p else 0
+    return 1 if _uniform(visitor, node) < p else 0
 
 
 @inlined
@@ -75,7 +75,7 @@ def _arrive(state: ForestState, rng: np.random.Generator) -> int:
     state.visitor[1] = np.uint64(rng.random() * _WHOLE)
     network = 0
     if len(state.cumulative_share) > 1:
-        network = _pick(state.cumulative_share, _luck(state.visitor[1], len(state.parent)))
+        network = _pick(state.cumulative_share, _uniform(state.visitor[1], len(state.parent)))
     root = state.root[network]
     state.mark[root] = 2 * np.int64(state.visitor[0]) + _inherit(state.chance[root, 0], state.visitor[1], root)
     return network

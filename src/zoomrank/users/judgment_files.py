@@ -22,11 +22,11 @@ File = str | os.PathLike[str]
 
 def read_qrels(path: File) -> Judgments:
     """Read judgments of a diversity track: `topic subtopic document judgment` in each line; above 0 is relevant."""
-    found = _Found(path)
+    found = _Collector(path)
     for number, line in _lines(path):
         fields = line.split()
         if len(fields) != 4:
-            _refuse(path, number, f"has {len(fields)} fields; it must have four: topic, subtopic, document, judgment")
+            _fail(path, number, f"has {len(fields)} fields; it must have four: topic, subtopic, document, judgment")
         topic, subtopic, document, judgment = fields
         found.add(number, topic, subtopic, document, _number(path, number, judgment, "judgment") > 0)
     return found.judgments()
@@ -34,21 +34,21 @@ def read_qrels(path: File) -> Judgments:
 
 def read_subtopics(path: File) -> Judgments:
     """Read relevant documents by subtopic: tab separated, with columns subTopicID (such as 3.7) and docID."""
-    found = _Found(path)
+    found = _Collector(path)
     lines = _lines(path)
     at, heads = next(lines, (1, ""))
     names = [name.strip().lower() for name in heads.split("\t")]
     if "subtopicid" not in names or "docid" not in names:
-        _refuse(path, at, "must name the columns subTopicID and docID, separated by a tab")
+        _fail(path, at, "must name the columns subTopicID and docID, separated by a tab")
     columns = names.index("subtopicid"), names.index("docid")
     for number, line in lines:
         fields = line.split("\t")
         if len(fields) <= max(columns):
-            _refuse(path, number, f"has {len(fields)} fields, too few for the columns that the first line names")
+            _fail(path, number, f"has {len(fields)} fields, too few for the columns that the first line names")
         subtopic, document = (fields[column].strip() for column in columns)
         topic = subtopic.rpartition(".")[0]
         if not topic:
-            _refuse(path, number, f"has the subtopic {subtopic!r}, which does not name its topic as 3.7 does")
+            _fail(path, number, f"has the subtopic {subtopic!r}, which does not name its topic as 3.7 does")
         found.add(number, topic, subtopic, document, relevant=True)
     return found.judgments()
 
@@ -57,14 +57,14 @@ def read_ratings(path: File, threshold: float = THRESHOLD) -> Judgments:
     """Read ratings `user,item,rating`, by commas or tabs, with a header or without; every user is a kind of visitor."""
     if not math.isfinite(threshold):
         raise ParameterError(f"The threshold is {threshold}; it must be a finite number.")
-    found = _Found(path)
+    found = _Collector(path)
     separator = None
     for number, line in _lines(path):
         first = separator is None
         separator = separator or ("\t" if "\t" in line else ",")
         fields = [field.strip() for field in _split(path, number, line, separator)]
         if len(fields) < 3:
-            _refuse(path, number, f"has {len(fields)} fields; it must have at least three: user, item, rating")
+            _fail(path, number, f"has {len(fields)} fields; it must have at least three: user, item, rating")
         user, item, rating = fields[:3]
         if first and not _is_number(rating):
             continue  # a header
@@ -79,7 +79,7 @@ READERS: Mapping[str, Callable[[File], Judgments]] = {
 }
 
 
-class _Found:
+class _Collector:
     """Opinions of a file, collected line by line; two opinions on the same document raise an error."""
 
     def __init__(self, path: File) -> None:
@@ -88,9 +88,9 @@ class _Found:
 
     def add(self, number: int, topic: str, kind: str, document: str, relevant: bool) -> None:
         if not (topic and kind and document):
-            _refuse(self._path, number, "has an empty field instead of a name")
+            _fail(self._path, number, "has an empty field instead of a name")
         if self._opinions[topic][kind].setdefault(document, relevant) != relevant:
-            _refuse(self._path, number, f"contradicts an earlier one about {kind!r} and the document {document!r}")
+            _fail(self._path, number, f"contradicts an earlier one about {kind!r} and the document {document!r}")
 
     def judgments(self) -> Judgments:
         if not self._opinions:
@@ -109,7 +109,7 @@ def _lines(path: File) -> Iterator[tuple[int, str]]:
                 try:
                     line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError:
-                    _refuse(path, number, "is not text in UTF-8")
+                    _fail(path, number, "is not text in UTF-8")
                 if line.strip():
                     yield number, line
     except OSError as error:
@@ -122,7 +122,7 @@ def _split(path: File, number: int, line: str, separator: str) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=separator, strict=True))
     except csv.Error as error:
-        _refuse(path, number, f"cannot be parsed: {error}")
+        _fail(path, number, f"cannot be parsed: {error}")
 
 
 def _is_number(text: str) -> bool:
@@ -134,9 +134,9 @@ def _is_number(text: str) -> bool:
 
 def _number(path: File, number: int, text: str, name: str) -> float:
     if not _is_number(text):
-        _refuse(path, number, f"has the {name} {text!r}, which is not a number")
+        _fail(path, number, f"has the {name} {text!r}, which is not a number")
     return float(text)
 
 
-def _refuse(path: File, number: int, says: str) -> NoReturn:
+def _fail(path: File, number: int, says: str) -> NoReturn:
     raise SourceError(f"{path}: line {number} {says}.")

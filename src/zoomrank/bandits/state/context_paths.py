@@ -54,7 +54,7 @@ def fresh_context_scratch(tree: DocumentTree, slots: int, widest: int) -> Contex
 
 
 @inlined
-def remember_paths(state: Any, shown: Array, above: Scalar) -> None:
+def store_paths(state: Any, shown: Array, above: Scalar) -> None:
     """Store the root path of each document above, unless it is stored already."""
     for row in range(np.uint64(above)):
         document = np.uint64(shown[row])
@@ -84,7 +84,7 @@ def documents_below(state: Any, node: Scalar, depth: Scalar, mask: Scalar) -> Sc
 
 
 @inlined
-def share_out(state: Any, below: Array, node: Scalar, depth: Scalar, mask: Scalar) -> None:
+def split_mask(state: Any, below: Array, node: Scalar, depth: Scalar, mask: Scalar) -> None:
     """Store in `below` the mask of the documents below each child of a node of this depth."""
     place = np.uint64(node)
     start = np.uint64(state.child_start[place])
@@ -138,7 +138,7 @@ def best_places(value: Array, fan: Scalar, top: Scalar) -> tuple[Scalar, Scalar]
 
 
 @inlined
-def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
+def random_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
     """Return the place of a value among the first `fan` that attains the top, uniformly among ties."""
     ties = 0
     for step in range(np.uint64(fan)):
@@ -155,7 +155,7 @@ def one_of_the_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Gener
 
 @inlined
 def chance_of_best_place(value: Array, fan: Scalar, top: Scalar, place: Scalar) -> Scalar:
-    """Return the probability that `one_of_the_best` returns this place."""
+    """Return the probability that `random_best` returns this place."""
     ties, _ = best_places(value, fan, top)
     return 1.0 / np.float64(ties) if value[place] == top else 0.0
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.state.context_paths import remember_paths
+from zoomrank.bandits.state.context_paths import store_paths
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.numbers import Array
-from zoomrank.spaces.scrambling import scramble
+from zoomrank.spaces.scrambling import hash64
 
 
-class DescribedScratch(NamedTuple):
+class ContextDescription(NamedTuple):
     """The context level by level, as far as it is computed."""
 
     context_sum: Array  # [i, l]: sum of the hashed nodes at level l above the first i documents; independent of order
@@ -25,10 +25,10 @@ class DescribedScratch(NamedTuple):
     described: Array  # number of documents for which that is computed, and number of documents above now
 
 
-def fresh_described(levels: int, documents: int) -> DescribedScratch:
+def fresh_context_description(levels: int, documents: int) -> ContextDescription:
     """Allocate scratch space for contexts of this many documents."""
     shape = (documents + 1, levels)
-    return DescribedScratch(
+    return ContextDescription(
         np.ones(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape), np.zeros(2, np.int64)
     )
 
@@ -45,13 +45,13 @@ def describe_context(state: Any, shown: Array, above: Scalar) -> None:
     for row in range(size):
         if row < known and state.path_leaf[row] != state.leaf[np.uint64(shown[row])]:
             known = row
-    remember_paths(state, shown, above)
+    store_paths(state, shown, above)
     for row in range(known, size):
         for level in range(np.uint64(state.path.shape[1])):
             node = state.path[row, level]
-            total = state.context_sum[row, level] + scramble(node)
+            total = state.context_sum[row, level] + hash64(node)
             state.context_sum[row + np.uint64(1), level] = total
-            state.context_hash[row + np.uint64(1), level] = scramble(total)
+            state.context_hash[row + np.uint64(1), level] = hash64(total)
             state.context_width[row + np.uint64(1), level] = state.context_width[row, level] + 4.0 * state.width[node]
     state.described[0] = max(known, size)
     state.described[1] = size

@@ -16,21 +16,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.state.path_bounds import own_evidence, rebound_subtree
-from zoomrank.bandits.state.visited import tell_apart, with_room
+from zoomrank.bandits.state.path_bounds import own_evidence, refresh_subtree
+from zoomrank.bandits.state.visited import enlarged, split_entry
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 
 UNKNOWN = 0.1  # click probability of a document without any evidence
-MOST_NEWS = 2.0  # most that one visit can change a score by
-FIRMEST = 6.0  # bound on scores, so that trust can be lost and regained
-HEARSAY = 0.9  # share of the score around a subtree that counts, per level
-HABIT = 0.75  # share of the score of earlier loans that a new one starts with
-MOST_HABIT = 5.0
+LARGEST_SCORE_CHANGE = 2.0  # most that one visit can change a score by
+LARGEST_SCORE = 6.0  # bound on scores, so that trust can be lost and regained
+NEIGHBOUR_SHARE = 0.9  # share of the score around a subtree that counts, per level
+PAST_LOANS_SHARE = 0.75  # share of the score of earlier loans that a new one starts with
+LARGEST_PAST_SCORE = 5.0
 MOVED = 0.5  # change of a subtree's score after which all within it is recomputed
 
 
-class LentVisits(NamedTuple):
+class BorrowedVisits(NamedTuple):
     """Borrowed visits, beside the counts of `VisitCounts`."""
 
     lent: Array  # [entry, slot]: visits
@@ -41,16 +41,16 @@ class LentVisits(NamedTuple):
     credit: Array  # initial score of a loan; and the part of it from this learner's earlier loans
 
 
-def no_loan(room: int, slots: int) -> LentVisits:
+def no_loan(room: int, slots: int) -> BorrowedVisits:
     """Return an empty loan."""
     lent, clicks = (np.zeros((room, slots), np.float32) for _ in range(2))
     score, weight, faith = (np.zeros(room, np.float32) for _ in range(3))
-    return LentVisits(lent, clicks, score, weight, faith, np.zeros(2))
+    return BorrowedVisits(lent, clicks, score, weight, faith, np.zeros(2))
 
 
-def more_lent(state: Any, room: int) -> dict[str, Array]:
+def enlarged_loan(state: Any, room: int) -> dict[str, Array]:
     """Return the same loan with room for more entries."""
-    return {name: with_room(getattr(state, name), room) for name in LentVisits._fields if name != "credit"}
+    return {name: enlarged(getattr(state, name), room) for name in BorrowedVisits._fields if name != "credit"}
 
 
 @inlined
@@ -70,7 +70,7 @@ def _weigh(state: Any, entry: Scalar) -> Scalar:
     own = np.float64(state.score[at])
     if at == 0:
         return own + state.credit[0]
-    return own + HEARSAY * (np.float64(state.weight[np.uint64(state.up[at])]) - own)
+    return own + NEIGHBOUR_SHARE * (np.float64(state.weight[np.uint64(state.up[at])]) - own)
 
 
 @inlined
@@ -80,7 +80,7 @@ def _prior(state: Any) -> Scalar:
 
 
 @inlined
-def judge(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
+def score_loan(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
     """Score the loan's prediction for a document before the feedback is counted.
 
     A document without an entry is scored at the smallest subtree that holds it. Both models predict an unseen document
@@ -100,17 +100,17 @@ def judge(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
     seen = plays + np.float64(state.lent[at, column])
     together = (clicks + np.float64(state.lent_clicks[at, column]) + prior * around) / (seen + prior)
     news = np.log(together / alone) if reward == 1 else np.log((1.0 - together) / (1.0 - alone))
-    news = max(-MOST_NEWS, min(MOST_NEWS, news))
+    news = max(-LARGEST_SCORE_CHANGE, min(LARGEST_SCORE_CHANGE, news))
     if news != 0.0:
         going = True
         while going:
-            state.score[at] = max(-FIRMEST, min(FIRMEST, np.float64(state.score[at]) + news))
+            state.score[at] = max(-LARGEST_SCORE, min(LARGEST_SCORE, np.float64(state.score[at]) + news))
             going = at != 0
             at = np.uint64(state.up[at])
 
 
 @inlined
-def _believe(state: Any, entry: Scalar) -> None:
+def _update_trust(state: Any, entry: Scalar) -> None:
     at = np.uint64(entry)
     weight = _weigh(state, at)
     state.weight[at] = weight
@@ -118,7 +118,7 @@ def _believe(state: Any, entry: Scalar) -> None:
 
 
 @inlined
-def reconsider(state: Any, entry: Scalar) -> None:
+def refresh_trust(state: Any, entry: Scalar) -> None:
     """Recompute trust below the largest subtree that holds an entry and whose score has changed enough."""
     at, moved, some, going = np.uint64(entry), np.uint64(0), False, True
     while going:
@@ -127,19 +127,19 @@ def reconsider(state: Any, entry: Scalar) -> None:
         going = at != 0
         at = np.uint64(state.up[at])
     if some:
-        _believe_below(state, moved)
-        rebound_subtree(state, moved)
+        _refresh_trust_below(state, moved)
+        refresh_subtree(state, moved)
 
 
 @inlined
-def _believe_below(state: Any, entry: Scalar) -> None:
+def _refresh_trust_below(state: Any, entry: Scalar) -> None:
     """Recompute trust in a subtree."""
     size = np.uint64(1)
     state.search_entry[0] = entry
     while size > 0:
         size -= np.uint64(1)
         at = np.uint64(state.search_entry[size])
-        _believe(state, at)
+        _update_trust(state, at)
         first = np.uint64(state.child[at])
         if first != 0:
             for child in range(first, first + np.uint64(state.fan[at])):
@@ -148,15 +148,15 @@ def _believe_below(state: Any, entry: Scalar) -> None:
 
 
 @compiled
-def believe_at(state: Any, anew: Array) -> None:
+def refresh_trust_at(state: Any, anew: Array) -> None:
     """Recompute trust at some entries, parents before children."""
     for entry in range(state.filled[0]):
         if anew[entry]:
-            _believe(state, entry)
+            _update_trust(state, entry)
 
 
 @inlined
-def _luck(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scalar:
+def _log_likelihood(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scalar:
     """Compute the log-likelihood of the clicks, given a prior of `strength` visits with this mean."""
     found, seen = 0.0, strength
     expected = strength * mean
@@ -173,7 +173,7 @@ def _luck(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scal
 
 
 @inlined
-def _judge_all(state: Any) -> None:
+def _score_past_visits(state: Any) -> None:
     """Score a new loan by all visits before it."""
     prior = _prior(state)
     overall = (np.float64(state.gains[0]) + prior * UNKNOWN) / (np.float64(state.total[0]) + prior)
@@ -187,18 +187,20 @@ def _judge_all(state: Any) -> None:
                 if plays > 0.0 and lent > 0.0:
                     clicks = np.float64(state.clicks[entry, slot])
                     mean = (np.float64(state.lent_clicks[entry, slot]) + prior * overall) / (lent + prior)
-                    news += _luck(plays, clicks, lent + prior, mean) - _luck(plays, clicks, prior, overall)
+                    news += _log_likelihood(plays, clicks, lent + prior, mean) - _log_likelihood(
+                        plays, clicks, prior, overall
+                    )
             at, going = np.uint64(entry), news != 0.0
             while going:
                 state.score[at] += news
                 going = at != 0
                 at = np.uint64(state.up[at])
     for entry in range(state.filled[0]):
-        state.score[entry] = max(-FIRMEST, min(FIRMEST, np.float64(state.score[entry])))
+        state.score[entry] = max(-LARGEST_SCORE, min(LARGEST_SCORE, np.float64(state.score[entry])))
 
 
 @compiled
-def most_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
+def loan_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
     """Return the maximal number of entries of a loan: all children of its parents."""
     found, last = np.int64(0), np.int64(-1)
     for place in range(1, len(node)):
@@ -210,7 +212,7 @@ def most_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
 
 
 @compiled
-def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> Scalar:
+def take_loan(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> Scalar:
     """Replace the loan: nodes in ascending order, with the root, each with its parent.
 
     Return whether there was room; if not, enlarge the state and call again.
@@ -230,15 +232,15 @@ def take(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) ->
             if state.child[over] == 0:
                 if state.filled[0] + np.int64(state.fan[over]) > len(state.node):
                     return False
-                tell_apart(state, over)
+                split_entry(state, over)
             entry = np.uint64(state.child[over]) + np.uint64(node[place]) - np.uint64(state.child_start[parent])
         entry_of_node[place] = entry
         for slot in range(lent.shape[1]):
             state.lent[entry, slot], state.lent_clicks[entry, slot] = lent[place, slot], clicks[place, slot]
-    habit = HABIT * (state.credit[1] + np.float64(state.score[0]))
-    state.credit[1] = max(-MOST_HABIT, min(MOST_HABIT, habit))
+    habit = PAST_LOANS_SHARE * (state.credit[1] + np.float64(state.score[0]))
+    state.credit[1] = max(-LARGEST_PAST_SCORE, min(LARGEST_PAST_SCORE, habit))
     state.credit[0] = credit + state.credit[1]
-    _judge_all(state)
-    _believe_below(state, 0)
-    rebound_subtree(state, 0)
+    _score_past_visits(state)
+    _refresh_trust_below(state, 0)
+    refresh_subtree(state, 0)
     return True

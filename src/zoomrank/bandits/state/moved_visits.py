@@ -19,13 +19,13 @@ import numpy as np
 
 from zoomrank.compiled import Scalar, allocating, compiled, inlined, separate
 from zoomrank.numbers import Array
-from zoomrank.spaces.movement import Movement
+from zoomrank.spaces.movement import Remap
 
 TAKEN_ALONG = 30  # visits of a document that leaves its category; as many as slots share
 
 
 @compiled
-def own_visits(old: Any, parent: Array, moved: Movement) -> Array:
+def own_visits(old: Any, parent: Array, moved: Remap) -> Array:
     """Return the own visits of each entry: visits and clicks in all slots, then visits, then clicks of each slot."""
     filled, slots = old.filled[0], old.plays.shape[1]
     own = np.zeros((filled, 2 + 2 * slots), np.int64)
@@ -48,7 +48,7 @@ def own_visits(old: Any, parent: Array, moved: Movement) -> Array:
 
 
 @inlined
-def _leaves(old: Any, parent: Array, moved: Movement, entry: int) -> bool:
+def _leaves(old: Any, parent: Array, moved: Remap, entry: int) -> bool:
     """Return whether an entry is a document that leaves a category which stays."""
     node, category = np.int64(old.node[entry]), np.int64(old.node[old.up[entry]])
     if old.fan[entry] > 0 or not moved.stays[node] or not moved.stays[category]:
@@ -76,7 +76,7 @@ def _leave_behind(category: Array, document: Array, slots: int) -> None:
 
 
 @compiled
-def told_apart_after(old: Any, own: Array, parent: Array, child_start: Array, moved: Movement) -> tuple[Array, Scalar]:
+def split_after_move(old: Any, own: Array, parent: Array, child_start: Array, moved: Remap) -> tuple[Array, Scalar]:
     """Return whether each node of the other tree will be split, and the total number of children."""
     apart, children = np.zeros(len(parent), np.bool_), np.int64(0)
     for entry in range(old.filled[0]):
@@ -94,11 +94,11 @@ def told_apart_after(old: Any, own: Array, parent: Array, child_start: Array, mo
 
 
 @compiled
-def move_visits(old: Any, own: Array, new: Any, moved: Movement, apart: Array) -> tuple[Array, Array]:
+def move_visits(old: Any, own: Array, new: Any, moved: Remap, apart: Array) -> tuple[Array, Array]:
     """Fill a fresh state with enough room; return the old entry of each new one (-1: none), and a mask of the entries
     whose visits changed.
     """
-    _tell_apart(new, apart)
+    _create_entries(new, apart)
     origin = _origins(old, new, moved)
     _move_own(old, own, new, moved)
     for entry in range(new.filled[0] - 1, 0, -1):
@@ -109,11 +109,11 @@ def move_visits(old: Any, own: Array, new: Any, moved: Movement, apart: Array) -
             new.plays[above, slot] += new.plays[entry, slot]
             new.clicks[above, slot] += new.clicks[entry, slot]
     _remember(old, new, moved)
-    return origin, _looked_at_anew(old, new, origin)
+    return origin, _entries_to_refresh(old, new, origin)
 
 
 @separate
-def _tell_apart(new: Any, apart: Array) -> None:
+def _create_entries(new: Any, apart: Array) -> None:
     """Create the entries from the top down, in the order of their nodes."""
     entry = 0
     while entry < new.filled[0]:
@@ -140,7 +140,7 @@ def _entry(new: Any, node: int) -> int:
 
 
 @allocating
-def _origins(old: Any, new: Any, moved: Movement) -> Array:
+def _origins(old: Any, new: Any, moved: Remap) -> Array:
     origin = np.full(len(new.node), -1, np.int64)
     for entry in range(old.filled[0]):
         node = np.int64(old.node[entry])
@@ -152,7 +152,7 @@ def _origins(old: Any, new: Any, moved: Movement) -> Array:
 
 
 @separate
-def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
+def _move_own(old: Any, own: Array, new: Any, moved: Remap) -> None:
     """Move the own visits of each entry to its subtree in the other tree."""
     slots = old.plays.shape[1]
     for entry in range(len(own)):
@@ -166,7 +166,7 @@ def _move_own(old: Any, own: Array, new: Any, moved: Movement) -> None:
 
 
 @allocating
-def _remember(old: Any, new: Any, moved: Movement) -> None:
+def _remember(old: Any, new: Any, moved: Remap) -> None:
     """Choose the remembered document of each entry among those of its old entries: one with a click if any has one, the
     subtree's own old entry before others, then the first. A removed document is forgotten.
     """
@@ -190,7 +190,7 @@ def _remember(old: Any, new: Any, moved: Movement) -> None:
 
 
 @allocating
-def _looked_at_anew(old: Any, new: Any, origin: Array) -> Array:
+def _entries_to_refresh(old: Any, new: Any, origin: Array) -> Array:
     """Return a mask of the entries to recompute: their visits or their parent changed, or they are new and have visits
     or a parent to recompute. Other new entries keep their infinite bound.
     """

@@ -17,7 +17,7 @@ from zoomrank.bandits.registration import Feedback
 from zoomrank.bandits.state.described_context import context_node, describe_context, width_around
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
-from zoomrank.spaces.scrambling import scramble
+from zoomrank.spaces.scrambling import hash64
 
 ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # not the name of any context
 
@@ -105,7 +105,7 @@ def child_at(state: Any, node: Scalar, step: Scalar) -> Scalar:
 
 @inlined
 def _family_key(state: Any, entry: Scalar, level: Scalar) -> Scalar:
-    return scramble(np.uint64(entry) ^ context_node(state, level)) | np.uint64(1)  # 0 marks an empty place
+    return hash64(np.uint64(entry) ^ context_node(state, level)) | np.uint64(1)  # 0 marks an empty place
 
 
 @inlined
@@ -220,7 +220,7 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
 
 
 @inlined
-def plant_pairs(state: Any, slot: Scalar) -> None:
+def reset_pairs(state: Any, slot: Scalar) -> None:
     """Reset the zoom tree to the pair of roots, active."""
     state.pair_used[slot] = 1
     state.families[slot] = 0
@@ -238,10 +238,10 @@ def plant_pairs(state: Any, slot: Scalar) -> None:
 
 
 @compiled
-def plant_all_pairs(state: Any) -> None:
+def reset_all_pairs(state: Any) -> None:
     """Reset the zoom trees of all slots to the pair of roots."""
     for slot in range(len(state.pair_used)):
-        plant_pairs(state, slot)
+        reset_pairs(state, slot)
 
 
 @compiled

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.state.visited import with_room
+from zoomrank.bandits.state.visited import enlarged
 from zoomrank.compiled import Scalar, compiled, generic, inlined, separate
 from zoomrank.numbers import Array
 
@@ -47,11 +47,11 @@ def fresh_bounds(room: int, slots: int) -> PathBounds:
     return PathBounds(hopes, record, hopes.copy(), favourite, want, np.zeros(room, np.uint32))
 
 
-def more_bounds(state: Any, room: int) -> dict[str, Array]:
+def enlarged_bounds(state: Any, room: int) -> dict[str, Array]:
     """Return the same bounds with room for more entries, whose bounds are infinite."""
-    hopes = {name: with_room(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
-    others = {name: with_room(getattr(state, name), room) for name in ("favourite", "want", "due")}
-    return {**hopes, **others, "record": with_room(state.record, room, NO_RECORD)}
+    hopes = {name: enlarged(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
+    others = {name: enlarged(getattr(state, name), room) for name in ("favourite", "want", "due")}
+    return {**hopes, **others, "record": enlarged(state.record, room, NO_RECORD)}
 
 
 def table_of_logarithms() -> Array:
@@ -87,7 +87,7 @@ def own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scala
 
 
 @inlined
-def believed_mean(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
+def estimated_mean(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
     """Estimate the click rate of a document of an entry in a slot: its record if it has its own entry, else the mean of
     the visits that count and those of the parent; 0 without visits.
     """
@@ -120,13 +120,13 @@ def _documents(state: Any, node: Scalar) -> Scalar:
 
 
 @inlined
-def _boldness(state: Any, slot: Scalar) -> Scalar:
+def _slot_confidence(state: Any, slot: Scalar) -> Scalar:
     """Return the confidence of a slot: exploring costs least at the bottom, which few visitors reach."""
     return state.confidence * (np.float64(slot + 1) / np.float64(state.bound.shape[1]))
 
 
 @inlined
-def _want(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar) -> Scalar:
+def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar) -> Scalar:
     """Compute the neglect of a subtree: the logarithm of twice its share of its parent's visits over its own, plus the
     excess neglect of its parent.
     """
@@ -139,7 +139,7 @@ def _want(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar
 
 
 @inlined
-def _look_again(
+def _refresh_index(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> Scalar:
     """Compute I(u), a bound plus a share of the width less a margin, from the visits that count and those of the
@@ -152,9 +152,9 @@ def _look_again(
         clicks += state.prior * around[1] / max(around[0], 1.0)
     bound, record, want = np.inf, NO_RECORD, 0.0  # visits only in slots that do not count are like none
     if plays >= 1.0:
-        want = _want(state, at, column, plays, around[0])
+        want = _neglect(state, at, column, plays, around[0])
         record = clicks / plays
-        bound = upper_bound(record, plays, _boldness(state, slot) * (1.0 + state.growth * want))
+        bound = upper_bound(record, plays, _slot_confidence(state, slot) * (1.0 + state.growth * want))
     hope = bound + state.optimism * state.width[np.uint64(state.node[at])]
     state.worth[at, column] = (1.0 - state.margin) * hope
     if state.fan[at] == 0:
@@ -163,7 +163,7 @@ def _look_again(
 
 
 @inlined
-def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
+def _refresh_bound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
     """Recompute M(u) and H(u) of an entry from its own index and its children; return whether they changed."""
     at, column = np.uint64(entry), np.uint64(slot)
     first = np.uint64(state.child[at])
@@ -188,24 +188,24 @@ def _rebound(state: Any, entry: Scalar, slot: Scalar) -> Scalar:
 
 
 @inlined
-def _look_below(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar]) -> None:
+def _refresh_children(state: Any, entry: Scalar, slot: Scalar, around: tuple[Scalar, Scalar]) -> None:
     """Recompute the children of an entry, and everything below those whose neglect changed enough."""
     column, first = np.uint64(slot), np.uint64(state.child[np.uint64(entry)])
     if first != 0:
         for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
-            want = _look_again(state, child, slot, _evidence(state, child, slot), around)
+            want = _refresh_index(state, child, slot, _evidence(state, child, slot), around)
             passed = np.float64(state.want[child, column])
             news = abs(want - passed) >= NEWS and max(want, passed) > NEGLECTED
             if news:
                 state.want[child, column] = want
             if news and state.child[child] != 0:
-                _pass_down(state, child, slot)
+                _refresh_below(state, child, slot)
             else:
-                _rebound(state, child, slot)
+                _refresh_bound(state, child, slot)
 
 
 @separate
-def _pass_down(state: Any, entry: Scalar, slot: Scalar) -> None:
+def _refresh_below(state: Any, entry: Scalar, slot: Scalar) -> None:
     """Recompute everything below an entry: neglect on the way down, bounds on the way up."""
     column, size = np.uint64(slot), np.uint64(1)
     state.search_entry[0] = entry
@@ -215,33 +215,33 @@ def _pass_down(state: Any, entry: Scalar, slot: Scalar) -> None:
         at = np.uint64(~state.search_entry[size] if done else state.search_entry[size])
         first = np.uint64(state.child[at])
         if done or first == 0:  # everything below it is done
-            _rebound(state, at, slot)
+            _refresh_bound(state, at, slot)
         else:
             around = _evidence(state, at, slot)
             state.search_entry[size] = ~np.int64(at)
             for child in range(first, first + np.uint64(state.fan[at])):
                 size += np.uint64(1)
-                want = _look_again(state, child, slot, _evidence(state, child, slot), around)
+                want = _refresh_index(state, child, slot, _evidence(state, child, slot), around)
                 state.want[child, column] = want
                 state.search_entry[size] = np.int64(child)
             size += np.uint64(1)
 
 
 @inlined
-def rebound_subtree(state: Any, entry: Scalar) -> None:
+def refresh_subtree(state: Any, entry: Scalar) -> None:
     """Recompute M(u) and H(u) for an entry, all below it, and those above it."""
     for slot in range(np.uint64(state.bound.shape[1])):
         at = np.uint64(entry)
         evidence, around = _evidence(state, at, slot), _evidence(state, np.uint64(state.up[at]), slot)
-        state.want[at, slot] = _look_again(state, at, slot, evidence, around)
-        _pass_down(state, at, slot)
+        state.want[at, slot] = _refresh_index(state, at, slot, evidence, around)
+        _refresh_below(state, at, slot)
         while at != 0:
             at = np.uint64(state.up[at])
-            _rebound(state, at, slot)
+            _refresh_bound(state, at, slot)
 
 
 @inlined
-def rebound_path(state: Any, entry: Scalar) -> None:
+def refresh_path(state: Any, entry: Scalar) -> None:
     """Recompute M(u) and H(u) from an entry up to the root: for the children of entries whose visits have grown by an
     eighth since, and for all ancestors of a change.
     """
@@ -258,12 +258,12 @@ def rebound_path(state: Any, entry: Scalar) -> None:
                 news = False
                 if waiting and state.total[at] >= state.due[at]:
                     evidence, record = _evidence(state, at, slot), state.record[at, slot]
-                    want = _look_again(state, at, slot, evidence, _evidence(state, np.uint64(state.up[at]), slot))
+                    want = _refresh_index(state, at, slot, evidence, _evidence(state, np.uint64(state.up[at]), slot))
                     state.want[at, slot] = want
                     news = record != state.record[at, slot]
-                    _look_below(state, at, slot, evidence)
+                    _refresh_children(state, at, slot, evidence)
                 waiting = waiting and at != last
-                changed = _rebound(state, at, slot)
+                changed = _refresh_bound(state, at, slot)
                 going = at != 0 and (waiting or news or changed)
                 at = np.uint64(state.up[at])
         at, going = np.uint64(entry), True
@@ -275,20 +275,20 @@ def rebound_path(state: Any, entry: Scalar) -> None:
 
 
 @compiled
-def rebound_all(state: Any) -> None:
+def refresh_all_bounds(state: Any) -> None:
     """Recompute every M(u) and H(u), children before parents."""
     for back in range(state.filled[0]):
         for slot in range(state.bound.shape[1]):
-            _rebound(state, state.filled[0] - 1 - back, slot)
+            _refresh_bound(state, state.filled[0] - 1 - back, slot)
 
 
 @compiled
-def look_at(state: Any, anew: Array) -> None:
+def refresh_entries(state: Any, anew: Array) -> None:
     """Recompute some entries, parents before children, as if their visits had just come in."""
     for entry in range(state.filled[0]):
         if anew[entry]:
             above = np.uint64(state.up[entry])
             for slot in range(state.bound.shape[1]):
                 evidence, around = _evidence(state, entry, slot), _evidence(state, above, slot)
-                state.want[entry, slot] = _look_again(state, entry, slot, evidence, around)
+                state.want[entry, slot] = _refresh_index(state, entry, slot, evidence, around)
             state.due[entry] = state.total[entry] + (state.total[entry] >> np.uint32(3)) + np.uint32(1)

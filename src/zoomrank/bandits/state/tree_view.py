@@ -42,7 +42,7 @@ def view_of(tree: DocumentTree) -> TreeView:
 
 
 @inlined
-def taken_below(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
+def shown_below(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
     """Count the documents shown above that lie in this subtree."""
     taken = 0
     for slot in range(above):
@@ -64,7 +64,7 @@ def size_of(tree: Any, node: Scalar) -> Scalar:
 def draw_document(tree: Any, node: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Draw a random document below the node that is not among the first `above` of `shown`; -1 if none is left."""
     place = np.uint64(node)
-    taken = taken_below(tree, place, shown, above)
+    taken = shown_below(tree, place, shown, above)
     document = np.int64(-1)
     if taken < size_of(tree, place):
         r = rng.random()
@@ -88,7 +88,7 @@ def _walk_down(
         free = np.int64(stop) - np.int64(start)
         if taken > 0 or choosy:
             for child in range(start, stop):
-                if taken_below(tree, np.uint64(child), shown, above) == size_of(tree, np.uint64(child)):
+                if shown_below(tree, np.uint64(child), shown, above) == size_of(tree, np.uint64(child)):
                     free -= 1
         step: Scalar = 0
         if free > 1:
@@ -100,20 +100,20 @@ def _walk_down(
         place = start + np.uint64(step)
         if taken > 0 or choosy:  # the step counts only children with documents left
             place = np.uint64(start)
-            held = taken_below(tree, place, shown, above)
+            held = shown_below(tree, place, shown, above)
             while step > 0 or held == size_of(tree, place):
                 if held < size_of(tree, place):
                     step -= 1
                 place += np.uint64(1)
-                held = taken_below(tree, place, shown, above)
+                held = shown_below(tree, place, shown, above)
             taken = held
     return np.int64(tree.first_document[place])
 
 
 @inlined
-def nothing_left(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
+def is_exhausted(tree: Any, node: Scalar, shown: Array, above: Scalar) -> Scalar:
     """Return whether all eligible documents of a subtree are shown above."""
-    return taken_below(tree, np.uint64(node), shown, above) >= size_of(tree, np.uint64(node))
+    return shown_below(tree, np.uint64(node), shown, above) >= size_of(tree, np.uint64(node))
 
 
 @inlined
@@ -122,14 +122,14 @@ def chance_to_draw(tree: Any, node: Scalar, document: Scalar, shown: Array, abov
     of branches to choose from, all the way up.
     """
     at = np.uint64(tree.leaf[np.uint64(document)])
-    chance = 0.0 if nothing_left(tree, at, shown, above) else 1.0
+    chance = 0.0 if is_exhausted(tree, at, shown, above) else 1.0
     while chance > 0.0 and at != np.uint64(node):
         at = np.uint64(tree.parent[at])
         start, stop = np.uint64(tree.child_start[at]), np.uint64(tree.child_start[at + np.uint64(1)])
         free = np.int64(stop) - np.int64(start)
-        if len(tree.eligible) > 0 or taken_below(tree, at, shown, above) > 0:
+        if len(tree.eligible) > 0 or shown_below(tree, at, shown, above) > 0:
             for child in range(start, stop):
-                if nothing_left(tree, child, shown, above):
+                if is_exhausted(tree, child, shown, above):
                     free -= 1
         chance /= free
     return chance

@@ -50,13 +50,13 @@ def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) 
     return VisitCounts(node, up, child, fan, total, gains, plays, clicks, last, last_slot, filled, widest, patience)
 
 
-def roomier(state: Any) -> int:
+def larger_capacity(state: Any) -> int:
     """Return the enlarged number of entries: an eighth more, and enough for a visit."""
     room, slots = state.plays.shape
     return int(room + max(room // 8, slots * state.widest))
 
 
-def with_room(array: Array, room: int, fresh: float = 0) -> Array:
+def enlarged(array: Array, room: int, fresh: float = 0) -> Array:
     """Return the same array with room for more entries."""
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
@@ -65,10 +65,10 @@ def with_room(array: Array, room: int, fresh: float = 0) -> Array:
     return grown
 
 
-def more_visited(state: Any, room: int) -> dict[str, Array]:
+def enlarged_visits(state: Any, room: int) -> dict[str, Array]:
     """Return all arrays with one element per entry, enlarged."""
     kept = ("filled", "widest", "patience")
-    return {name: with_room(getattr(state, name), room) for name in VisitCounts._fields if name not in kept}
+    return {name: enlarged(getattr(state, name), room) for name in VisitCounts._fields if name not in kept}
 
 
 @inlined
@@ -81,7 +81,7 @@ def _count(state: Any, entry: Scalar, slot: Scalar, reward: Scalar) -> None:
 
 
 @inlined
-def tell_apart(state: Any, entry: Scalar) -> None:
+def split_entry(state: Any, entry: Scalar) -> None:
     """Split an entry into its children; the child with the remembered document, if any, inherits that visit."""
     at = np.uint64(entry)
     start = np.uint64(state.child_start[np.uint64(state.node[at])])
@@ -101,7 +101,7 @@ def tell_apart(state: Any, entry: Scalar) -> None:
 
 
 @inlined
-def _is_ripe(state: Any, entry: Scalar) -> Scalar:
+def _should_split(state: Any, entry: Scalar) -> Scalar:
     """Return whether an entry should be split."""
     visits, node = state.total[entry], np.uint64(state.node[entry])
     documents = state.end_document[node] - state.first_document[node]
@@ -116,8 +116,8 @@ def count_visit(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> S
     """
     at, settled = np.uint64(0), False
     while True:
-        if not settled and state.child[at] == 0 and state.fan[at] > 0 and _is_ripe(state, at):
-            tell_apart(state, at)
+        if not settled and state.child[at] == 0 and state.fan[at] > 0 and _should_split(state, at):
+            split_entry(state, at)
             settled = True
         _count(state, at, slot, reward)
         if state.child[at] == 0:

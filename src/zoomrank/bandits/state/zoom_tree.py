@@ -171,7 +171,7 @@ def update_zoom(state: Any, slot: Scalar, strategy: Scalar, pick: Scalar, reward
 
 
 @inlined
-def plant(state: Any, slot: Scalar, fresh: Scalar) -> None:
+def reset_zoom_tree(state: Any, slot: Scalar, fresh: Scalar) -> None:
     """Reset a zoom tree to its root, active."""
     state.node[slot, 0] = 0
     state.up[slot, 0] = 0
@@ -183,10 +183,10 @@ def plant(state: Any, slot: Scalar, fresh: Scalar) -> None:
 
 
 @compiled
-def plant_all(state: Any) -> None:
+def reset_zoom_trees(state: Any) -> None:
     """Reset the zoom trees of all slots."""
     for slot in range(len(state.used)):
-        plant(state, slot, 2.0 * np.sqrt(state.constant[slot]))
+        reset_zoom_tree(state, slot, 2.0 * np.sqrt(state.constant[slot]))
 
 
 @compiled

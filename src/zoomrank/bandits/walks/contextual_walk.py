@@ -17,8 +17,8 @@ from zoomrank.bandits.state.context_paths import (
     chance_of_best_place,
     documents_below,
     farthest_from,
-    one_of_the_best,
-    share_out,
+    random_best,
+    split_mask,
 )
 from zoomrank.bandits.state.described_context import context_name, context_node, describe_context, width_around
 from zoomrank.bandits.state.pair_tree import (
@@ -74,7 +74,7 @@ def fresh_pair_scratch(tree: DocumentTree, slots: int, widest: int) -> PairScrat
 
 
 @inlined
-def _surely(state: Any, slot: Scalar, level: Scalar) -> Scalar:
+def _value_floor(state: Any, slot: Scalar, level: Scalar) -> Scalar:
     """Return a lower bound on the value of every active pair if none is deeper than this level.
 
     A pair that was played and is still active has a radius of at least its width, any other a whole one; and deeper
@@ -93,9 +93,9 @@ def _is_sure(state: Any, slot: Scalar, cap: Scalar) -> Scalar:
     if state.sure[0] < cap < state.sure[1]:
         last = state.path.shape[1] - 1
         level = state.sure_level[np.uint64(slot)]
-        while level < last and _surely(state, slot, level + 1) >= cap:
+        while level < last and _value_floor(state, slot, level + 1) >= cap:
             level += 1
-        while level > 0 and _surely(state, slot, level) < cap:
+        while level > 0 and _value_floor(state, slot, level) < cap:
             level -= 1
         state.sure_level[np.uint64(slot)] = level
         if level > 0 and (level == last or not is_opened(state, slot, level)):
@@ -126,7 +126,7 @@ def _held_by(state: Any, node: Scalar, step: Scalar, level: Scalar, mask: Scalar
 def _share_out(state: Any, below: Array, node: Scalar, level: Scalar, mask: Scalar) -> None:
     """Store the mask of the documents below each child."""
     if is_inner(state, node):
-        share_out(state, below, node, level, mask)
+        split_mask(state, below, node, level, mask)
     else:
         below[0] = mask
 
@@ -310,7 +310,7 @@ def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> 
         else:
             top = _best_of_family(state, slot, node, first, level, mask, cap)
             ties, last = best_places(state.value, fan, top)
-            step = np.int64(one_of_the_best(state.value, fan, top, rng) if ties > 1 else last)
+            step = np.int64(random_best(state.value, fan, top, rng) if ties > 1 else last)
             chance = chance or ties > 1
             mask = state.inner[np.uint64(step)]
         node = child_at(state, node, step)

@@ -60,7 +60,7 @@ def _may_be_better(state: Any, document: Scalar, low: Scalar, high: Scalar, reco
 
 
 @inlined
-def place_to_take(state: Any, shown: Array, pick: Array, strategy: Array, low: Scalar) -> Scalar:
+def exchange_partner(state: Any, shown: Array, pick: Array, strategy: Array, low: Scalar) -> Scalar:
     """Return the slot above to swap documents with; the slot itself if there is none.
 
     Entries that hold several documents stay, and so do documents that fill in.
@@ -86,7 +86,7 @@ def swap(values: Array, one: Scalar, other: Scalar) -> None:
 
 
 @separate
-def are_certain(state: Any, shown: Array, first: Scalar, last: Scalar) -> Scalar:
+def are_deterministic(state: Any, shown: Array, first: Scalar, last: Scalar) -> Scalar:
     """Return whether some slots choose deterministically, given those above. Checks the lowest first: it is most often
     random.
     """
@@ -96,7 +96,7 @@ def are_certain(state: Any, shown: Array, first: Scalar, last: Scalar) -> Scalar
     return slot < first
 
 
-def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
+def exchange_similar(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
     """Swap similar documents, slot by slot from the top down: the registered `arrange`.
 
     Both learn in their new slots. Slots below choose the same in whatever order those above them are.
@@ -104,9 +104,9 @@ def exchange_alike(state: Any, shown: Array, pick: Array, strategy: Array, chanc
     if state.exchange:
         certain: Scalar = 0  # number of top slots known to be deterministic
         for low in range(np.uint64(1), np.uint64(len(shown))):
-            high = place_to_take(state, shown, pick, strategy, low)
+            high = exchange_partner(state, shown, pick, strategy, low)
             if high != low:
-                if not are_certain(state, shown, certain, low):
+                if not are_deterministic(state, shown, certain, low):
                     break
                 certain = np.int64(low) + 1
                 swap(shown, low, high)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.bandits.state.context_paths import chance_of_best_place, remember_paths
+from zoomrank.bandits.state.context_paths import chance_of_best_place, store_paths
 from zoomrank.bandits.state.tree_view import size_of
 from zoomrank.bandits.walks.path_walk import follow_paths, value_children, value_listed, walk_along_favourites
 from zoomrank.compiled import Scalar, inlined
@@ -58,7 +58,7 @@ def _odds(
 ) -> tuple[Scalar, Scalar, Scalar]:
     at, cap, known, chance, hopeful = np.uint64(0), np.inf, -1.0, 1.0, False
     if state.correlated and above > 0:
-        remember_paths(state, shown, above)
+        store_paths(state, shown, above)
         size = follow_paths(state, slot, above, some)
         hopeful = max(state.seen[0], state.limit[0]) > 0.0  # a subtree without documents left is capped at 0
         place, on_path = np.uint64(0), True

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.state.context_paths import farthest_from, one_of_the_best, remember_paths, share_out
+from zoomrank.bandits.state.context_paths import farthest_from, random_best, split_mask, store_paths
 from zoomrank.bandits.state.path_bounds import table_of_logarithms
 from zoomrank.bandits.state.tree_view import size_of
 from zoomrank.compiled import Scalar, generic, inlined, separate
@@ -153,14 +153,12 @@ def _walk_freely(
             at = ahead
         if state.child[at] != 0:
             known = value_children(state, slot, at, cap, known, some)
-            at = np.uint64(state.child[at]) + one_of_the_best(state.value, np.uint64(state.fan[at]), known, rng)
+            at = np.uint64(state.child[at]) + random_best(state.value, np.uint64(state.fan[at]), known, rng)
     return np.int64(at)
 
 
 @inlined
-def _depth_of_promise(
-    state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar
-) -> Scalar:
+def _promising_depth(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar, threshold: Scalar) -> Scalar:
     """Return how deep, along the path of the only document of S below an entry, another subtree has a record or bound
     of at least the threshold; -1: nowhere. Bounds above do not count, since a record may override them.
     """
@@ -199,7 +197,7 @@ def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar,
         if mask & (mask - 1) != 0:
             reach = np.int64(depth)
         elif reach < depth:
-            reach = _depth_of_promise(state, slot, at, depth, mask, found)
+            reach = _promising_depth(state, slot, at, depth, mask, found)
     return reach
 
 
@@ -227,7 +225,7 @@ def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scala
                 best = farthest_from(state, node, level, mask)
                 seen = min(best, state.record[at, column])
             else:
-                share_out(state, state.below, node, level, mask)
+                split_mask(state, state.below, node, level, mask)
                 for step in range(np.uint64(state.fan[at])):
                     if state.below[step] == 0:
                         best = max(best, _best_of(state, slot, first + step, width, max(best, found), False))
@@ -287,14 +285,14 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar,
     """Choose an entry: along the listed paths while the best is there, then freely."""
     at, cap, known = np.uint64(0), np.inf, -1.0
     if state.correlated and above > 0:
-        remember_paths(state, shown, above)
+        store_paths(state, shown, above)
         size = follow_paths(state, slot, above, some)
         place, on_path = np.uint64(0), True
         while on_path and state.child[at] != 0:
             first, fan = np.uint64(state.child[at]), np.uint64(state.fan[at])
             cap = state.width[np.uint64(state.node[at])]
             known = value_listed(state, slot, first, fan, cap, place, size)
-            chosen = one_of_the_best(state.value, fan, known, rng)
+            chosen = random_best(state.value, fan, known, rng)
             at = first + chosen
             place = np.uint64(state.below[chosen])
             on_path = place != 0

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from zoomrank.bandits.interface import Prospects
-from zoomrank.bandits.state.path_bounds import NO_RECORD, believed_mean
-from zoomrank.bandits.state.tree_view import size_of, taken_below
+from zoomrank.bandits.state.path_bounds import NO_RECORD, estimated_mean
+from zoomrank.bandits.state.tree_view import shown_below, size_of
 from zoomrank.bandits.state.visited import entry_of
-from zoomrank.bandits.walks.exchange import are_certain, place_to_take, swap
+from zoomrank.bandits.walks.exchange import are_deterministic, exchange_partner, swap
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.numbers import Array
 
@@ -52,7 +52,7 @@ def best_record(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar
         size -= np.uint64(1)
         at, limit = np.uint64(state.search_entry[size]), state.search_limit[size]
         node = np.uint64(state.node[at])
-        on_path = limit < 0.0 and taken_below(state, node, shown, above) > 0
+        on_path = limit < 0.0 and shown_below(state, node, shown, above) > 0
         if on_path:
             limit = state.width[node]  # the largest distance of its documents to S
         elif limit < 0.0:
@@ -74,7 +74,7 @@ def _distance_above(state: Any, document: Scalar, shown: Array, above: Scalar) -
     distance = np.inf
     if state.correlated and above > 0:
         node = np.uint64(state.leaf[np.uint64(document)])
-        while taken_below(state, node, shown, above) == 0 and node != 0:
+        while shown_below(state, node, shown, above) == 0 and node != 0:
             node = np.uint64(state.parent[node])
         distance = state.width[node]
     return distance
@@ -89,7 +89,7 @@ def _is_trial(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, best: Scalar
 
 
 @inlined
-def _put_back(state: Any, chosen: Array, pick: Array, entry: Array, place: Array, end: Scalar) -> Scalar:
+def _undo_exchanges(state: Any, chosen: Array, pick: Array, entry: Array, place: Array, end: Scalar) -> Scalar:
     """Undo exchanges above a slot: the last first, and only where the higher slot has a better record for the document
     that made way. Return the lowest slot that took part.
     """
@@ -101,7 +101,7 @@ def _put_back(state: Any, chosen: Array, pick: Array, entry: Array, place: Array
             done = lower > upper  # the higher slot has a better record of the lower document
             if done:
                 _swap_all(chosen, pick, entry, place, low, high)
-                done = place_to_take(state, chosen, pick, entry, np.uint64(low)) == high
+                done = exchange_partner(state, chosen, pick, entry, np.uint64(low)) == high
                 if not done:
                     _swap_all(chosen, pick, entry, place, low, high)
             if done:
@@ -119,7 +119,7 @@ def _swap_all(chosen: Array, pick: Array, entry: Array, place: Array, low: Scala
 
 
 @compiled
-def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: Scalar) -> Prospects:
+def slot_prospects(state: Any, before: Any, shown: Array, pick: Array, duplicates: Scalar) -> Prospects:
     """Compute the prospects of a ranking; an earlier state, or the same, gives the click rates."""
     slots = len(shown)
     record, cost, chance, trial = np.empty(slots), np.zeros(slots), np.empty(slots), np.zeros(slots, np.bool_)
@@ -127,12 +127,12 @@ def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: 
     for slot in range(slots):
         entry[slot] = entry_of(state, shown[slot])
         record[slot] = best_record(state, slot, shown, slot)
-        seen = believed_mean(before, entry_of(before, shown[slot]), slot)
+        seen = estimated_mean(before, entry_of(before, shown[slot]), slot)
         chance[slot] = min(_distance_above(before, shown[slot], shown, slot), seen)
     end, lowest = slots, slots
     while state.exchange and not duplicates and lowest > 0:
-        lowest = _put_back(state, chosen, picked, entry, place, end)
-        if lowest == 0 or are_certain(state, chosen, 0, lowest):
+        lowest = _undo_exchanges(state, chosen, picked, entry, place, end)
+        if lowest == 0 or are_deterministic(state, chosen, 0, lowest):
             break
         end = lowest  # a random choice there: nothing was exchanged, so restart above it
         for slot in range(slots):
@@ -145,7 +145,7 @@ def weigh_slots(state: Any, before: Any, shown: Array, pick: Array, duplicates: 
         trial[stands] = stands < slot
         if _is_trial(state, slot, entry[slot], cap, best):
             trial[stands] = True
-            cost[stands] = examined * max(0.0, best - min(cap, believed_mean(state, entry[slot], slot)))
-        seen = believed_mean(before, entry_of(before, chosen[slot]), slot)
+            cost[stands] = examined * max(0.0, best - min(cap, estimated_mean(state, entry[slot], slot)))
+        seen = estimated_mean(before, entry_of(before, chosen[slot]), slot)
         examined *= 1.0 - min(_distance_above(before, chosen[slot], chosen, slot), seen)
     return Prospects(record, trial, cost, chance)

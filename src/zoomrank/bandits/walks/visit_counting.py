@@ -1,4 +1,4 @@
-"""`VisitCounting`: base of the bandits that count visits along paths, in all slots (`state/visited.py`).
+"""`VisitCountingBandit`: base of the bandits that count visits along paths, in all slots (`state/visited.py`).
 
 A strategy is an entry: the smallest subtree with its own counts. Such a bandit needs no horizon, can be restricted to
 eligible documents, and moves to other trees as documents are added and removed (`state/moved_visits.py`).
@@ -13,11 +13,11 @@ import numpy as np
 
 from zoomrank.bandits.interface import Bandit, Strategy
 from zoomrank.bandits.state.context_paths import ContextScratch, correlation_cap
-from zoomrank.bandits.state.moved_visits import move_visits, own_visits, told_apart_after
-from zoomrank.bandits.state.visited import entry_of, more_visited, roomier
+from zoomrank.bandits.state.moved_visits import move_visits, own_visits, split_after_move
+from zoomrank.bandits.state.visited import enlarged_visits, entry_of, larger_capacity
 from zoomrank.compiled import Scalar
 from zoomrank.numbers import Array
-from zoomrank.spaces import Movement
+from zoomrank.spaces import Remap
 
 
 def subtree_of_entry(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
@@ -30,7 +30,7 @@ def entries_fit(state: Any) -> Scalar:
     return state.filled[0] + state.plays.shape[1] * state.widest <= len(state.node)
 
 
-class VisitCounting(Bandit):
+class VisitCountingBandit(Bandit):
     """Bandit whose state contains `VisitCounts`."""
 
     anytime = True
@@ -53,18 +53,18 @@ class VisitCounting(Bandit):
         visits changed.
         """
 
-    def adopted(self, state: Any, movement: Movement) -> Any:
+    def adopted(self, state: Any, movement: Remap) -> Any:
         """Remap counts with their subtrees; new documents count in the subtrees that they join."""
         shape = self.tree.shape
         own = own_visits(state, shape.parent, movement)
-        apart, children = told_apart_after(state, own, shape.parent, shape.child_start, movement)
+        apart, children = split_after_move(state, own, shape.parent, shape.child_start, movement)
         moved = self.fresh_state(state.plays.shape[1], children)
         self.carry_over(state, moved, *move_visits(state, own, moved, movement, apart))
         return moved
 
     def larger(self, state: Any) -> Any:
         """Make room for more entries."""
-        return state._replace(**more_visited(state, roomier(state)))
+        return state._replace(**enlarged_visits(state, larger_capacity(state)))
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """Return the smallest entry that holds the document, with the visits of this slot."""

@@ -43,10 +43,10 @@ def run(options: argparse.Namespace) -> None:
     check_new(options.file, options.force)
     with closing(open_snapshot(options.data, options.store)) as view, ProgressLine("rows") as progress:
         copied = back_up(view, options.file, progress.tell)
-    print(f"{options.file} has {told(copied)}: {options.file.stat().st_size / 2**20:,.1f} MB.")
+    print(f"{options.file} has {copied_summary(copied)}: {options.file.stat().st_size / 2**20:,.1f} MB.")
 
 
-def told(copied: Mapping[str, int]) -> str:
+def copied_summary(copied: Mapping[str, int]) -> str:
     """Summarise what was copied.
 
     >>> told({"about": 2, "collections": 1, "learners": 1200, "events": 1})

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if options.visits < _LOOK:
         raise ParameterError(f"{options.visits} visits are too few; the first check comes after {_LOOK}.")
     with tempfile.TemporaryDirectory(prefix="zoomrank-") as folder:
-        clock = Clock(options.visits)
+        clock = WeekClock(options.visits)
         failed: list[str] = []
 
         def decide(address: str) -> None:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     return 2 if failed else 0
 
 
-class Clock:
+class WeekClock:
     """Clock of a week that ends now: each visit takes its part of it. Afterwards it is the real time."""
 
     def __init__(self, visits: int) -> None:
@@ -105,13 +105,13 @@ class Clock:
         self._time = float("inf")
 
 
-def _decided(address: str, options: argparse.Namespace, clock: Clock, stopped: Callable[[], bool]) -> list[str]:
+def _decided(address: str, options: argparse.Namespace, clock: WeekClock, stopped: Callable[[], bool]) -> list[str]:
     """Carry out the experiment; return what went wrong."""
     from zoomrank.client import Client, ClientError
 
     try:
         with Client(address, trust_env=False) as client:
-            Shop(client, clock, options.seed).experiment(options.visits, stopped)
+            DemoShop(client, clock, options.seed).experiment(options.visits, stopped)
             clock.end()
         if options.keep and not stopped():
             page = f"{address}/#/c/{COLLECTION}/experiments/{EXPERIMENT}"
@@ -121,17 +121,17 @@ def _decided(address: str, options: argparse.Namespace, clock: Clock, stopped: C
     return []
 
 
-class Shop:
+class DemoShop:
     """Visitors, the shop's previous order, and the decision."""
 
-    def __init__(self, client: Client, clock: Clock, seed: int) -> None:
+    def __init__(self, client: Client, clock: WeekClock, seed: int) -> None:
         self._client = client
         self._clock = clock
         self._rng = np.random.default_rng(seed)
         self._visitors = 0
         library = sample.library()
         self._users = sample.visitors(library)
-        self._orders = {query: _so_so(users) for query, users in self._users.items()}
+        self._orders = {query: _previous_order(users) for query, users in self._users.items()}
         client.create_collection(COLLECTION, library)
 
     def experiment(self, visits: int, stopped: Callable[[], bool]) -> None:
@@ -145,7 +145,7 @@ class Shop:
             self._visit()
             if visit % _LOOK == 0 or visit == visits:
                 told = self._client.experiment(COLLECTION, EXPERIMENT)
-                _look(told, visit)
+                _print_status(told, visit)
                 if _better(told) is not None:
                     break
         self._decide(_better(told))
@@ -173,14 +173,14 @@ class Shop:
         print(f"\nThe decision: {words}. Satisfied so far: {', '.join(shares)}.", flush=True)
 
 
-def _so_so(users: UserDistribution) -> list[str]:
+def _previous_order(users: UserDistribution) -> list[str]:
     """Return a plausible previous order: two books for different visitors, then the most popular."""
     first = users.greedy(2).documents
     popular = users.documents.at(np.argsort(-users.mean(), kind="stable")[:_ORDER])
     return [str(book) for book in [*first, *(book for book in popular if book not in first)]]
 
 
-def _look(told: ExperimentInfo, visit: int) -> None:
+def _print_status(told: ExperimentInfo, visit: int) -> None:
     counted = sum(arm["counted"] for arm in told["arms"])
     print(f"{visit:>6,} visits, {counted:>5,} visitors: {told['says'][0]}", flush=True)
 

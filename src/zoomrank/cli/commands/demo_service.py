@@ -89,7 +89,7 @@ def _serve(folder: Path, options: argparse.Namespace) -> None:
         _announce(address, options.visitors_per_second)
         own = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
         client = Client(own, own_key, trust_env=False)  # a proxy may not reach this machine
-        visits = Visits(client, options.visitors_per_second, options.seed, lambda: server.should_exit)
+        visits = VisitSimulator(client, options.visitors_per_second, options.seed, lambda: server.should_exit)
         thread = threading.Thread(target=visits.go_on, name="zoomrank-visitors", daemon=True)
         thread.start()
         threads.append(thread)
@@ -109,7 +109,7 @@ def _announce(address: str, per_second: float) -> None:
     )
 
 
-class Visits:
+class VisitSimulator:
     """Visitors who come at random times, look at a ranking for a while, and click or leave."""
 
     def __init__(self, client: Client, per_second: float, seed: int, stopped: Callable[[], bool]) -> None:

@@ -24,14 +24,14 @@ from zoomrank.cli.inputs import (
     read_collection,
     read_judgments,
     relevance_words,
-    rescaled,
+    rescale_collection,
     scale,
     topics_of,
 )
 from zoomrank.lab.catalogue import RANKERS
 from zoomrank.lab.competitors import COMPETITORS
 from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, INSTANCES
-from zoomrank.lab.kept_worlds import Topic
+from zoomrank.lab.kept_worlds import JudgedTopic
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import SEED
 
@@ -125,11 +125,11 @@ def run(options: argparse.Namespace) -> None:
     print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
 
 
-def _read(options: argparse.Namespace) -> tuple[list[Topic], list[str]]:
+def _read(options: argparse.Namespace) -> tuple[list[JudgedTopic], list[str]]:
     """Return the worlds to evaluate on, and notes for the reader."""
     judgments, wanted = read_judgments(options)  # before placing documents, which is slow
     collection = read_collection(options.documents)
-    collection, wanted, widths = rescaled(collection, judgments, wanted, options)
+    collection, wanted, widths = rescale_collection(collection, judgments, wanted, options)
     topics, notes = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
     return topics, notes + widths
 

@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the file."""
-    from zoomrank.files import whole_file
+    from zoomrank.files import atomic_file
     from zoomrank.service.exporting import WRITERS
     from zoomrank.service.storage.opening import open_snapshot
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
             yield first
             yield from rows
 
-        with whole_file(options.output, private=True) as file:
+        with atomic_file(options.output, private=True) as file:
             count = WRITERS[kind](file, all_of_them())
         told = _retired(view.read, options)
     size = options.output.stat().st_size / 2**20
@@ -84,10 +84,10 @@ def _retired(reader: Any, options: argparse.Namespace) -> list[str]:
 
 
 def _pages(reader: Any, options: argparse.Namespace, progress: ProgressLine) -> Iterator[list[dict[str, Any]]]:
-    from zoomrank.service.exporting import Wish, exported, pages
-    from zoomrank.service.impression_names import Signer
+    from zoomrank.service.exporting import ExportFilter, exported, pages
+    from zoomrank.service.impression_names import ImpressionSigner
 
-    wish, signer = Wish(options.since, options.until, options.learned), Signer(reader.about("secret"))
+    wish, signer = ExportFilter(options.since, options.until, options.learned), ImpressionSigner(reader.about("secret"))
     wanted = [one for one in reader.collections() if options.collection in (None, one.name)]
     if options.collection is not None and not wanted:
         known = ", ".join(one.name for one in reader.collections()) or "none"

@@ -63,9 +63,9 @@ def run(options: argparse.Namespace) -> None:
     """Carry out what is missing, then write the report."""
     from zoomrank.cli.progress import SweepProgress, duration
     from zoomrank.lab.paper.paper_report import write_paper_report
-    from zoomrank.lab.results_folder import about_sweep
-    from zoomrank.lab.runners import runner_named
-    from zoomrank.lab.sweep import swept
+    from zoomrank.lab.results_folder import sweep_request
+    from zoomrank.lab.runners import make_runner
+    from zoomrank.lab.sweep import run_sweep
 
     start = time.monotonic()
     if options.figures == ["undecided"]:
@@ -74,10 +74,10 @@ def run(options: argparse.Namespace) -> None:
         figures = figures_named(options.figures or ["paper"])
         settings = settings_for(figures, options.instances, options.visits, options.seed)
         names = [figure.name for figure in figures]
-    runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
-    about = about_sweep(KIND, options.instances, options.visits, options.seed, figures=names)
+    runner = make_runner(options.engine, options.workers, options.address)  # before anything is written
+    about = sweep_request(KIND, options.instances, options.visits, options.seed, figures=names)
     with closing(runner), SweepProgress() as progress:
-        folder = swept(settings, options.out, about, runner, resume=options.resume, watcher=progress)
+        folder = run_sweep(settings, options.out, about, runner, resume=options.resume, watcher=progress)
     report = write_paper_report(folder)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
     print(f"{len(settings)} runs in {duration(time.monotonic() - start)}. Claims of the paper: {counts}.")

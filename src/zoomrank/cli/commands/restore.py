@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from zoomrank.cli.arguments import Commands, add_command
-from zoomrank.cli.commands.backup import told
+from zoomrank.cli.commands.backup import copied_summary
 from zoomrank.cli.commands.serve import add_place
 from zoomrank.cli.progress_line import ProgressLine
 
@@ -38,4 +38,4 @@ def run(options: argparse.Namespace) -> None:
 
     with ProgressLine("rows") as progress:
         copied = restore(options.file, lambda: open_store(options.data, options.store), progress.tell)
-    print(f"Restored {told(copied)}.")
+    print(f"Restored {copied_summary(copied)}.")

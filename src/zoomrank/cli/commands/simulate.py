@@ -69,9 +69,9 @@ def run(options: argparse.Namespace) -> None:
     folder = None
     if options.out is not None:  # first, since the folder may not be empty
         require("simulate --out", _WRITING)
-        from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+        from zoomrank.lab.results_folder import ResultsFolder, sweep_request
 
-        about = about_sweep("simulation", options.instances, options.visits, options.seed)
+        about = sweep_request("simulation", options.instances, options.visits, options.seed)
         folder = ResultsFolder.create(options.out, about)
     finished = list(Local(workers=1).finish(wanted.settings(instances=options.instances, seed=options.seed)))
     results = Results(one.rows for one in finished)

@@ -23,13 +23,13 @@ from zoomrank.cli.inputs import SOURCES, add_relevance, read_collection, read_ju
 from zoomrank.cli.progress_line import ProgressLine
 from zoomrank.errors import ParameterError
 from zoomrank.lab.kept_worlds import (
-    Topic,
-    file_of,
-    file_of_taxonomy,
-    keep,
-    keep_taxonomy,
+    JudgedTopic,
     read_taxonomy,
     require_slots,
+    store_taxonomy,
+    store_topic,
+    taxonomy_file,
+    topic_file,
 )
 from zoomrank.lab.studies import KIND
 from zoomrank.lab.studies.families import FAMILIES, SLOTS, families_of
@@ -96,8 +96,8 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Carry out what is missing, then write the report."""
     from zoomrank.cli.progress import SweepProgress, duration
-    from zoomrank.lab.results_folder import ResultsFolder, about_sweep
-    from zoomrank.lab.runners import runner_named
+    from zoomrank.lab.results_folder import ResultsFolder, sweep_request
+    from zoomrank.lab.runners import make_runner
     from zoomrank.lab.studies.study_report import write_study_report
     from zoomrank.lab.sweep import sweep
 
@@ -107,11 +107,11 @@ def run(options: argparse.Namespace) -> None:
     options.seed = study.seed if options.seed is None else options.seed
     options.out = options.out or Path(options.study)
     own = _own_files(options)
-    about = about_sweep(KIND, options.instances, options.visits, options.seed, study=options.study, **own.about)
+    about = sweep_request(KIND, options.instances, options.visits, options.seed, study=options.study, **own.about)
     runs = (
         [] if options.traffic else study.settings(options.instances, options.visits, options.seed, families_of(about))
     )
-    runner = runner_named(options.engine, options.workers, options.address)  # before anything is written
+    runner = make_runner(options.engine, options.workers, options.address)  # before anything is written
     with closing(runner):
         folder = ResultsFolder.begin(options.out, about, resume=options.resume)
         for write in own.writes:
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> None:
         with SweepProgress() as progress:
             sweep(runs, folder, runner, progress)
         if options.study == "queries":
-            _let_traffic_come(folder, runner.workers)
+            _simulate_traffic(folder, runner.workers)
         if options.study == "judging":
             _judge_logs(folder, runner.workers)
     page = write_study_report(folder)
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"{done} in {duration(time.monotonic() - start)}.\nReport: {page}")
 
 
-def _let_traffic_come(folder: Any, workers: int) -> None:
+def _simulate_traffic(folder: Any, workers: int) -> None:
     """Simulate traffic of queries that learn at the same time; report each finished world."""
     from zoomrank.lab.studies.traffic_runs import carry_out
 
@@ -171,9 +171,9 @@ def _own_files(options: argparse.Namespace) -> _OwnFiles:
 
 def _add_taxonomy(own: _OwnFiles, path: Path) -> None:
     taxonomy = read_taxonomy(path)
-    file = file_of_taxonomy(taxonomy)
+    file = taxonomy_file(taxonomy)
     own.about["taxonomy"] = file
-    own.writes.append(lambda folder: keep_taxonomy(taxonomy, folder / file))
+    own.writes.append(lambda folder: store_taxonomy(taxonomy, folder / file))
 
 
 def _add_judged(own: _OwnFiles, options: argparse.Namespace) -> None:
@@ -196,11 +196,11 @@ def _add_judged(own: _OwnFiles, options: argparse.Namespace) -> None:
     own.writes.append(lambda folder: _keep_all([*near, *everything], folder))
 
 
-def _files(topics: list[Topic]) -> list[str]:
+def _files(topics: list[JudgedTopic]) -> list[str]:
     """Return the paths of topics, relative to the folder of results."""
-    return [file_of(topic, "").as_posix() for topic in topics]
+    return [topic_file(topic, "").as_posix() for topic in topics]
 
 
-def _keep_all(topics: list[Topic], folder: Path) -> None:
+def _keep_all(topics: list[JudgedTopic], folder: Path) -> None:
     for topic in topics:
-        keep(topic, file_of(topic, folder))
+        store_topic(topic, topic_file(topic, folder))

@@ -66,7 +66,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Simulate the year, and print the result; the exit status is 1 if the store is not sound."""
-    from zoomrank.lab.year.living import Year
+    from zoomrank.lab.year.living import YearSimulation
     from zoomrank.lab.year.plan import Plan
     from zoomrank.lab.year.whole_year import whole_year
     from zoomrank.lab.year.year_report import draw, report
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) < least:
             raise ParameterError(f"--{name} is {getattr(options, name)}; it must be at least {least}.")
     plan = Plan.of(options.days, [name for name in options.without.split(",") if name])
-    year = Year(plan, options.products, options.queries, options.visits, options.slots, options.seed)
+    year = YearSimulation(plan, options.products, options.queries, options.visits, options.slots, options.seed)
     with contextlib.ExitStack() as stack:
         outcome = asyncio.run(
             whole_year(year, options.out, options.store, lambda what: stack.enter_context(ProgressLine(what)).tell)

@@ -18,7 +18,7 @@ from zoomrank.lab.competitors import OURS, PUBLISHED, RIVAL
 from zoomrank.lab.curves import Results, estimate
 from zoomrank.lab.evaluation.given_rankings import CHANCE, DIVERSIFIED, GIVEN, POPULARITY, TRADEOFF
 from zoomrank.lab.evaluation.topic_shares import experiment_of, learning_curves, marks, shares, topics_in
-from zoomrank.lab.kept_worlds import kept_world_of
+from zoomrank.lab.kept_worlds import world_of_setting
 from zoomrank.lab.reports.drawing import (
     BLACK,
     BLUE,
@@ -77,20 +77,24 @@ def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], t
     yield _opening(folder, len(topics), len(first.instances), first.length, first.settings[0].slots)
     yield "![Clicks so far as a share of greedy's](figures/figure-evaluation.png)"
     yield (
-        f"Clicks so far as a share of greedy's{_bands(topics)}. {_who(rankers)} [SVG](figures/figure-evaluation.svg)"
+        f"Clicks so far as a share of greedy's{_bands(topics)}. {_legend(rankers)} [SVG](figures/figure-evaluation.svg)"
     )
     yield f"## Clicks collected by {_listed(at)} visits"
     yield table(
         ("ranker", "is told", *(f"by {mark:,}" for mark in at)),
         (
-            (label(curve), _told(curve), *(str(estimate(shares(results, topics, curve, mark))) for mark in at))
+            (
+                label(curve),
+                _given_information(curve),
+                *(str(estimate(shares(results, topics, curve, mark))) for mark in at),
+            )
             for curve in curves
         ),
     )
     yield _caution(folder.path, results, topics)
     if {OURS, RIVAL} <= set(rankers):
         yield f"## Topics that {OURS} wins and loses against {RIVAL}"
-        yield _duels(results, topics, at)
+        yield _wins_and_losses(results, topics, at)
     yield "## Topic by topic"
     yield (
         f"Shares of greedy's clicks by {_listed(at)} visits, means of instances. *Greedy* is the share of visitors "
@@ -124,12 +128,12 @@ def _bands(topics: Sequence[str]) -> str:
     return ", the mean over topics with its 95 % band" if len(topics) > 1 else ""
 
 
-def _who(rankers: Sequence[str]) -> str:
+def _legend(rankers: Sequence[str]) -> str:
     duel = {OURS, RIVAL} <= set(rankers)
     return f"On the right, {OURS}'s share minus that of {RIVAL}, a point per topic." if duel else ""
 
 
-def _told(curve: str) -> str:
+def _given_information(curve: str) -> str:
     known = {
         POPULARITY: "to how many each document is relevant",
         DIVERSIFIED: f"the same, and distances (λ = {TRADEOFF})",
@@ -141,7 +145,7 @@ def _told(curve: str) -> str:
 def _caution(path: Path, results: Results, topics: Sequence[str]) -> str:
     """Say how much popularity tells about relevance, and how far chance alone gets."""
     runs = [results.curve(experiment_of(topic), GREEDY).settings[0] for topic in topics]
-    worlds = [kept_world_of(run, path)[1] for run in runs]
+    worlds = [world_of_setting(run, path)[1] for run in runs]
     relevant = [mean[mean > 0] for mean in (users.mean() for users in worlds)]
     level = sum(float(np.ptp(mean)) < _SAME for mean in relevant)
     share = np.mean([len(mean) / len(users) for mean, users in zip(relevant, worlds, strict=True)])
@@ -152,7 +156,7 @@ def _caution(path: Path, results: Results, topics: Sequence[str]) -> str:
     )
 
 
-def _duels(results: Results, topics: Sequence[str], at: Sequence[int]) -> str:
+def _wins_and_losses(results: Results, topics: Sequence[str], at: Sequence[int]) -> str:
     rows = []
     for mark in at:
         lead = _lead(results, topics, mark)
@@ -178,7 +182,7 @@ def _by_topic(path: Path, results: Results, topics: Sequence[str], curves: Seque
     rows = []
     for number, topic in enumerate(topics):
         greedy = results.curve(experiment_of(topic), GREEDY)
-        tree, users = kept_world_of(greedy.settings[0], path)
+        tree, users = world_of_setting(greedy.settings[0], path)
         rows.append(
             (
                 topic,

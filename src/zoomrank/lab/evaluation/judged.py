@@ -17,21 +17,21 @@ from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED, RIVAL
 from zoomrank.lab.evaluation import KIND
 from zoomrank.lab.evaluation.given_rankings import GIVEN, given_rankings
 from zoomrank.lab.evaluation.topic_shares import experiment_of
-from zoomrank.lab.kept_worlds import Topic, file_of, keep, kept_tree, kept_users, require_slots
+from zoomrank.lab.kept_worlds import JudgedTopic, kept_tree, kept_users, require_slots, store_topic, topic_file
 from zoomrank.lab.measures import VISITS
 from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.runners import Local
 
 if TYPE_CHECKING:  # these need the extra zoomrank[lab], which `--help` must not require
     from zoomrank.lab.results_folder import ResultsFolder
-    from zoomrank.lab.sweep import Watcher
+    from zoomrank.lab.sweep import SweepObserver
 
 INSTANCES = 3
 DEFAULT_RANKERS = (OURS, PUBLISHED, RIVAL)
 
 
 def evaluate(
-    topics: Sequence[Topic],
+    topics: Sequence[JudgedTopic],
     path: str | Path,
     rankers: Sequence[str] = DEFAULT_RANKERS,
     *,
@@ -42,7 +42,7 @@ def evaluate(
     workers: int | None = None,
     resume: bool = False,
     about: Mapping[str, Any] | None = None,
-    watcher: Watcher | None = None,
+    watcher: SweepObserver | None = None,
 ) -> ResultsFolder:
     """Run all rankers on every topic and store their rows in a folder.
 
@@ -70,21 +70,21 @@ def evaluate(
     ResultsFolder
         The folder, for `write_evaluation_report`.
     """
-    from zoomrank.lab.results_folder import ResultsFolder, about_sweep
+    from zoomrank.lab.results_folder import ResultsFolder, sweep_request
     from zoomrank.lab.sweep import sweep
 
     runner = Local(workers)  # before anything is written
     runs = settings(topics, path, rankers, slots=slots, visits=visits, instances=instances, seed=seed)
-    asked = about_sweep(KIND, instances, visits, seed, slots=slots, **(about or {}))
+    asked = sweep_request(KIND, instances, visits, seed, slots=slots, **(about or {}))
     folder = ResultsFolder.begin(path, asked, resume=resume)
     for topic in topics:
-        keep(topic, file_of(topic, path))
+        store_topic(topic, topic_file(topic, path))
     sweep(runs, folder, runner, watcher)
     return folder
 
 
 def settings(
-    topics: Sequence[Topic],
+    topics: Sequence[JudgedTopic],
     path: str | Path,
     rankers: Sequence[str] = DEFAULT_RANKERS,
     *,
@@ -102,12 +102,12 @@ def settings(
         require_slots(topic, slots)
         # Topics are independent only if each draws its visitors from a random stream of its own.
         own = seed + zlib.crc32(topic.name.encode())
-        experiment = _experiment(topic, str(file_of(topic, path)), learning, slots, visits)
+        experiment = _experiment(topic, str(topic_file(topic, path)), learning, slots, visits)
         runs += experiment.settings(instances=instances, seed=own)
     return sorted(runs, key=lambda run: run.instance)
 
 
-def _experiment(topic: Topic, file: str, learning: Mapping[str, Recipe], slots: int, visits: int) -> Experiment:
+def _experiment(topic: JudgedTopic, file: str, learning: Mapping[str, Recipe], slots: int, visits: int) -> Experiment:
     """Return the experiment of all rankers on one topic, whose world is read from its file."""
     return Experiment(
         name=experiment_of(topic.name),

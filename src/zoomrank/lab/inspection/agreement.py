@@ -45,7 +45,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MetricVerdict:
     """Verdict of labels or clicks on a tree."""
 
     topics: int
@@ -91,7 +91,7 @@ class Verdict:
 
 def verdict_of_labels(
     tree: DocumentTree, depths: Array, topics: Sequence[tuple[RelevanceRows, Sequence[float]]], seed: int
-) -> Verdict:
+) -> MetricVerdict:
     """Judge a tree by topics: rows of relevant documents with their weights; `depths` are those of the nodes."""
     rng = np.random.default_rng(seed)
     powers, scales, pairs = [], [], []
@@ -104,7 +104,7 @@ def verdict_of_labels(
     found = np.concatenate(pairs)
     levels = tuple(_agreement(found[found[:, 0] == depth]) for depth in np.unique(found[:, 0]))
     power = float(np.mean(powers)) if powers else None
-    return Verdict(len(topics), power, float(np.median(scales)) if scales else None, levels)
+    return MetricVerdict(len(topics), power, float(np.median(scales)) if scales else None, levels)
 
 
 def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float], seed: int = 0) -> float:
@@ -130,7 +130,7 @@ def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[f
     return max(asked)
 
 
-def verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: int, unknown: str) -> Verdict:
+def verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: int, unknown: str) -> MetricVerdict:
     """Judge a tree by a log of clicks."""
     power, scale, levels = None, None, []
     counts = log.counted(tree.documents, unknown)
@@ -141,7 +141,7 @@ def verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: in
         depth = depths[found.parting]
         levels = [_agreement_of_clicks(here, found, depth == here) for here in np.unique(depth).tolist()]
         scale = true_steepness(tree, found)
-    return Verdict(len(log.queries), power, scale, tuple(levels), CLICKS)
+    return MetricVerdict(len(log.queries), power, scale, tuple(levels), CLICKS)
 
 
 def _agreement_of_clicks(depth: int, found: Comparisons, here: Array) -> Agreement:

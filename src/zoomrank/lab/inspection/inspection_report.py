@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
-from zoomrank.lab.inspection.agreement import CLICKS, Verdict
+from zoomrank.lab.inspection.agreement import CLICKS, MetricVerdict
 from zoomrank.lab.inspection.look import Inspection, Level
 from zoomrank.lab.reports.drawing import BLUE, RED, STYLE, WIDTH, save
 from zoomrank.lab.reports.page_text import table, write_page
@@ -78,7 +78,7 @@ def _dimension(dimension: float) -> str:
     )
 
 
-def _meaning(verdict: Verdict) -> str:
+def _meaning(verdict: MetricVerdict) -> str:
     said = [f"{verdict.words}\n\n"]
     clicks = verdict.source == CLICKS
     if verdict.power is not None and clicks:
@@ -109,7 +109,7 @@ def _counted(number: int, one: str, several: str) -> str:
     return f"1 {one}" if number == 1 else f"{number:,} {several}"
 
 
-def _agreements(verdict: Verdict) -> str:
+def _agreements(verdict: MetricVerdict) -> str:
     clicks = verdict.source == CLICKS
     heads = (
         "pairs that part at depth",
@@ -162,7 +162,7 @@ def _draw(look: Inspection, folder: Path) -> None:
         save(drawing, folder, "inspection")
 
 
-def _draw_verdict(row: Sequence[Axes], verdict: Verdict) -> None:
+def _draw_verdict(row: Sequence[Axes], verdict: MetricVerdict) -> None:
     at = [level.depth for level in verdict.levels]
     clicks = verdict.source == CLICKS
     row[0].plot(at, [level.width for level in verdict.levels], "o-", color=BLUE, label="distance")

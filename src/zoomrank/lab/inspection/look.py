@@ -9,7 +9,7 @@ import numpy as np
 
 from zoomrank.documents.click_log import ClickLog
 from zoomrank.documents.label_calibration import RelevanceRows
-from zoomrank.lab.inspection.agreement import Verdict, verdict_of_clicks, verdict_of_labels
+from zoomrank.lab.inspection.agreement import MetricVerdict, verdict_of_clicks, verdict_of_labels
 from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree, covering_dimension
 from zoomrank.spaces.trees.shape import node_depths
@@ -37,7 +37,7 @@ class Inspection:
     mean_depth: float
     dimension: float  # covering dimension
     levels: tuple[Level, ...]
-    verdict: Verdict | None = None
+    verdict: MetricVerdict | None = None
 
 
 def inspect_tree(

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from zoomrank.lab.paper.beyond import BEYOND
 from zoomrank.lab.paper.published import PAPER, WORLDS, published, title_of
-from zoomrank.lab.paper.readings import CHOICES, OTHERS, Reading, World, differences
+from zoomrank.lab.paper.readings import CHOICES, OTHERS, PaperWorld, Reading, differences
 from zoomrank.lab.recipes import Curve, Experiment
 
 _FIGURES = {**PAPER, **BEYOND}
@@ -24,7 +24,7 @@ def source(experiment: str, curve: str, reading: Reading) -> tuple[str, str]:
     return world.under(reading, wanted), wanted.under(reading).name
 
 
-def _of_reading(world: World, reading: Reading) -> Iterator[tuple[Experiment, Curve]]:
+def _of_reading(world: PaperWorld, reading: Reading) -> Iterator[tuple[Experiment, Curve]]:
     """Iterate over the curves of an experiment that a reading changes, each with the experiment it is run in."""
     usual = _FIGURES[world.experiment]
     words = ", ".join(CHOICES[name][choice] for name, choice in differences(reading).items())

@@ -43,14 +43,14 @@ from zoomrank.lab.results_folder import ResultsFolder
 
 
 @dataclass(frozen=True)
-class Report:
+class PaperReport:
     """Path of the page, and the findings."""
 
     page: Path
     verdicts: Mapping[str, int]
 
 
-def write_paper_report(folder: ResultsFolder) -> Report:
+def write_paper_report(folder: ResultsFolder) -> PaperReport:
     """Draw and write everything."""
     results = Results(folder.rows())
     drawn = _first(results)
@@ -63,7 +63,7 @@ def write_paper_report(folder: ResultsFolder) -> Report:
         draw(figure, drawn, folder.path / "figures", known)
     findings = judge_all(results, known)
     paragraphs = _sections(folder, (results, drawn), known, figures, findings)
-    return Report(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
+    return PaperReport(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
 
 
 def _first(results: Results) -> Results:

@@ -9,36 +9,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.paper.readings import READING, Published, Reading, World
+from zoomrank.lab.paper.readings import READING, PaperWorld, PublishedCurve, Reading
 from zoomrank.lab.recipes import ALL_VISITS, Curve, Experiment, recipe
 
 MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
 SMALL = ("small", "small-mixture")
 _CURVES = (
-    Published("RankUCB1", "RankUCB1"),
-    Published("RankEXP3", "RankEXP3", (("horizon", ALL_VISITS),)),
-    Published("RankGridUCB1", "RankGridUCB1"),
-    Published("RankGridEXP3", "RankGridEXP3"),
-    Published("RankZoom", "RankZoom"),
-    Published("RankCorrZoom", "RankCorrZoom"),
-    Published("RankContextZoom", "RankContextZoom"),
-    Published("RankContextZoom-0.2", "RankContextZoom", (("scale", 0.2),)),
+    PublishedCurve("RankUCB1", "RankUCB1"),
+    PublishedCurve("RankEXP3", "RankEXP3", (("horizon", ALL_VISITS),)),
+    PublishedCurve("RankGridUCB1", "RankGridUCB1"),
+    PublishedCurve("RankGridEXP3", "RankGridEXP3"),
+    PublishedCurve("RankZoom", "RankZoom"),
+    PublishedCurve("RankCorrZoom", "RankCorrZoom"),
+    PublishedCurve("RankContextZoom", "RankContextZoom"),
+    PublishedCurve("RankContextZoom-0.2", "RankContextZoom", (("scale", 0.2),)),
 )
-_EXPLORING = (Published("RankExploreCommit", "RankExploreCommit"),)  # the paper's REC, for which it draws no curve
+_EXPLORING = (PublishedCurve("RankExploreCommit", "RankExploreCommit"),)  # the paper's REC, for which it draws no curve
 _PESSIMISTIC = tuple(  # the paper writes these names with two dashes
-    Published(f"{name}--", name, pessimistic=True)
+    PublishedCurve(f"{name}--", name, pessimistic=True)
     for name in ("RankUCB1", "RankGridUCB1", "RankZoom", "RankCorrZoom", "RankContextZoom")
 )
-_BASELINES = (Published("RankRandom", "RankRandom"), Published(GREEDY, GREEDY))
+_BASELINES = (PublishedCurve("RankRandom", "RankRandom"), PublishedCurve(GREEDY, GREEDY))
 CURVES, EXPLORING, PESSIMISTIC, BASELINES = (
     tuple(each.under(READING) for each in some) for some in (_CURVES, _EXPLORING, _PESSIMISTIC, _BASELINES)
 )
 WORLDS = (
-    World("two-peaks", "two-peaks"),
-    World("restaurant", "chinese-restaurant", "network", twin="restaurant-mixture"),
-    World("restaurant-mixture", "chinese-restaurant", "mixture", twin="restaurant"),
-    World("small", "two-peaks", "network", twin="small-mixture"),
-    World("small-mixture", "two-peaks", "mixture", twin="small"),
+    PaperWorld("two-peaks", "two-peaks"),
+    PaperWorld("restaurant", "chinese-restaurant", "network", twin="restaurant-mixture"),
+    PaperWorld("restaurant-mixture", "chinese-restaurant", "mixture", twin="restaurant"),
+    PaperWorld("small", "two-peaks", "network", twin="small-mixture"),
+    PaperWorld("small-mixture", "two-peaks", "mixture", twin="small"),
 )
 _HEIGHTS = {"shares": "peaks as high as their shares", "tallest": "the highest peak ½", "halves": "all peaks ½"}
 _TITLES = {
@@ -55,14 +55,14 @@ def title_of(experiment: str, reading: Reading) -> str:
     return _TITLES[experiment].format(heights=_HEIGHTS[reading.heights])
 
 
-def published(experiment: str) -> tuple[Published, ...]:
+def published(experiment: str) -> tuple[PublishedCurve, ...]:
     """Return the curves of an experiment, independent of a reading."""
     if experiment in MAIN:
         return _CURVES + _EXPLORING + _PESSIMISTIC + _BASELINES
     return (*(each for each in _CURVES if "Zoom" in each.name), *_BASELINES)
 
 
-def _as_published(world: World) -> Experiment:
+def _as_published(world: PaperWorld) -> Experiment:
     """Return an experiment of the paper as the figures show it."""
     name = world.experiment
     curves = tuple(each.under(READING) for each in published(name))

@@ -10,7 +10,7 @@ from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS, HOLDS
 from zoomrank.lab.paper.experiments import source
 from zoomrank.lab.paper.published import PAPER
 from zoomrank.lab.paper.readings import CHOICES, OTHERS, READING, Reading, differences, name_of
-from zoomrank.lab.paper.verdicts import Finding, judge
+from zoomrank.lab.paper.verdicts import Finding, judge_claim
 from zoomrank.lab.reports.page_text import table
 
 _SECTIONS = ("4.4", "5, ", "6.2", "6.3", "6.4")  # of the paper: those about the performance of rankers
@@ -67,7 +67,7 @@ def _changed(finding: Finding, reading: Reading) -> set[tuple[str, str]]:
 
 def _judged(finding: Finding, results: Results) -> str:
     claim = replace(finding.claim, tests={finding.experiment: finding.claim.tests[finding.experiment]})
-    return judge(claim, results)[0].verdict
+    return judge_claim(claim, results)[0].verdict
 
 
 def _introduction() -> str:

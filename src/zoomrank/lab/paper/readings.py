@@ -90,7 +90,7 @@ OTHERS = _others()
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCurve:
     """A curve of the paper, independent of a reading."""
 
     name: str
@@ -131,7 +131,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class World:
+class PaperWorld:
     """The visitors of an experiment, independent of a reading."""
 
     experiment: str
@@ -139,7 +139,7 @@ class World:
     belongs: str | None = None  # set if the figures show both ways: this one
     twin: str | None = None  # the experiment that shows the other way
 
-    def under(self, reading: Reading, published: Published) -> str:
+    def under(self, reading: Reading, published: PublishedCurve) -> str:
         """Return the name of the experiment that a curve is run in."""
         if self.twin is not None and "belongs" in differences(reading):
             return self.experiment if self.belongs == reading.belongs else self.twin

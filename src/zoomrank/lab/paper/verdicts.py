@@ -23,7 +23,7 @@ class Finding:
     verdict: str
 
 
-def judge(claim: Claim, results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:
+def judge_claim(claim: Claim, results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:
     """Test a claim on the rows of every experiment it is about."""
     findings = []
     for experiment, tests in claim.tests.items():
@@ -46,7 +46,7 @@ def _cut_short(experiment: str, results: Results) -> bool:
 def judge_all(results: Results, known: Mapping[str, Facts] | None = None) -> list[Finding]:
     """Test every claim about experiments that have rows."""
     there = set(results.experiments())
-    return [one for claim in CLAIMS for one in judge(claim, results, known) if one.experiment in there]
+    return [one for claim in CLAIMS for one in judge_claim(claim, results, known) if one.experiment in there]
 
 
 def undecided(results: Results) -> dict[str, tuple[str, ...]]:

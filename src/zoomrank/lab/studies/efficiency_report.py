@@ -22,7 +22,7 @@ from zoomrank.lab.measures import (
     collected,
     collected_so_far,
     ratio_of_medians,
-    settled,
+    settling_visit,
 )
 from zoomrank.lab.reports.drawing import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.reports.page_text import table
@@ -93,10 +93,10 @@ def _settling(results: Results, families: Sequence[Family]) -> str:
     for family in families:
         others = (PUBLISHED, f"{PUBLISHED}-tuned")
         mine, greedy, *theirs = results.together(_name(family), OURS, GREEDY, *others)
-        own = settled(mine, greedy)
+        own = settling_visit(mine, greedy)
         cells = [_visits(own)]
         for other in theirs:
-            since = settled(other, greedy)
+            since = settling_visit(other, greedy)
             both = np.isfinite(np.median(own)) and np.isfinite(np.median(since))
             cells += [_visits(since), str(ratio_of_medians(own, since)) if both else "–"]
         rows.append((family.title, *cells))

@@ -14,16 +14,16 @@ import numpy as np
 from zoomrank.errors import CannotTellError
 from zoomrank.judging import ImpressionLog, Judgment, Target, TargetMix, TargetRanker, TargetRankings
 from zoomrank.judging.estimators import ESTIMATORS
-from zoomrank.judging.judgment import judged_by
+from zoomrank.judging.judgment import judge_with
 from zoomrank.lab.studies.judged_worlds import (
     DOCUMENTS,
     SLOTS,
     WORLDS,
-    Mostly,
+    EpsilonGreedy,
+    JudgedWorld,
     Policy,
     PolicyTarget,
     Softmax,
-    World,
     logged,
     standard_scores,
     world,
@@ -43,7 +43,7 @@ _BEFORE, _AT_ONCE = 2_000, 20  # visits of a learner before its log begins; batc
 Row = dict[str, Any]
 
 
-class Kind(NamedTuple):
+class LogKind(NamedTuple):
     """A kind of logs."""
 
     name: str
@@ -54,25 +54,25 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("softmax", "softmax over popularity", "half", 5_000),
-    Kind("softmax-low", "the same, few are satisfied", "low", 5_000),
-    Kind("softmax-high", "the same, most are satisfied", "high", 8_000),
-    Kind("mostly", "popular, 0.2 of each slot at random", "half", 15_000),
-    Kind("learning", "a learner that explores 0.2 and goes on learning", "half", 15_000),
-    Kind("zoomrank", "ZoomRank, which explores 0.2 and goes on learning", "half", 30_000),
-    Kind("queries", f"{QUERIES} queries, softmax", "all", 10_000, QUERIES),
-    Kind("certain", "deterministic: popular, always", "half", 1_500),
+    LogKind("softmax", "softmax over popularity", "half", 5_000),
+    LogKind("softmax-low", "the same, few are satisfied", "low", 5_000),
+    LogKind("softmax-high", "the same, most are satisfied", "high", 8_000),
+    LogKind("mostly", "popular, 0.2 of each slot at random", "half", 15_000),
+    LogKind("learning", "a learner that explores 0.2 and goes on learning", "half", 15_000),
+    LogKind("zoomrank", "ZoomRank, which explores 0.2 and goes on learning", "half", 30_000),
+    LogKind("queries", f"{QUERIES} queries, softmax", "all", 10_000, QUERIES),
+    LogKind("certain", "deterministic: popular, always", "half", 1_500),
 )
 
 
-class Asked(NamedTuple):
+class JudgedTarget(NamedTuple):
     """A target, and the share that it satisfies."""
 
     target: Target
     truth: float
 
 
-class Simulated(NamedTuple):
+class SimulatedLog(NamedTuple):
     """A log, the share that its policy satisfies, and rankings that are asked about only in logs of this kind."""
 
     log: ImpressionLog
@@ -80,7 +80,7 @@ class Simulated(NamedTuple):
     own: dict[str, list[Array]]
 
 
-def judged(kind: Kind, number: int, seed: int) -> list[Row]:
+def judge_log(kind: LogKind, number: int, seed: int) -> list[Row]:
     """Simulate a log and judge every target, by every estimator."""
     rng = np.random.default_rng([seed, *map(ord, kind.name), number])
     worlds = worlds_of(kind, number)
@@ -89,35 +89,37 @@ def judged(kind: Kind, number: int, seed: int) -> list[Row]:
     for name, asked in _targets(simulated, worlds, number).items():
         row: Row = {"log": number, "target": name}
         try:
-            found = judged_by(ESTIMATORS, simulated.log, asked.target, worlds[0].tree)
+            found = judge_with(ESTIMATORS, simulated.log, asked.target, worlds[0].tree)
         except CannotTellError as error:
             rows.append({**row, "refused": str(error)})
             continue
         row |= {"truth": asked.truth, "apart": asked.truth - simulated.itself}
-        rows += [{**row, "estimator": estimator, **_told(one)} for estimator, one in found.items()]
+        rows += [{**row, "estimator": estimator, **_rows(one)} for estimator, one in found.items()]
     return rows
 
 
-def worlds_of(kind: Kind, number: int) -> list[World]:
+def worlds_of(kind: LogKind, number: int) -> list[JudgedWorld]:
     """Return the worlds of the queries of a log."""
     levels = LEVELS if kind.queries > 1 else (kind.level,)
     return [world(levels[query % len(levels)], (number + query) % WORLDS) for query in range(kind.queries)]
 
 
-def _told(found: Judgment) -> Row:
+def _rows(found: Judgment) -> Row:
     return {"share": [*found.target], "difference": [*found.difference], "sample": found.sample}
 
 
-def _simulated(kind: Kind, worlds: list[World], rng: np.random.Generator) -> Simulated:
+def _simulated(kind: LogKind, worlds: list[JudgedWorld], rng: np.random.Generator) -> SimulatedLog:
     if kind.name in ("learning", "zoomrank"):
         return _of_learner(kind, worlds[0], rng)
     if kind.name.startswith("softmax") or kind.queries > 1:
         return _of_policies(kind, worlds, [Softmax(_SCALE * standard_scores(one)) for one in worlds], rng)
     explore = 0.0 if kind.name == "certain" else _EXPLORE
-    return _of_policies(kind, worlds, [Mostly(one.popular, explore) for one in worlds], rng)
+    return _of_policies(kind, worlds, [EpsilonGreedy(one.popular, explore) for one in worlds], rng)
 
 
-def _of_policies(kind: Kind, worlds: list[World], policies: Sequence[Policy], rng: np.random.Generator) -> Simulated:
+def _of_policies(
+    kind: LogKind, worlds: list[JudgedWorld], policies: Sequence[Policy], rng: np.random.Generator
+) -> SimulatedLog:
     """Simulate the log of a policy for each query."""
     query = rng.integers(kind.queries, size=kind.impressions)
     shown, click = np.zeros((kind.impressions, SLOTS), np.int64), np.zeros(kind.impressions, np.int64)
@@ -127,13 +129,13 @@ def _of_policies(kind: Kind, worlds: list[World], policies: Sequence[Policy], rn
         shown[rows], propensity[rows] = policy.draw(len(rows), rng)
         click[rows] = one.click(shown[rows], rng)
     shares = [policy.worth(one) for one, policy in zip(worlds, policies, strict=True)]
-    return Simulated(logged(query, shown, propensity, click), float(np.mean(shares)), {})
+    return SimulatedLog(logged(query, shown, propensity, click), float(np.mean(shares)), {})
 
 
-class _Learner:
+class _ClickRateLearner:
     """Learner that shows the documents with the highest click rates, and explores."""
 
-    def __init__(self, one: World) -> None:
+    def __init__(self, one: JudgedWorld) -> None:
         self._world = one
         self._looks, self._clicks = np.full(DOCUMENTS, 2.0), np.full(DOCUMENTS, 0.5)
         self._known: dict[tuple[int, ...], float] = {}
@@ -147,7 +149,7 @@ class _Learner:
         """Serve a batch of visitors and learn; return the rankings, their propensities, the clicks, and the
         satisfaction.
         """
-        policy, best = Mostly(self.order, _EXPLORE), tuple(self.order[:SLOTS])
+        policy, best = EpsilonGreedy(self.order, _EXPLORE), tuple(self.order[:SLOTS])
         shown, propensity = policy.draw(_AT_ONCE, rng)
         click = self._world.click(shown, rng)
         slots = np.arange(SLOTS)
@@ -161,7 +163,7 @@ class _Learner:
 class _ZoomRank:
     """ZoomRank, exploring as a collection of the service may."""
 
-    def __init__(self, one: World, rng: np.random.Generator) -> None:
+    def __init__(self, one: JudgedWorld, rng: np.random.Generator) -> None:
         self._world = one
         self._ranker = ZoomRank(one.tree, SLOTS, seed=rng)
 
@@ -180,9 +182,9 @@ class _ZoomRank:
         return rankings.shown, rankings.propensity, click, float(worth)
 
 
-def _of_learner(kind: Kind, one: World, rng: np.random.Generator) -> Simulated:
+def _of_learner(kind: LogKind, one: JudgedWorld, rng: np.random.Generator) -> SimulatedLog:
     """Simulate the log of a learner that keeps learning, and add its rankings at the start as targets."""
-    learner = _Learner(one) if kind.name == "learning" else _ZoomRank(one, rng)
+    learner = _ClickRateLearner(one) if kind.name == "learning" else _ZoomRank(one, rng)
     for _ in range(0, _BEFORE, _AT_ONCE):
         learner.visit(rng)
     order = learner.order
@@ -190,10 +192,10 @@ def _of_learner(kind: Kind, one: World, rng: np.random.Generator) -> Simulated:
     shown, propensity, click = (np.concatenate(column) for column in list(zip(*visits, strict=True))[:3])
     log = logged(np.zeros(len(shown), np.int64), shown, propensity, click)
     own = {"as the log began": [order[:SLOTS]], "one step from the beginning": [order[_STEP]]}
-    return Simulated(log, float(np.mean([visit[3] for visit in visits])), own)
+    return SimulatedLog(log, float(np.mean([visit[3] for visit in visits])), own)
 
 
-def _targets(simulated: Simulated, worlds: list[World], number: int) -> dict[str, Asked]:
+def _targets(simulated: SimulatedLog, worlds: list[JudgedWorld], number: int) -> dict[str, JudgedTarget]:
     """Return all targets of a log."""
     fixed = {
         "greedy": [one.users.documents.positions(one.users.greedy(SLOTS).documents) for one in worlds],
@@ -212,18 +214,18 @@ def _targets(simulated: Simulated, worlds: list[World], number: int) -> dict[str
     shares = [worth_of(one, ranker.propensities) for one, ranker in zip(worlds, rankers.values(), strict=True)]
     return {
         **asked,
-        "that learner itself": Asked(TargetRanker(simulated.log, rankers), float(np.mean(shares))),
-        "a mix": Asked(mix, sum(half.truth for half in halves) / 2),
+        "that learner itself": JudgedTarget(TargetRanker(simulated.log, rankers), float(np.mean(shares))),
+        "a mix": JudgedTarget(mix, sum(half.truth for half in halves) / 2),
         "sharper softmax": _policies(worlds, sharper),
     }
 
 
-def _fixed(log: ImpressionLog, worlds: list[World], rankings: list[Array]) -> Asked:
+def _fixed(log: ImpressionLog, worlds: list[JudgedWorld], rankings: list[Array]) -> JudgedTarget:
     by_query = {str(number): [str(document) for document in ranking] for number, ranking in enumerate(rankings)}
     shares = [one.worth(ranking) for one, ranking in zip(worlds, rankings, strict=True)]
-    return Asked(TargetRankings(log, by_query), float(np.mean(shares)))
+    return JudgedTarget(TargetRankings(log, by_query), float(np.mean(shares)))
 
 
-def _policies(worlds: list[World], policies: list[Softmax]) -> Asked:
+def _policies(worlds: list[JudgedWorld], policies: list[Softmax]) -> JudgedTarget:
     shares = [policy.worth(one) for one, policy in zip(worlds, policies, strict=True)]
-    return Asked(PolicyTarget({str(number): one for number, one in enumerate(policies)}), float(np.mean(shares)))
+    return JudgedTarget(PolicyTarget({str(number): one for number, one in enumerate(policies)}), float(np.mean(shares)))

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
-from zoomrank.files import whole_file
+from zoomrank.files import atomic_file
 from zoomrank.lab.results_folder import ResultsFolder
-from zoomrank.lab.studies.judged_logs import KINDS, Kind, Row, judged
+from zoomrank.lab.studies.judged_logs import KINDS, LogKind, Row, judge_log
 
 AT_ONCE = 25  # logs per part
 _FOLDER = "judged"
@@ -30,19 +30,19 @@ def carry_out(folder: ResultsFolder, workers: int) -> Iterator[tuple[str, int]]:
         for done in as_completed(coming):
             name = coming[done]
             rows, seconds = done.result()
-            with whole_file(folder.path / _FOLDER / name) as file:
+            with atomic_file(folder.path / _FOLDER / name) as file:
                 file.write(json.dumps(rows).encode())
             folder.note_time(name, seconds)
             yield name, len(missing)
 
 
-def kinds_of(manifest: Mapping[str, Any]) -> list[Kind]:
+def kinds_of(manifest: Mapping[str, Any]) -> list[LogKind]:
     """Return the kinds of logs, possibly shortened for a quick look."""
     longest = manifest["visits"] or max(kind.impressions for kind in KINDS)
     return [kind._replace(impressions=min(kind.impressions, longest)) for kind in KINDS]
 
 
-def found(folder: ResultsFolder) -> dict[str, list[Row]]:
+def results_so_far(folder: ResultsFolder) -> dict[str, list[Row]]:
     """Return the results so far, kind by kind."""
     return {
         kind.name: [
@@ -54,10 +54,10 @@ def found(folder: ResultsFolder) -> dict[str, list[Row]]:
     }
 
 
-def _part(kind: Kind, numbers: range, seed: int) -> tuple[list[Row], float]:
+def _part(kind: LogKind, numbers: range, seed: int) -> tuple[list[Row], float]:
     start = time.perf_counter()
-    return [row for number in numbers for row in judged(kind, number, seed)], time.perf_counter() - start
+    return [row for number in numbers for row in judge_log(kind, number, seed)], time.perf_counter() - start
 
 
-def _name(kind: Kind, start: int) -> str:
+def _name(kind: LogKind, start: int) -> str:
     return f"{kind.name}.{start}.json"

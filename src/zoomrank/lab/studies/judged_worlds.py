@@ -27,7 +27,7 @@ _TAUGHT = 500  # visits that a learner was trained on
 RANKINGS = np.array(list(permutations(range(DOCUMENTS), SLOTS)))
 
 
-class World:
+class JudgedWorld:
     """A query: documents, visitors, and the satisfaction of each ranking."""
 
     def __init__(self, level: str, number: int) -> None:
@@ -58,9 +58,9 @@ class World:
 
 
 @lru_cache(maxsize=64)
-def world(level: str, number: int) -> World:
+def world(level: str, number: int) -> JudgedWorld:
     """Return a world of a level of satisfaction: "low" (about .1), "half" or "high" (about .9)."""
-    return World(level, number)
+    return JudgedWorld(level, number)
 
 
 def _visitors(tree: DocumentTree, level: str, rng: np.random.Generator) -> UserDistribution:
@@ -106,12 +106,12 @@ class Policy(ABC):
         each = [self.chances(shown[:, :slot])[rows, shown[:, slot]] for slot in range(shown.shape[1])]
         return np.column_stack(each)
 
-    def worth(self, world: World) -> float:
+    def worth(self, world: JudgedWorld) -> float:
         """Return the exact share of visitors that it satisfies."""
         return worth_of(world, self.propensities)
 
 
-def worth_of(world: World, propensities: Callable[[Array], Array]) -> float:
+def worth_of(world: JudgedWorld, propensities: Callable[[Array], Array]) -> float:
     """Return the exact share of visitors that a policy satisfies, given all its propensities."""
     return float(propensities(RANKINGS).prod(axis=1) @ world.satisfies[tuple(RANKINGS.T)])
 
@@ -129,7 +129,7 @@ class Softmax(Policy):
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-class Mostly(Policy):
+class EpsilonGreedy(Policy):
     """Policy that shows the first remaining document of an order, or with probability `explore` any other."""
 
     def __init__(self, order: Array, explore: float) -> None:
@@ -171,7 +171,7 @@ def logged(query: Array, shown: Array, propensity: Array, click: Array) -> Impre
     return ImpressionLog(queries, documents, query, shown, propensity, looks, click)
 
 
-def standard_scores(world: World) -> Array:
+def standard_scores(world: JudgedWorld) -> Array:
     """Return the popularity of documents, standardised to a spread of 1."""
     odds = np.log(world.means / (1.0 - world.means))
     return np.asarray((odds - odds.mean()) / odds.std())

@@ -12,8 +12,8 @@ from zoomrank.judging.estimators import ESTIMATORS
 from zoomrank.judging.judgment import DEFAULT
 from zoomrank.lab.reports.page_text import table
 from zoomrank.lab.results_folder import ResultsFolder
-from zoomrank.lab.studies.judged_logs import Kind, Row
-from zoomrank.lab.studies.judged_runs import found, kinds_of
+from zoomrank.lab.studies.judged_logs import LogKind, Row
+from zoomrank.lab.studies.judged_runs import kinds_of, results_so_far
 from zoomrank.numbers import Array
 
 _FEW = 20  # judgments: with fewer, shares are not reported
@@ -30,7 +30,11 @@ _REASONS = {  # beginnings of error messages, and their names in the report
 
 def judging_sections(folder: ResultsFolder, command: str) -> Iterator[str]:
     """Return the page, section by section."""
-    results = {kind: rows for kind, rows in zip(kinds_of(folder.manifest), found(folder).values(), strict=True) if rows}
+    results = {
+        kind: rows
+        for kind, rows in zip(kinds_of(folder.manifest), results_so_far(folder).values(), strict=True)
+        if rows
+    }
     if not results:
         raise ResultsError(f"{folder.path} has no logs that were judged: nothing to report yet.")
     yield "# What a log can tell, against what is true"
@@ -59,7 +63,7 @@ def judging_sections(folder: ResultsFolder, command: str) -> Iterator[str]:
     yield table(("logs", *ESTIMATORS), (_estimator_row(kind, rows) for kind, rows in told.items() if rows))
 
 
-def _in_short(results: Mapping[Kind, Sequence[Row]]) -> str:
+def _in_short(results: Mapping[LogKind, Sequence[Row]]) -> str:
     told = [row for rows in results.values() for row in rows if row.get("estimator") == DEFAULT]
     refused = [row for kind, rows in results.items() if kind.name == "certain" for row in rows if "refused" in row]
     others = [row for kind, rows in results.items() if kind.name == "certain" for row in _others(rows)]
@@ -105,7 +109,7 @@ def _numbers(told: Sequence[Row]) -> Sequence[str]:
     )
 
 
-def _estimator_row(kind: Kind, told: Sequence[Row]) -> Sequence[str]:
+def _estimator_row(kind: LogKind, told: Sequence[Row]) -> Sequence[str]:
     cells = []
     for estimator in ESTIMATORS:
         mine = [row for row in told if row["estimator"] == estimator]

@@ -16,10 +16,10 @@ from zoomrank.lab.curves import CurveRows, Results
 from zoomrank.lab.measures import SUSTAINED, bootstrap, collected
 from zoomrank.lab.reports.drawing import BLUE, GREEN, GREY, ORANGE, RED, STYLE, WIDTH, save
 from zoomrank.lab.reports.page_text import table
-from zoomrank.lab.studies.query_traffic import EDGES, LEARNERS, Traffic
+from zoomrank.lab.studies.query_traffic import EDGES, LEARNERS, TrafficKind
 from zoomrank.lab.studies.query_worlds import LEARNED, RELATIONS
 from zoomrank.lab.studies.questions import SIBLINGS
-from zoomrank.lab.studies.traffic_runs import found
+from zoomrank.lab.studies.traffic_runs import results_so_far
 from zoomrank.numbers import Array
 
 MARKS = (100, 1_000, 10_000)
@@ -39,7 +39,7 @@ def query_sections(folder: Path, command: str, results: Results, manifest: Mappi
     yield f"Made by `{command}`."
     if not manifest.get("traffic"):
         yield from _sibling_sections(folder, results)
-    crowds = found(manifest, folder)
+    crowds = results_so_far(manifest, folder)
     if crowds:
         yield from _traffic_sections(folder, crowds)
 
@@ -138,7 +138,7 @@ def _picture(folder: Path, results: Results, there: Sequence[str]) -> str:
     return "![The ranking shown, by visits of the query](figures/figure-queries.png)"
 
 
-def _traffic_sections(folder: Path, crowds: Sequence[tuple[Traffic, Sequence[dict[str, Any]]]]) -> Iterable[str]:
+def _traffic_sections(folder: Path, crowds: Sequence[tuple[TrafficKind, Sequence[dict[str, Any]]]]) -> Iterable[str]:
     yield "## Traffic"
     visits = int(sum(crowds[0][1][0]["visits"]))
     queries = int(sum(crowds[0][1][0]["queries"]))
@@ -180,7 +180,7 @@ def _by_bin(done: Sequence[dict[str, Any]], learner: str) -> Array:
     return np.asarray(np.where(greedy > 0, clicks / np.maximum(greedy, 1e-9), np.nan))
 
 
-def _traffic_picture(folder: Path, crowds: Sequence[tuple[Traffic, Sequence[dict[str, Any]]]]) -> str:
+def _traffic_picture(folder: Path, crowds: Sequence[tuple[TrafficKind, Sequence[dict[str, Any]]]]) -> str:
     with mpl.rc_context(STYLE):
         drawing = Drawing(figsize=(WIDTH, 2.2 * -(-len(crowds) // 3)), layout="constrained")
         axes = np.atleast_1d(drawing.subplots(-(-len(crowds) // 3), 3, sharex=True, sharey=True)).ravel()

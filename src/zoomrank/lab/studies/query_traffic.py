@@ -31,7 +31,7 @@ _VALUES = (0.5, 0.4, 0.3)
 
 
 @dataclass(frozen=True)
-class Crowd:
+class QueryCrowd:
     """Queries, their groups as the tree of queries has them, and their visitors."""
 
     tree: DocumentTree
@@ -41,7 +41,7 @@ class Crowd:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class TrafficKind:
     """A kind of traffic."""
 
     name: str
@@ -50,7 +50,7 @@ class Traffic:
     permuted: bool = False
     file: str | tuple[str, ...] = ()
 
-    def crowd(self, rng: np.random.Generator, queries: int) -> Crowd:
+    def crowd(self, rng: np.random.Generator, queries: int) -> QueryCrowd:
         """Draw the queries."""
         if self.name == "taxonomy":
             return _leaves(TREES["taxonomy"](file=self.file), rng, queries)
@@ -60,10 +60,10 @@ class Traffic:
 
 
 KINDS = (
-    Traffic("shared", "queries of a group want the same", 3),
-    Traffic("half-shared", "two of three peaks are those of the group", 2),
-    Traffic("permuted", "queries of a group want the same, but the tree of queries is shuffled", 3, permuted=True),
-    Traffic("unrelated", "every query wants something of its own"),
+    TrafficKind("shared", "queries of a group want the same", 3),
+    TrafficKind("half-shared", "two of three peaks are those of the group", 2),
+    TrafficKind("permuted", "queries of a group want the same, but the tree of queries is shuffled", 3, permuted=True),
+    TrafficKind("unrelated", "every query wants something of its own"),
 )
 
 
@@ -77,7 +77,7 @@ def _peaks(tree: DocumentTree, places: Iterable[int]) -> UserDistribution:
     return peaks(tree, dict(zip(chosen, _VALUES, strict=True)), background=0.02)
 
 
-def _grouped(rng: np.random.Generator, queries: int, shared: int, permuted: bool) -> Crowd:
+def _grouped(rng: np.random.Generator, queries: int, shared: int, permuted: bool) -> QueryCrowd:
     tree, count = _tree(), max(1, queries * GROUPS // QUERIES)
     common = [rng.choice(len(tree), 3, replace=False) for _ in range(count)]
     same = [_peaks(tree, places) for places in common] if shared == 3 else []
@@ -88,10 +88,10 @@ def _grouped(rng: np.random.Generator, queries: int, shared: int, permuted: bool
         users.append(same[group] if same else _peaks(tree, [*common[group][:shared], *own[shared:]]))
     places = rng.permutation(members) if permuted else members
     alike = [str(group) if shared else str(query) for query, group in enumerate(members)]
-    return Crowd(tree, users, [str(place) for place in places], alike)
+    return QueryCrowd(tree, users, [str(place) for place in places], alike)
 
 
-def _leaves(tree: DocumentTree, rng: np.random.Generator, queries: int) -> Crowd:
+def _leaves(tree: DocumentTree, rng: np.random.Generator, queries: int) -> QueryCrowd:
     """Draw queries for leaves: visitors want the leaf, and two popular neighbouring leaves even more."""
     shape = tree.shape
     above = shape.parent[shape.leaf]
@@ -101,12 +101,12 @@ def _leaves(tree: DocumentTree, rng: np.random.Generator, queries: int) -> Crowd
     asked = [place for place in asked if place not in popular[int(above[place])]][:queries]
     groups = [tree.name(int(above[place])) for place in asked]
     users = [_peaks(tree, [*popular[int(above[place])].tolist(), place]) for place in asked]
-    return Crowd(tree, users, groups, groups)
+    return QueryCrowd(tree, users, groups, groups)
 
 
-def _topics(files: str | tuple[str, ...]) -> Crowd:
+def _topics(files: str | tuple[str, ...]) -> QueryCrowd:
     """Return topics that share nothing, all in one group."""
-    return Crowd(
+    return QueryCrowd(
         kept_tree(file=files[0]),
         [kept_users(kept_tree(file=file), file=file, seed=None) for file in files],
         ["all"] * len(files),
@@ -114,7 +114,7 @@ def _topics(files: str | tuple[str, ...]) -> Crowd:
     )
 
 
-def traffic(kind: Traffic, instance: int, seed: int, queries: int, visits: int) -> dict[str, Any]:
+def simulate_traffic(kind: TrafficKind, instance: int, seed: int, queries: int, visits: int) -> dict[str, Any]:
     """Simulate traffic; return, for each learner and bin, the number of clicks, and what greedy would collect."""
     rng = np.random.default_rng([seed, instance, 7])
     crowd = kind.crowd(rng, queries)
@@ -140,7 +140,7 @@ def _by_bin(bins: Array, values: Array) -> list[float]:
     return [float(value) for value in np.bincount(bins, weights=values, minlength=len(EDGES))]
 
 
-def _clicks(learner: str, crowd: Crowd, asked: Array, seed: list[int]) -> Array:
+def _clicks(learner: str, crowd: QueryCrowd, asked: Array, seed: list[int]) -> Array:
     """Return which visits had a click."""
     visitors = np.random.default_rng([*seed, 8])
     if learner == "contextual zooming":
@@ -155,7 +155,7 @@ def _clicks(learner: str, crowd: Crowd, asked: Array, seed: list[int]) -> Array:
 
 
 def _visited(
-    ranker: Any, crowd: Crowd, names: Sequence[Any], asked: Array, visitors: np.random.Generator
+    ranker: Any, crowd: QueryCrowd, names: Sequence[Any], asked: Array, visitors: np.random.Generator
 ) -> Iterator[bool]:
     for query in asked.tolist():
         ranking = ranker.rank(names[query], crowd.groups[query])

@@ -54,7 +54,7 @@ class QueryWorld:
     alike: list[bool]
 
 
-def drawn(tree: DocumentTree, rng: np.random.Generator, relation: str, siblings: int) -> QueryWorld:
+def draw_world(tree: DocumentTree, rng: np.random.Generator, relation: str, siblings: int) -> QueryWorld:
     """Draw a world; the query is the same for any number of siblings."""
     if relation not in RELATIONS:
         raise ParameterError(f"Unknown relation {relation!r}; choose one of {', '.join(RELATIONS)}.")
@@ -77,7 +77,7 @@ def _visitors(tree: DocumentTree, places: list[int]) -> UserDistribution:
 
 def query_users(tree: DocumentTree, *, seed: np.random.Generator, relation: str) -> UserDistribution:
     """Return the visitors of the query."""
-    return drawn(tree, seed, relation, 0).users
+    return draw_world(tree, seed, relation, 0).users
 
 
 def _learned(tree: DocumentTree, slots: int, users: UserDistribution, rng: np.random.Generator) -> Ranked:
@@ -97,7 +97,7 @@ class Lent:
         queries = QueryTree.by_paths(dict.fromkeys(range(siblings + 1), "all"))
         self.ranker = QueryRank(tree, queries, slots, seed=int(seed.integers(2**31)))
         self.query = siblings
-        for number, users in enumerate(drawn(tree, world, relation, siblings).siblings):
+        for number, users in enumerate(draw_world(tree, world, relation, siblings).siblings):
             report = report_of(_learned(tree, slots, users, world).state)
             self.ranker.lending.tell(number, report, LEARNED)
 
@@ -117,7 +117,7 @@ def _one_learner(choose: Callable[[QueryWorld], list[UserDistribution]]) -> Call
         tree: DocumentTree, slots: int, *, seed: Any, world: np.random.Generator, relation: str, siblings: int
     ) -> Ranked:
         ranker = ZoomRank(tree, slots, seed=seed)
-        for users in choose(drawn(tree, world, relation, siblings)):
+        for users in choose(draw_world(tree, world, relation, siblings)):
             simulate(ranker, users, LEARNED, seed=world)
         return ranker
 

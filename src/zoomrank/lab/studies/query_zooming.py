@@ -39,7 +39,7 @@ class Pairs(NamedTuple):
     filled: Array  # pairs and families in use
 
 
-class Shown(NamedTuple):
+class ZoomingRanking(NamedTuple):
     """A ranking, and the pairs that chose it."""
 
     documents: list[Any]
@@ -100,7 +100,7 @@ class QueryZooming:
         self._number: dict[tuple[Any, ...], int] = {}
         self._contexts: dict[Any, tuple[Array, Array]] = {}
 
-    def rank(self, query: Any, about: str = "") -> Shown:
+    def rank(self, query: Any, about: str = "") -> ZoomingRanking:
         """Return the ranking for the next visitor who asks a query.
 
         Parameters
@@ -125,9 +125,9 @@ class QueryZooming:
             position = self._drawn(int(self.slots[slot].node[best]), shown)
             chosen.append(best if position is not None else -1)
             shown.append(self._drawn(0, shown) if position is None else position)  # type: ignore[arg-type]
-        return Shown(self.tree.documents.at(shown), chosen)
+        return ZoomingRanking(self.tree.documents.at(shown), chosen)
 
-    def learn(self, shown: Shown, click: int | None) -> None:
+    def learn(self, shown: ZoomingRanking, click: int | None) -> None:
         """Learn from the visitor's feedback: slots below the click learn nothing.
 
         Parameters

@@ -8,21 +8,21 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from zoomrank.files import whole_file
-from zoomrank.lab.studies.query_traffic import KINDS, QUERIES, VISITS, Traffic, traffic
+from zoomrank.files import atomic_file
+from zoomrank.lab.studies.query_traffic import KINDS, QUERIES, VISITS, TrafficKind, simulate_traffic
 
 INSTANCES = 3
 
 
-def kinds_of(manifest: Mapping[str, Any], folder: Path) -> list[Traffic]:
+def kinds_of(manifest: Mapping[str, Any], folder: Path) -> list[TrafficKind]:
     """Return all kinds of traffic of a study, including those of the user's own files."""
     kinds = [*KINDS]
     if manifest.get("taxonomy"):
         file = str(folder / manifest["taxonomy"])
-        kinds.append(Traffic("taxonomy", "leaves of the taxonomy; neighbours share two of three peaks", file=file))
+        kinds.append(TrafficKind("taxonomy", "leaves of the taxonomy; neighbours share two of three peaks", file=file))
     if manifest.get("judged"):
         files = tuple(str(folder / file) for file in manifest["judged"]["all"])
-        kinds.append(Traffic("judged", "judged topics, which share nothing", file=files))
+        kinds.append(TrafficKind("judged", "judged topics, which share nothing", file=files))
     return kinds
 
 
@@ -38,19 +38,19 @@ def carry_out(manifest: Mapping[str, Any], folder: Path, workers: int) -> Iterat
     ]
     with ProcessPoolExecutor(workers) as pool:
         coming = {
-            pool.submit(traffic, kind, instance, manifest["seed"], queries, visits): (kind, instance)
+            pool.submit(simulate_traffic, kind, instance, manifest["seed"], queries, visits): (kind, instance)
             for kind, instance in missing
         }
         for done in as_completed(coming):
             kind, instance = coming[done]
-            with whole_file(_file(folder, kind, instance)) as file:
+            with atomic_file(_file(folder, kind, instance)) as file:
                 file.write(json.dumps(done.result()).encode())
             yield f"{kind.name}/{instance}"
 
 
-def found(manifest: Mapping[str, Any], folder: Path) -> list[tuple[Traffic, Sequence[dict[str, Any]]]]:
+def results_so_far(manifest: Mapping[str, Any], folder: Path) -> list[tuple[TrafficKind, Sequence[dict[str, Any]]]]:
     """Return the results so far."""
-    results: list[tuple[Traffic, Sequence[dict[str, Any]]]] = []
+    results: list[tuple[TrafficKind, Sequence[dict[str, Any]]]] = []
     for kind in kinds_of(manifest, folder):
         files = [_file(folder, kind, instance) for instance in range(INSTANCES)]
         done = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
@@ -59,6 +59,6 @@ def found(manifest: Mapping[str, Any], folder: Path) -> list[tuple[Traffic, Sequ
     return results
 
 
-def _file(folder: Path, kind: Traffic, instance: int) -> Path:
+def _file(folder: Path, kind: TrafficKind, instance: int) -> Path:
     (folder / "traffic").mkdir(exist_ok=True)
     return folder / "traffic" / f"{kind.name}-{instance}.json"

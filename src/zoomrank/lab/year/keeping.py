@@ -1,4 +1,4 @@
-"""`Kept`: a service without HTTP that can be killed, and moved to another store."""
+"""`ServiceHandle`: a service without HTTP that can be killed, and moved to another store."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 from zoomrank.service.engine import Engine
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.backups import Tell, back_up, restore
+from zoomrank.service.storage.backups import Progress, back_up, restore
 from zoomrank.service.storage.opening import open_snapshot, open_store
 from zoomrank.service.storage.sqlite_store import NAME
-from zoomrank.service.verifying import Verdict, verify
+from zoomrank.service.verifying import VerifyReport, verify
 
 COLLECTION = "shop"
 
 
 @dataclass
-class Place:
+class StorePlace:
     """A folder, and a database if the store is not in the folder."""
 
     folder: Path
@@ -37,16 +37,16 @@ class Place:
         with closing(open_snapshot(self.folder, self.address)) as view:
             return int(next(iter(view.rows("SELECT pg_database_size(current_database())")))[0])
 
-    def verify(self, tell: Tell) -> Verdict:
+    def verify(self, tell: Progress) -> VerifyReport:
         """Verify that everything in the store agrees with its event log."""
         with closing(open_snapshot(self.folder, self.address)) as view:
             return verify(view, tell)
 
 
-class Kept:
+class ServiceHandle:
     """A service that can be killed and moved."""
 
-    def __init__(self, place: Place, now: Callable[[], float]) -> None:
+    def __init__(self, place: StorePlace, now: Callable[[], float]) -> None:
         self.place = place
         self._now = now
 
@@ -73,16 +73,16 @@ class Kept:
         """Stop as after `kill -9`."""
         await self.engine.abandon()
 
-    async def move(self, to: Place, backup: Path) -> None:
+    async def move(self, to: StorePlace, backup: Path) -> None:
         """Take a backup while running, stop, and restart from the backup in another place."""
         with closing(open_snapshot(self.place.folder, self.place.address)) as view:
-            back_up(view, backup, _untold)
+            back_up(view, backup, _ignore_progress)
         await self.stop()
         to.folder.mkdir(parents=True, exist_ok=True)
-        restore(backup, lambda: open_store(to.folder, to.address), _untold)
+        restore(backup, lambda: open_store(to.folder, to.address), _ignore_progress)
         self.place = to
         await self.start()
 
 
-def _untold(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     """Ignore progress."""

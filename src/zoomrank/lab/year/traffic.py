@@ -1,4 +1,4 @@
-"""`Traffic`: visitors of a shop ask, look, and click; some of that is reported, some late, some never.
+"""`ShopTraffic`: visitors of a shop ask, look, and click; some of that is reported, some late, some never.
 
 They come in batches, so that simultaneous requests share a write. Feedback waits for its time.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoomrank.lab.year.candidates import SearchEngine
-from zoomrank.lab.year.keeping import Kept
+from zoomrank.lab.year.keeping import ServiceHandle
 from zoomrank.lab.year.plan import DAY, Plan
 from zoomrank.lab.year.shop import Shop, number_of
 from zoomrank.lab.year.tastes import Tastes
@@ -24,7 +24,7 @@ from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.refusals import ExpiredError, NotFoundError, StoppingError, VoidedError
 from zoomrank.service.served_collection import ServedCollection
 
-PATIENCE = 4 * 3600.0  # feedback deadline, in seconds
+FEEDBACK_DEADLINE = 4 * 3600.0  # feedback deadline, in seconds
 _AT_ONCE = 32  # visitors per batch
 _A_WHILE = 600.0  # seconds: feedback within such a span is sent in one batch
 _LOOKING = 900.0  # mean seconds until feedback
@@ -34,7 +34,7 @@ LOST, _LATE = 0.02, 0.01  # shares of clicks
 
 
 @dataclass
-class Clock:
+class SimulatedClock:
     """Simulated clock, advanced by the simulation."""
 
     time: float
@@ -44,7 +44,7 @@ class Clock:
         return self.time
 
 
-class Coming(NamedTuple):
+class PendingFeedback(NamedTuple):
     """Feedback that is on its way."""
 
     time: float
@@ -62,14 +62,14 @@ class Tally:
     rankings: int = 0
 
 
-class Traffic:
+class ShopTraffic:
     """All visitors of a shop."""
 
-    def __init__(self, plan: Plan, tastes: Tastes, shop: Shop, clock: Clock, rng: np.random.Generator) -> None:
+    def __init__(self, plan: Plan, tastes: Tastes, shop: Shop, clock: SimulatedClock, rng: np.random.Generator) -> None:
         self.shop, self.clock = shop, clock
         self.tally = Tally()
         self._plan, self._tastes, self._rng = plan, tastes, rng
-        self._answers: list[Coming] = []
+        self._answers: list[PendingFeedback] = []
         self._order = 0
 
     async def day(
@@ -101,7 +101,7 @@ class Traffic:
                     await visit
         await self.wait_until(engine, until)
 
-    async def die(self, kept: Kept, queries: Array, season: int) -> None:
+    async def die(self, kept: ServiceHandle, queries: Array, season: int) -> None:
         """Kill the service while it stores the rankings of the second half of these visitors."""
         search = SearchEngine(self.shop, self._tastes, self._rng)
         visits = [self._visit(kept.engine, kept.shop, int(query), season, search, None) for query in queries]
@@ -127,9 +127,9 @@ class Traffic:
         self.clock.time = time
         await engine.sweep()
 
-    def _due(self, time: float) -> list[Coming]:
+    def _due(self, time: float) -> list[PendingFeedback]:
         """Return the next batch of feedback due by then."""
-        due: list[Coming] = []
+        due: list[PendingFeedback] = []
         while self._answers and self._answers[0].time <= time and len(due) < _AT_ONCE:
             due.append(heapq.heappop(self._answers))
         return due
@@ -142,7 +142,7 @@ class Traffic:
         self._answers = kept
         self.clock.time = time
 
-    async def _answer(self, engine: Engine, answer: Coming) -> None:
+    async def _answer(self, engine: Engine, answer: PendingFeedback) -> None:
         try:
             self.tally.counts[await engine.feedback(answer.impression, answer.clicked)] += 1
         except ExpiredError:
@@ -191,6 +191,6 @@ class Traffic:
         if nonsense == "clicks lost" or (silence and chance < LOST) or (clicked is None and chance > _SAYS_NO):
             return
         if silence and chance < LOST + _LATE:
-            wait += PATIENCE
+            wait += FEEDBACK_DEADLINE
         self._order += 1
-        heapq.heappush(self._answers, Coming(self.clock.time + wait, self._order, impression, clicked))
+        heapq.heappush(self._answers, PendingFeedback(self.clock.time + wait, self._order, impression, clicked))

@@ -10,23 +10,23 @@ from pathlib import Path
 import numpy as np
 
 from zoomrank.errors import ParameterError
-from zoomrank.lab.year.keeping import Kept, Place
-from zoomrank.lab.year.living import START, Lived, Tell, Year
+from zoomrank.lab.year.keeping import ServiceHandle, StorePlace
+from zoomrank.lab.year.living import START, Tell, YearRecord, YearSimulation
 from zoomrank.lab.year.other_store import other_store
-from zoomrank.lab.year.traffic import Clock
+from zoomrank.lab.year.traffic import SimulatedClock
 from zoomrank.numbers import Array
-from zoomrank.service.verifying import Verdict
+from zoomrank.service.verifying import VerifyReport
 
-Telling = Callable[[str], Tell]  # makes a progress callback for a named step
+ProgressFactory = Callable[[str], Tell]  # makes a progress callback for a named step
 
 
 @dataclass(frozen=True)
-class Outcome:
+class YearResult:
     """Result of a year: shares of satisfied visitors on its last day, and statistics of the service."""
 
-    lived: Lived
-    control: Lived
-    verdict: Verdict
+    lived: YearRecord
+    control: YearRecord
+    verdict: VerifyReport
     counts: Counter[str]
     stores: tuple[str, str]
     editions: int
@@ -43,14 +43,14 @@ class Outcome:
         return self.year / self.undisturbed
 
 
-async def whole_year(year: Year, folder: Path, address: str | None, telling: Telling) -> Outcome:
+async def whole_year(year: YearSimulation, folder: Path, address: str | None, telling: ProgressFactory) -> YearResult:
     """Simulate a year in an empty folder."""
     if folder.exists() and any(folder.iterdir()):
         raise ParameterError(f"{folder} is not empty; name another folder with --out.")
     folder.mkdir(parents=True, exist_ok=True)
     with other_store(folder, address) as elsewhere:
-        clock = Clock(START)
-        kept = Kept(Place(folder / "first"), clock)
+        clock = SimulatedClock(START)
+        kept = ServiceHandle(StorePlace(folder / "first"), clock)
         before = kept.place.kind
         lived = await year.live(kept, clock, elsewhere, folder / "middle.sqlite", telling("days"))
         editions = kept.shop.edition.number
@@ -62,7 +62,7 @@ async def whole_year(year: Year, folder: Path, address: str | None, telling: Tel
     ends = (year.knowing(year.last_day), control.end, lived.end, year.by_chance())
     shares = [float(asked @ end) for end in ends]
     shares.append(_standard_error(asked, lived.end - control.end))
-    return Outcome(lived, control, verdict, year.traffic.tally.counts, stores, editions, size, *shares)
+    return YearResult(lived, control, verdict, year.traffic.tally.counts, stores, editions, size, *shares)
 
 
 def _standard_error(weights: Array, differences: Array) -> float:
@@ -73,9 +73,9 @@ def _standard_error(weights: Array, differences: Array) -> float:
     return float(np.sqrt((weights**2 @ spread**2) / (1 - weights @ weights)))
 
 
-async def _undisturbed(year: Year, folder: Path, lived: Lived, tell: Tell) -> Lived:
-    clock = Clock(START)
-    kept = Kept(Place(folder), clock)
+async def _undisturbed(year: YearSimulation, folder: Path, lived: YearRecord, tell: Tell) -> YearRecord:
+    clock = SimulatedClock(START)
+    kept = ServiceHandle(StorePlace(folder), clock)
     control = await year.undisturbed(kept, clock, lived, tell)
     await kept.stop()
     return control

@@ -12,17 +12,17 @@ from matplotlib.ticker import PercentFormatter
 
 from zoomrank.lab.reports.drawing import BLACK, BLUE, GREY, ORANGE, STYLE, WIDTH, save
 from zoomrank.lab.year.plan import Plan
-from zoomrank.lab.year.whole_year import Outcome
+from zoomrank.lab.year.whole_year import YearResult
 
 WITHIN = 0.02  # the accepted cost of a year, as a share of the undisturbed learners' satisfaction
 
 
-def report(outcome: Outcome, plan: Plan) -> str:
+def report(outcome: YearResult, plan: Plan) -> str:
     """Return the verdict, and the numbers behind it."""
-    return "\n".join([*_verdict(outcome), "", *_went_through(outcome, plan)])
+    return "\n".join([*_verdict(outcome), "", *_events_section(outcome, plan)])
 
 
-def _verdict(outcome: Outcome) -> list[str]:
+def _verdict(outcome: YearResult) -> list[str]:
     rows = [
         ("knows everything (greedy)", outcome.greedy),
         ("undisturbed, as many visits", outcome.undisturbed),
@@ -52,7 +52,7 @@ def within(share: float, error: float) -> str:
     return "not within" if share + 2 * error < 1 - WITHIN else "perhaps within"
 
 
-def _went_through(outcome: Outcome, plan: Plan) -> list[str]:
+def _events_section(outcome: YearResult, plan: Plan) -> list[str]:
     counts, timings = outcome.counts, outcome.lived.timings
     queries = len(outcome.lived.end)
     lines = [
@@ -80,7 +80,7 @@ def _went_through(outcome: Outcome, plan: Plan) -> list[str]:
     return lines
 
 
-def draw(outcome: Outcome, plan: Plan, folder: Path) -> Path:
+def draw(outcome: YearResult, plan: Plan, folder: Path) -> Path:
     """Draw the weeks of a year; return the path of the picture."""
     with mpl.rc_context(STYLE):
         drawing = Drawing(figsize=(WIDTH, 3.2))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from zoomrank.bandits import EXP3, UCB1, Bandit, Grid
 from zoomrank.bandits.exploration import Exploration
 from zoomrank.numbers import Seed
-from zoomrank.rankers.named.confidence_rankers import ExploringRanker, maybe_anytime
+from zoomrank.rankers.named.confidence_rankers import UCBRanker, maybe_anytime
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentTree
 
 
-class RankUCB1(ExploringRanker):
+class RankUCB1(UCBRanker):
     """UCB1 in each slot, with the documents as arms; ignores distances.
 
     Parameters

@@ -17,7 +17,7 @@ def maybe_anytime(bandit: Bandit, anytime: bool) -> Bandit:
     return Anytime(bandit) if anytime else bandit
 
 
-class ExploringRanker(Ranked):
+class UCBRanker(Ranked):
     """Ranker whose only parameters are those of exploration."""
 
     def __init__(

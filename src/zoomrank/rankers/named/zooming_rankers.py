@@ -6,13 +6,13 @@ from zoomrank.bandits import Bandit, ContextualZooming, Zooming
 from zoomrank.bandits.contextual_zooming import SCALE
 from zoomrank.bandits.exploration import Exploration
 from zoomrank.numbers import Seed
-from zoomrank.rankers.named.confidence_rankers import ExploringRanker, maybe_anytime
+from zoomrank.rankers.named.confidence_rankers import UCBRanker, maybe_anytime
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentTree
 
 
-class RankZoom(ExploringRanker):
+class RankZoom(UCBRanker):
     """The zooming algorithm in each slot.
 
     Parameters
@@ -45,7 +45,7 @@ class RankZoom(ExploringRanker):
         return Zooming(tree, exploration=exploration, horizon=horizon)
 
 
-class RankCorrZoom(ExploringRanker):
+class RankCorrZoom(UCBRanker):
     """The zooming algorithm in each slot, with indices capped by the distance to the documents above.
 
     Parameters

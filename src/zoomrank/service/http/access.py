@@ -18,16 +18,16 @@ from typing import Any
 
 from zoomrank.errors import ParameterError
 from zoomrank.service.http.asgi import CALLER, App, Receive, Send, send_json
-from zoomrank.service.http.error_responses import refusal, unexpected
-from zoomrank.service.http.known_paths import KnownPath, known_path
-from zoomrank.service.http.origins import Origins
+from zoomrank.service.http.error_responses import internal_error_response, refusal
+from zoomrank.service.http.known_paths import RouteRule, rule_for
+from zoomrank.service.http.origins import AllowedOrigins
 from zoomrank.service.http.sent_changes import LINES, is_lines
-from zoomrank.service.load import Load
-from zoomrank.service.logs import REQUEST, Seldom, request_id
+from zoomrank.service.load import LoadMeter
+from zoomrank.service.logs import REQUEST, RateLimitedLogger, request_id
 from zoomrank.service.refusals import (
     BodyTooLargeError,
     ForbiddenError,
-    MediaError,
+    MediaTypeError,
     MissingKeyError,
     ServiceError,
     StoppingError,
@@ -49,7 +49,7 @@ _ON_PAGES = [
 ]
 
 
-_NOBODY_THERE = 499  # logged when the client has disconnected before the response
+_CLIENT_CLOSED = 499  # logged when the client has disconnected before the response
 _log = logging.getLogger(__name__)
 
 
@@ -144,7 +144,7 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def asker_of(key: str) -> bytes:
+def caller_digest(key: str) -> bytes:
     """Return the digest of a key that is stored with each impression."""
     return _digest(key.strip())[:ASKER_SIZE]
 
@@ -154,7 +154,7 @@ def allowed_roles(needed: str) -> tuple[str, ...]:
     return ("feedback", "rank", "admin") if needed == "feedback" else (needed, "admin")
 
 
-def needed_role(method: str, known: KnownPath) -> str | None:
+def needed_role(method: str, known: RouteRule) -> str | None:
     """Return the role that a request needs; None if it needs no key."""
     if known.is_open:
         return None
@@ -170,13 +170,13 @@ def needed_role(method: str, known: KnownPath) -> str | None:
 class Access:
     """ASGI middleware around the application."""
 
-    def __init__(self, app: App, keys: Keys, load: Load, largest_body: int, origins: Origins) -> None:
+    def __init__(self, app: App, keys: Keys, load: LoadMeter, largest_body: int, origins: AllowedOrigins) -> None:
         self._app = app
         self._keys = keys
         self._load = load
         self._largest_body = largest_body
         self._origins = origins
-        self._seldom = Seldom(_log)
+        self._rate_limited = RateLimitedLogger(_log)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve or reject a request."""
@@ -187,7 +187,7 @@ class Access:
         headers = dict(scope["headers"])
         request = request_id(headers.get(b"x-request-id"))
         REQUEST.set(request)
-        known = known_path(scope["path"])
+        known = rule_for(scope["path"])
         response = _Response(send, [*(_ON_PAGES if known.kind == "page" else _EVERYWHERE), _id_header(request)])
         response.headers += self._origins.headers(known, headers)
         if scope["method"] == "HEAD":  # as GET, without the body
@@ -198,17 +198,17 @@ class Access:
         if response.status >= 500:
             said = f"{scope['method']} {scope['path']}: {response.status}"
             if failure is None:  # an expected error, already explained in the response
-                self._seldom.say(said)
+                self._rate_limited.say(said)
             else:
                 _log.error("%s", said, exc_info=failure)
 
     async def _pass(
-        self, scope: Any, receive: Receive, response: _Response, known: KnownPath, headers: Mapping[bytes, bytes]
+        self, scope: Any, receive: Receive, response: _Response, known: RouteRule, headers: Mapping[bytes, bytes]
     ) -> Exception | None:
         """Serve a request, with a response in any case; return an unexpected exception."""
         limit = SMALL_BODY if known.is_small else self._largest_body
         try:
-            if self._origins.is_question(scope["method"], known, headers):
+            if self._origins.is_preflight(scope["method"], known, headers):
                 await self._origins.answer(response.send)
                 return None
             scope[CALLER] = self._check(scope["method"], known, limit, headers)
@@ -226,11 +226,11 @@ class Access:
                 await send_json(response.send, *refusal(StoppingError()))
         except Exception as error:  # noqa: BLE001
             if not response.begun:
-                await send_json(response.send, *unexpected())
+                await send_json(response.send, *internal_error_response())
             return error
         return None
 
-    def _check(self, method: str, known: KnownPath, limit: int, headers: Mapping[bytes, bytes]) -> bytes | None:
+    def _check(self, method: str, known: RouteRule, limit: int, headers: Mapping[bytes, bytes]) -> bytes | None:
         """Reject bodies that are too large, requests forged by other sites, and insufficient keys; return the
         caller.
         """
@@ -248,14 +248,14 @@ class Access:
         return asker
 
 
-def _check_media(known: KnownPath, said: bytes) -> None:
+def _check_media(known: RouteRule, said: bytes) -> None:
     """Reject media types that another site's page could send; JSON requires a preflight request."""
     if said.lower().startswith(b"application/json"):
         return
     if not known.takes_lines:
-        raise MediaError("The body is not declared as JSON: send Content-Type: application/json.")
+        raise MediaTypeError("The body is not declared as JSON: send Content-Type: application/json.")
     if not is_lines(said.decode("latin-1")):
-        raise MediaError(
+        raise MediaTypeError(
             f"The body is not declared as JSON: send Content-Type: application/json, or {LINES} for JSON lines."
         )
 
@@ -268,7 +268,7 @@ class _Response:
     def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         self._send = send
         self.headers = headers
-        self.status = _NOBODY_THERE
+        self.status = _CLIENT_CLOSED
         self.begun = self.without_body = False
 
     def send(self, message: Mapping[str, Any]) -> Awaitable[None]:
@@ -284,13 +284,13 @@ def _id_header(request: str) -> tuple[bytes, bytes]:
     return b"x-request-id", request.encode()
 
 
-def _too_large(limit: int, known: KnownPath) -> BodyTooLargeError:
+def _too_large(limit: int, known: RouteRule) -> BodyTooLargeError:
     if known.is_small:
         return BodyTooLargeError(f"The body exceeds the {limit // 2**20} MB allowed for rankings and feedback.")
     return BodyTooLargeError(f"The body exceeds the {limit} bytes allowed here; see serve --largest-body.")
 
 
-def _counted(receive: Receive, limit: int, known: KnownPath) -> Receive:
+def _counted(receive: Receive, limit: int, known: RouteRule) -> Receive:
     """Enforce the limit on bodies without a declared length."""
     seen = 0
 

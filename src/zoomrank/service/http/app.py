@@ -15,11 +15,11 @@ from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Access, Keys
 from zoomrank.service.http.asgi import App
-from zoomrank.service.http.error_responses import malformed, refusal, unexpected
+from zoomrank.service.http.error_responses import internal_error_response, malformed_response, refusal
 from zoomrank.service.http.fast_path import FastPath
-from zoomrank.service.http.maker import Maker
+from zoomrank.service.http.maker import CollectionBuilder
 from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.http.origins import Origins
+from zoomrank.service.http.origins import AllowedOrigins
 from zoomrank.service.http.replicas import Replicas, SingleReplica
 from zoomrank.service.http.routes.change_routes import add_changes
 from zoomrank.service.http.routes.collection_routes import add_collections
@@ -33,7 +33,7 @@ from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
 from zoomrank.service.http.routes.parameters import refusals
 from zoomrank.service.http.routes.rank_and_feedback import add_ranking
-from zoomrank.service.load import Load
+from zoomrank.service.load import LoadMeter
 from zoomrank.service.refusals import ServiceError
 
 LARGEST_BODY = 256 * 2**20
@@ -43,9 +43,9 @@ def make_app(
     engine: Engine, keys: Keys | None = None, largest_body: int = LARGEST_BODY, origins: Iterable[str] = ()
 ) -> App:
     """Return the application of a service that works alone; `origins` are those whose pages may give feedback."""
-    keys, load = keys or Keys({}), Load(engine)
+    keys, load = keys or Keys({}), LoadMeter(engine)
     routes = make_routes(engine, keys, SingleReplica(load))
-    return Access(routes, keys, load, largest_body, Origins(origins))
+    return Access(routes, keys, load, largest_body, AllowedOrigins(origins))
 
 
 def make_routes(engine: Engine, keys: Keys, replicas: Replicas) -> App:
@@ -61,7 +61,7 @@ def make_routes(engine: Engine, keys: Keys, replicas: Replicas) -> App:
     )
     _add_errors(api)
     fast = add_ranking(api, engine)
-    maker = Maker(engine.collections.folder)
+    maker = CollectionBuilder(engine.collections.folder)
     engine.collections.when_stopped.append(maker.stop)
     add_collections(api, engine, maker)
     add_changes(api, engine, maker)
@@ -89,11 +89,11 @@ def _add_errors(api: FastAPI) -> None:
     @api.exception_handler(RequestValidationError)
     async def not_understood(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101
-        return say(*malformed(error.errors()))
+        return say(*malformed_response(error.errors()))
 
     @api.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:  # noqa: ARG001  (`Access` logs it)
-        return say(*unexpected())
+        return say(*internal_error_response())
 
     @api.exception_handler(HTTPException)
     async def other(request: Request, error: Exception) -> Response:

@@ -13,14 +13,14 @@ from zoomrank.service.refusals import ServiceError
 def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str], dict[str, str]]:
     """Return status, body and headers for an error."""
     if isinstance(error, ValidationError):
-        return malformed(error.errors(include_url=False, include_input=False))
+        return malformed_response(error.errors(include_url=False, include_input=False))
     headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "60"}, 503: {"Retry-After": "1"}}.get(
         error.status, {}
     )
     return error.status, {"error": error.code, "message": str(error)}, headers
 
 
-def malformed(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
+def malformed_response(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
     """Return the response to a malformed request."""
     return 422, {"error": "malformed", "message": in_words(errors)}, {}
 
@@ -33,7 +33,7 @@ def in_words(errors: Sequence[Any], *within: str) -> str:
     return f"{where}: {first['msg']}{more}."
 
 
-def unexpected() -> tuple[int, dict[str, str], dict[str, str]]:
+def internal_error_response() -> tuple[int, dict[str, str], dict[str, str]]:
     """Return the response to an unexpected failure."""
     message = "Internal error. The log of the service has more, beside the X-Request-Id of this response."
     return 500, {"error": "internal", "message": message}, {}

@@ -14,12 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from zoomrank.service.http.asgi import BODY, CALLER, App, Receive, Send, send_json, whole_body
 from zoomrank.service.http.error_responses import refusal
-from zoomrank.service.http.known_paths import KnownPath
+from zoomrank.service.http.known_paths import RouteRule
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.refusals import ServiceError, UnusableError
+from zoomrank.service.refusals import ServiceError, UnprocessableError
 
-ONCE = "[!-~]{1,255}"  # form of an Idempotency-Key
-_ONCE = re.compile(ONCE.encode())
+IDEMPOTENCY_KEY = "[!-~]{1,255}"  # form of an Idempotency-Key
+_ONCE = re.compile(IDEMPOTENCY_KEY.encode())
 
 Endpoint = Callable[..., Awaitable[Any]]
 
@@ -33,7 +33,7 @@ class FastRoute(NamedTuple):
     has_caller: bool  # True if the function takes the caller
 
     @classmethod
-    def to(cls, endpoint: Endpoint, known: KnownPath, has_caller: bool = False) -> FastRoute:
+    def to(cls, endpoint: Endpoint, known: RouteRule, has_caller: bool = False) -> FastRoute:
         """Return the route of a path that takes JSON."""
         body: Any = known.body
         return cls(known.pattern, TypeAdapter(body), endpoint, has_caller)
@@ -71,7 +71,9 @@ def caller_of(scope: Any) -> Caller:
     """Return the caller of a request, with the idempotency key in its headers."""
     once = next((value for name, value in scope["headers"] if name == b"idempotency-key"), None)
     if once is not None and not _ONCE.fullmatch(once):
-        raise UnusableError("The Idempotency-Key is invalid: use 1 to 255 printable ASCII characters without spaces.")
+        raise UnprocessableError(
+            "The Idempotency-Key is invalid: use 1 to 255 printable ASCII characters without spaces."
+        )
     return Caller(scope.get(CALLER), None if once is None else once.decode())
 
 

@@ -19,7 +19,7 @@ _PARAMETER = re.compile(r"{(\w+)}")
 
 
 @dataclass(frozen=True)
-class KnownPath:
+class RouteRule:
     """A path in the framework's notation."""
 
     path: str
@@ -43,27 +43,27 @@ class KnownPath:
         return re.compile(_PARAMETER.sub(rf"(?P<\1>{NAME_PATTERN}(?:~{NAME_PATTERN}){{0,2}})", self.path))
 
 
-RANK = KnownPath(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
-FEEDBACK = KnownPath(wire.FEEDBACK, "feedback", is_ranking=True, is_feedback=True, body=schema.FeedbackRequest)
-FEEDBACK_BATCH = KnownPath(
+RANK = RouteRule(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
+FEEDBACK = RouteRule(wire.FEEDBACK, "feedback", is_ranking=True, is_feedback=True, body=schema.FeedbackRequest)
+FEEDBACK_BATCH = RouteRule(
     wire.FEEDBACK_BATCH, "feedback/batch", is_ranking=True, is_feedback=True, body=schema.BatchRequest
 )
-SEEN = KnownPath(wire.SEEN, "seen", is_ranking=True, is_feedback=True, body=schema.SeenRequest)
-COPIES = KnownPath(wire.COPIES, "copies", is_reading=True, body=schema.CopyRequest)
-COPY_RANK = KnownPath(wire.COPY_RANK, "copies", is_reading=True, body=schema.CopyRankRequest)
-COPY_FEEDBACK = KnownPath(wire.COPY_FEEDBACK, "copies", is_reading=True, body=schema.BatchRequest)
-COLLECTIONS = KnownPath(wire.COLLECTIONS, body=schema.NewCollection)
-NEW_DOCUMENTS = KnownPath(wire.DOCUMENTS, body=schema.DocumentsRequest, takes_lines=True)
-CHANGES = KnownPath(wire.CHANGES, body=schema.ChangesRequest, takes_lines=True)
-VOID = KnownPath(wire.VOID, body=schema.VoidRequest)
-EXPERIMENTS = KnownPath(wire.EXPERIMENTS, body=schema.NewExperiment)
-STOP = KnownPath(wire.STOP, body=schema.StopRequest)
-PROMOTE = KnownPath(wire.PROMOTE, body=schema.PromoteRequest)
-EXPORT = KnownPath(wire.EXPORT, "export", is_private=True)
-HEALTH = KnownPath(wire.HEALTH, "health", is_open=True)
-READY = KnownPath(wire.READY, "ready", is_open=True)
-PAGE = KnownPath("/", "page", is_open=True)
-PAGE_FILE = KnownPath("/page/{file}", "page", is_open=True)
+SEEN = RouteRule(wire.SEEN, "seen", is_ranking=True, is_feedback=True, body=schema.SeenRequest)
+COPIES = RouteRule(wire.COPIES, "copies", is_reading=True, body=schema.CopyRequest)
+COPY_RANK = RouteRule(wire.COPY_RANK, "copies", is_reading=True, body=schema.CopyRankRequest)
+COPY_FEEDBACK = RouteRule(wire.COPY_FEEDBACK, "copies", is_reading=True, body=schema.BatchRequest)
+COLLECTIONS = RouteRule(wire.COLLECTIONS, body=schema.NewCollection)
+NEW_DOCUMENTS = RouteRule(wire.DOCUMENTS, body=schema.DocumentsRequest, takes_lines=True)
+CHANGES = RouteRule(wire.CHANGES, body=schema.ChangesRequest, takes_lines=True)
+VOID = RouteRule(wire.VOID, body=schema.VoidRequest)
+EXPERIMENTS = RouteRule(wire.EXPERIMENTS, body=schema.NewExperiment)
+STOP = RouteRule(wire.STOP, body=schema.StopRequest)
+PROMOTE = RouteRule(wire.PROMOTE, body=schema.PromoteRequest)
+EXPORT = RouteRule(wire.EXPORT, "export", is_private=True)
+HEALTH = RouteRule(wire.HEALTH, "health", is_open=True)
+READY = RouteRule(wire.READY, "ready", is_open=True)
+PAGE = RouteRule("/", "page", is_open=True)
+PAGE_FILE = RouteRule("/page/{file}", "page", is_open=True)
 
 _CHANGES = (NEW_DOCUMENTS, CHANGES)
 _COPIES = (COPIES, COPY_RANK, COPY_FEEDBACK)
@@ -73,10 +73,10 @@ _ALL = (
     *(HEALTH, READY, PAGE, PAGE_FILE),
 )
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
-_OTHER = KnownPath("")
+_OTHER = RouteRule("")
 
 
-def known_path(path: str) -> KnownPath:
+def rule_for(path: str) -> RouteRule:
     """Return the rules of a request path, whatever its method and whether or not its names are valid."""
     found = _ANY.fullmatch(path)
     return _OTHER if found is None else _ALL[(found.lastindex or 0) - 1]

@@ -26,7 +26,7 @@ FIRST = 100
 UNLEARNED = 20  # impressions before which hardly anything was learned
 _REMEMBERED = 256  # cached curves
 
-Lines = Iterable[tuple[int, Outcome]]  # (impression, outcome) of the log
+LoggedOutcomes = Iterable[tuple[int, Outcome]]  # (impression, outcome) of the log
 
 
 class LearningCurves:
@@ -69,7 +69,7 @@ def windows(impressions: int) -> Iterator[range]:
         start = end
 
 
-def counted(lines: Lines) -> dict[str, int]:
+def counted(lines: LoggedOutcomes) -> dict[str, int]:
     """Count answered impressions (clicked or left) and satisfied ones."""
     ends: dict[int, bool] = {}
     void = set()

@@ -13,7 +13,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.service.http.asgi import App
 from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits, timed
 
-LAST_REQUESTS = 5  # seconds that requests may take at shutdown
+SHUTDOWN_GRACE = 5  # seconds that requests may take at shutdown
 
 
 def listen(host: str, port: int, together: bool = False) -> socket.socket:
@@ -32,20 +32,20 @@ def listen(host: str, port: int, together: bool = False) -> socket.socket:
     return listening
 
 
-def address_of(listening: socket.socket) -> str:
+def url_of(listening: socket.socket) -> str:
     """Return the address of a socket."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicorn.Config:
+def uvicorn_config(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicorn.Config:
     """Return the configuration of a server of an application."""
     return uvicorn.Config(
         app,
         http=timed(limits),
         ws="none",
         lifespan="off",  # the caller starts and stops the engine, so that its errors are reported in words
-        timeout_graceful_shutdown=LAST_REQUESTS,
+        timeout_graceful_shutdown=SHUTDOWN_GRACE,
         log_config=None,
         log_level="error",
         access_log=False,
@@ -56,7 +56,7 @@ def spoken(app: App, limits: TimeLimits = TIME_LIMITS, **options: Any) -> uvicor
     )
 
 
-class Listener(uvicorn.Server):
+class BackgroundServer(uvicorn.Server):
     """A server beside other work of this process, which keeps its signal handlers."""
 
     @contextlib.contextmanager

@@ -1,5 +1,5 @@
-"""`Maker`: builds collection files from uploads without blocking requests: small ones in a thread, large ones in a
-separate process, one at a time.
+"""`CollectionBuilder`: builds collection files from uploads without blocking requests: small ones in a thread, large
+ones in a separate process, one at a time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import AsyncIterable
 from pathlib import Path
 from typing import IO, Any
 
-from zoomrank.service.http.making_process import REFUSED
-from zoomrank.service.http.new_collection import NewCollection, make
-from zoomrank.service.nameless_files import nameless_file
-from zoomrank.service.refusals import ReportedError, StoppingError, StorageError
+from zoomrank.service.http.making_process import INVALID_UPLOAD
+from zoomrank.service.http.new_collection import UploadedCollection, make
+from zoomrank.service.nameless_files import temp_file
+from zoomrank.service.refusals import RemoteError, StoppingError, StorageError
 from zoomrank.service.settings import Settings
 
 LARGE = 2**18  # bytes of JSON: parsing blocks all threads, about 0.1 s per megabyte
@@ -29,7 +29,7 @@ _COMMAND = [sys.executable, "-m", "zoomrank.service.http.making_process"]
 _log = logging.getLogger(__name__)
 
 
-class Maker:
+class CollectionBuilder:
     """Builds anonymous collection files in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -42,7 +42,7 @@ class Maker:
     async def received(self, pieces: AsyncIterable[bytes]) -> IO[bytes]:
         """Receive an upload into a file."""
         try:
-            file = await asyncio.to_thread(nameless_file, self._folder)
+            file = await asyncio.to_thread(temp_file, self._folder)
             try:
                 gathered = bytearray()
                 async for piece in pieces:
@@ -58,7 +58,7 @@ class Maker:
             raise _not_kept(error) from error
         return file
 
-    async def make(self, body: IO[bytes]) -> tuple[NewCollection, IO[bytes]]:
+    async def make(self, body: IO[bytes]) -> tuple[UploadedCollection, IO[bytes]]:
         """Build a collection file from the JSON in a file; return it with the other data of the upload."""
         size = body.seek(0, os.SEEK_END)
         if size <= LARGE or isinstance(body, io.BytesIO):  # a memory file, which no other process can read
@@ -66,10 +66,10 @@ class Maker:
         async with self._one_at_a_time:
             return await asyncio.to_thread(self._into_a_file, self._make_elsewhere, body)
 
-    def _into_a_file(self, how: Any, body: IO[bytes]) -> tuple[NewCollection, IO[bytes]]:
+    def _into_a_file(self, how: Any, body: IO[bytes]) -> tuple[UploadedCollection, IO[bytes]]:
         try:
             body.seek(0)
-            file = nameless_file(self._folder)
+            file = temp_file(self._folder)
             try:
                 return how(body, file), file
             except BaseException:
@@ -78,24 +78,24 @@ class Maker:
         except OSError as error:
             raise _not_kept(error) from error
 
-    def _make_here(self, body: IO[bytes], file: IO[bytes]) -> NewCollection:
+    def _make_here(self, body: IO[bytes], file: IO[bytes]) -> UploadedCollection:
         return make(body.read(), file)
 
-    def _make_elsewhere(self, body: IO[bytes], file: IO[bytes]) -> NewCollection:
+    def _make_elsewhere(self, body: IO[bytes], file: IO[bytes]) -> UploadedCollection:
         process = self._started(body, file)
         said = process.communicate()[1].decode(errors="replace").strip()
         if self._stopped:
             raise StoppingError()
-        if process.returncode not in (0, REFUSED):
+        if process.returncode not in (0, INVALID_UPLOAD):
             _log.error("The process that built a collection exited with status %d: %s", process.returncode, said)
             raise StorageError(
                 f"The collection was not built: its process exited with status {process.returncode}. Check that there "
                 "is enough memory, or build it elsewhere with Collection.save and PUT the file."
             )
         told = json.loads(said.rpartition("\n")[2])
-        if process.returncode == REFUSED:
-            raise ReportedError(**told)
-        return NewCollection(told["name"], Settings.model_validate_json(told["settings"]))
+        if process.returncode == INVALID_UPLOAD:
+            raise RemoteError(**told)
+        return UploadedCollection(told["name"], Settings.model_validate_json(told["settings"]))
 
     def _started(self, body: IO[bytes], file: IO[bytes]) -> subprocess.Popen[bytes]:
         with self._starting:

@@ -15,7 +15,7 @@ import time
 from zoomrank.service.http.new_collection import make
 from zoomrank.service.refusals import ServiceError
 
-REFUSED = 3  # exit status if the upload is invalid
+INVALID_UPLOAD = 3  # exit status if the upload is invalid
 _WATCH_EVERY = 0.5  # seconds
 _POLITE = 10  # niceness: ranking goes first
 
@@ -31,7 +31,7 @@ def main() -> int:
             made = make(sys.stdin.buffer.read(), file)
     except ServiceError as error:
         _say({"status": error.status, "code": error.code, "message": str(error)})
-        return REFUSED
+        return INVALID_UPLOAD
     _say({"name": made.name, "settings": made.settings.model_dump_json()})
     return 0
 

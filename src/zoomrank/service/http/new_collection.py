@@ -11,19 +11,19 @@ from zoomrank.documents.collection_file import write
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.http import schema
 from zoomrank.service.http.error_responses import in_words
-from zoomrank.service.refusals import MalformedError, ServiceError, UnusableError
+from zoomrank.service.refusals import MalformedError, ServiceError, UnprocessableError
 from zoomrank.service.settings import Settings
 from zoomrank.spaces import DocumentId
 
 
-class NewCollection(NamedTuple):
+class UploadedCollection(NamedTuple):
     """An upload without its documents."""
 
     name: str
     settings: Settings
 
 
-def make(body: bytes, file: IO[bytes]) -> NewCollection:
+def make(body: bytes, file: IO[bytes]) -> UploadedCollection:
     """Build the collection file of an upload."""
     try:
         asked = schema.NewCollection.model_validate_json(body)
@@ -34,9 +34,9 @@ def make(body: bytes, file: IO[bytes]) -> NewCollection:
     except ServiceError:
         raise
     except ZoomrankError as error:
-        raise UnusableError(str(error)) from error
+        raise UnprocessableError(str(error)) from error
     file.flush()
-    return NewCollection(asked.name, asked.settings)
+    return UploadedCollection(asked.name, asked.settings)
 
 
 def _gathered(documents: list[schema.NewDocument]) -> Collection:
@@ -52,11 +52,11 @@ def _gathered(documents: list[schema.NewDocument]) -> Collection:
     if all(one.vector is not None for one in documents):
         vectors: Any = [one.vector for one in documents]
         if len({len(vector) for vector in vectors}) > 1:
-            raise UnusableError("The vectors have different lengths: send vectors of one length.")
+            raise UnprocessableError("The vectors have different lengths: send vectors of one length.")
         return Collection.from_vectors(vectors, ids=ids, **about)
     if all(one.text for one in documents):
         return Collection.from_texts([one.text for one in documents], ids=ids, **about)
-    raise UnusableError(
+    raise UnprocessableError(
         "The documents are placed in different ways: give every document a path, or every document a vector, or "
         "every document a text."
     )
@@ -64,9 +64,9 @@ def _gathered(documents: list[schema.NewDocument]) -> Collection:
 
 def _check_ids(ids: list[DocumentId]) -> None:
     if len({type(one) for one in ids}) > 1:
-        raise UnusableError("Some ids are texts and some are numbers: send either all texts or all whole numbers.")
+        raise UnprocessableError("Some ids are texts and some are numbers: send either all texts or all whole numbers.")
     seen: set[DocumentId] = set()
     for one in ids:
         if one in seen:
-            raise UnusableError(f"Document {one!r} is there twice: ids must be unique.")
+            raise UnprocessableError(f"Document {one!r} is there twice: ids must be unique.")
         seen.add(one)

@@ -1,4 +1,4 @@
-"""`Origins`: sites whose pages may send feedback directly from a browser (CORS).
+"""`AllowedOrigins`: sites whose pages may send feedback directly from a browser (CORS).
 
 A browser lets a page call another origin only with that origin's consent. By default the service consents to none; if
 configured, to feedback only: rankings are requested by a server with a key that browsers must not have. The preflight
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from zoomrank.errors import ParameterError
 from zoomrank.service.http.asgi import Send
-from zoomrank.service.http.known_paths import KnownPath
+from zoomrank.service.http.known_paths import RouteRule
 
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 _MAY = [
@@ -34,13 +34,13 @@ def check_origins(origins: Iterable[str]) -> None:
             )
 
 
-class Origins:
+class AllowedOrigins:
     """The origins whose pages may send feedback; none by default."""
 
     def __init__(self, origins: Iterable[str] = ()) -> None:
         self._allowed = frozenset(origin.encode() for origin in origins)
 
-    def headers(self, known: KnownPath, headers: Headers) -> list[tuple[bytes, bytes]]:
+    def headers(self, known: RouteRule, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return the CORS headers of a response."""
         if not self._allowed or not known.is_feedback:
             return []
@@ -48,7 +48,7 @@ class Origins:
         origin = headers.get(b"origin", b"")
         return [(b"access-control-allow-origin", origin), varies] if origin in self._allowed else [varies]
 
-    def is_question(self, method: str, known: KnownPath, headers: Headers) -> bool:
+    def is_preflight(self, method: str, known: RouteRule, headers: Headers) -> bool:
         """Return whether a request is the preflight for feedback from an allowed origin."""
         return (
             method == "OPTIONS"

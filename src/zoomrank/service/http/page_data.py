@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.queries.lending import granted_bytes
+from zoomrank.queries.lending import loan_to_bytes
 from zoomrank.queries.query_rank import support_of
 from zoomrank.rankers import Ranked, SlotExplanation
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.document_search import search_documents
-from zoomrank.service.http.reasons import Told, estimate_and_bound, why
+from zoomrank.service.http.reasons import ExplanationContext, estimate_and_bound, why
 from zoomrank.service.http.standing import standing
 from zoomrank.service.http.tree_outline import zoom_tree
 from zoomrank.service.query_learner import QueryCounts, QueryLearner
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.served_edition import ServedVersion
 from zoomrank.service.storage.events import STEP
 from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
 
@@ -57,7 +57,7 @@ def documents(served: ServedCollection, offset: int, limit: int, search: str = "
     return {"documents": [_placed(edition, at) for at in positions.tolist()], "total": total}
 
 
-def _placed(edition: ServedEdition, position: int) -> dict[str, Any]:
+def _placed(edition: ServedVersion, position: int) -> dict[str, Any]:
     return {**edition.document(position), "path": edition.path(position)}
 
 
@@ -101,7 +101,7 @@ async def query(
     query = served.settings.folded(asked)
     learner = await _learner(engine, served, query, copies, copy)
     granted = engine.next_loan(served, learner)
-    chooser = learner.chooser(None if granted is None else granted_bytes(granted))
+    chooser = learner.chooser(None if granted is None else loan_to_bytes(granted))
     counts = learner.counts
     found: dict[str, Any] = {
         "query": query,
@@ -142,7 +142,7 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
     return documents
 
 
-def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -> Told:
+def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -> ExplanationContext:
     """Return the context of an explanation: the documents above, and the most similar of them."""
     *above, at = shown
     label = reason.subtree if served.tree.names is not None else f"{reason.documents:,} like it"
@@ -150,7 +150,7 @@ def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -
     ids = served.tree.documents
     distances = [served.tree.distance(ids[at], ids[other]) for other in above]
     nearest = titles[distances.index(min(distances))] if distances else None
-    return Told(label.rpartition(" > ")[2] or served.name, titles, nearest, served.neighbours is not None)
+    return ExplanationContext(label.rpartition(" > ")[2] or served.name, titles, nearest, served.neighbours is not None)
 
 
 async def _support(
@@ -222,7 +222,7 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
     count = max(1, min(points, seconds // step))
     end = int(engine.now()) // step * step + step
     start = end - count * step
-    whose = None if served is None else [one.id for one in engine.collections.meant_by(served)]
+    whose = None if served is None else [one.id for one in engine.collections.resolve_name(served)]
     rows: list[tuple[int, Outcome, int]] = []
     at_once = max(step, _DAY // step * step)
     for first in range(start, end, at_once):  # a day at a time, so that other readers get their turn
@@ -242,7 +242,7 @@ async def activity(engine: Engine, served: ServedCollection | None, seconds: int
     }
 
 
-class Activities:
+class ActivityCache:
     """Cache of activity over long spans, which pages poll and which is slow to sum."""
 
     def __init__(self, engine: Engine) -> None:

@@ -17,7 +17,7 @@ _NAMED = 2  # documents above that are named
 _LONGEST = 60  # characters of a title
 
 
-class Told(NamedTuple):
+class ExplanationContext(NamedTuple):
     """Context of a document that its slot does not know."""
 
     label: str  # of the subtree that is estimated as one
@@ -45,7 +45,7 @@ def estimate_and_bound(reason: SlotExplanation) -> tuple[float, float]:
     return estimate, max(estimate, min(1.0, reason.index))
 
 
-def why(reason: SlotExplanation, told: Told) -> str:
+def why(reason: SlotExplanation, told: ExplanationContext) -> str:
     """Explain why a document is where it is."""
     seen = _seen(reason, told)
     if reason.trial:
@@ -62,7 +62,7 @@ def why(reason: SlotExplanation, told: Told) -> str:
     return f"{seen}."
 
 
-def _seen(reason: SlotExplanation, told: Told) -> str:
+def _seen(reason: SlotExplanation, told: ExplanationContext) -> str:
     what = "it" if reason.documents == 1 else f"one of “{short(told.label)}” ({reason.documents:,} documents)"
     if reason.plays == 0:
         return f"No visitor has looked at {what.removeprefix('one of ')} in this slot yet"

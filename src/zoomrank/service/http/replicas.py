@@ -9,7 +9,7 @@ import socket
 from typing import Any, NamedTuple, Protocol
 
 from zoomrank import wire
-from zoomrank.service.load import Load
+from zoomrank.service.load import LoadMeter
 from zoomrank.service.storage.partitions import PARTITIONS
 
 _ALONE = 1  # the number of a service that works alone
@@ -45,7 +45,7 @@ class SingleReplica:
 
     are_several = False
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: LoadMeter) -> None:
         self._load = load
 
     def status(self) -> list[ReplicaStatus]:

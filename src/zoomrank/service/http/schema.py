@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from zoomrank import wire
-from zoomrank.service.answers import Answer
+from zoomrank.service.answers import ImpressionFeedback
 from zoomrank.service.experiments import MOST_ARMS
 from zoomrank.service.rank_options import Path, PathText, RankOptions, Vector
 from zoomrank.service.settings import (
@@ -77,10 +77,12 @@ class FeedbackRequest(Strict):
     looked_at: int | None = Field(default=None, ge=1, le=MOST_SLOTS)
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> ImpressionFeedback:
         """The same as the engine's type."""
         left = self.clicked in (None, []) and "clicked" in self.model_fields_set
-        return Answer(_named(self.clicked), left, self.looked_at or 0, self.disliked, _named(self.purchased))
+        return ImpressionFeedback(
+            _named(self.clicked), left, self.looked_at or 0, self.disliked, _named(self.purchased)
+        )
 
 
 class BatchRequest(Strict):
@@ -117,7 +119,7 @@ class NewArm(Strict):
     settings: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _differs_in_what_it_may(self) -> NewArm:
+    def _check_settings(self) -> NewArm:
         fixed = next((name for name in self.settings or {} if name not in OF_ARMS), None)
         if fixed is not None:
             raise ValueError(f"an arm has the {fixed} of its collection; it can only have its own {', '.join(OF_ARMS)}")

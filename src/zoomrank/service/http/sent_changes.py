@@ -23,29 +23,29 @@ _DOCUMENT: TypeAdapter[schema.AddedDocument] = TypeAdapter(schema.AddedDocument)
 _CHANGE: TypeAdapter[schema.Change] = TypeAdapter(schema.Change)
 
 
-class Part(NamedTuple):
+class ChangePart(NamedTuple):
     """Changes that are applied together, and the number of their first line."""
 
     changes: list[dict[str, Any]]
     line: int
 
 
-def documents_in(body: IO[bytes], is_lines: bool, there: str) -> Iterator[Part]:
+def documents_in(body: IO[bytes], is_lines: bool, there: str) -> Iterator[ChangePart]:
     """Yield the documents of a body as changes that add them, or (`there`) change those that exist."""
     verb = "put" if there == "change" else "add"
     if is_lines:
         yield from _parts(body, _DOCUMENT, lambda one: _as_change(one, verb))
         return
     asked = _whole(body, schema.DocumentsRequest)
-    yield Part([_as_change(one, verb) for one in asked.documents], 0)
+    yield ChangePart([_as_change(one, verb) for one in asked.documents], 0)
 
 
-def changes_in(body: IO[bytes], is_lines: bool) -> Iterator[Part]:
+def changes_in(body: IO[bytes], is_lines: bool) -> Iterator[ChangePart]:
     """Yield the changes of a body."""
     if is_lines:
         yield from _parts(body, _CHANGE, _said)
         return
-    yield Part([_said(one) for one in _whole(body, schema.ChangesRequest).changes], 0)
+    yield ChangePart([_said(one) for one in _whole(body, schema.ChangesRequest).changes], 0)
 
 
 def _as_change(document: schema.AddedDocument, verb: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _whole(body: IO[bytes], kind: Any) -> Any:
         raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "body")) from error
 
 
-def _parts(body: IO[bytes], kind: TypeAdapter[Any], said: Any) -> Iterator[Part]:
+def _parts(body: IO[bytes], kind: TypeAdapter[Any], said: Any) -> Iterator[ChangePart]:
     body.seek(0)
     changes: list[dict[str, Any]] = []
     first, size = 1, 0
@@ -81,10 +81,10 @@ def _parts(body: IO[bytes], kind: TypeAdapter[Any], said: Any) -> Iterator[Part]
             raise MalformedError(words) from error
         size += len(line)
         if len(changes) >= MOST_AT_ONCE or size >= _MOST_BYTES:
-            yield Part(changes, first)
+            yield ChangePart(changes, first)
             changes, size = [], 0
     if changes:
-        yield Part(changes, first)
+        yield ChangePart(changes, first)
 
 
 def is_lines(content_type: str) -> bool:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.queries.lending import granted_bytes
+from zoomrank.queries.lending import loan_to_bytes
 from zoomrank.service.engine import Engine
 from zoomrank.service.query_learner import QueryLearner
 from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedEdition
+from zoomrank.service.served_edition import ServedVersion
 
 MOST = 256  # learners that are inspected
 _AT_ONCE = 8
@@ -23,7 +23,7 @@ _LISTED = 100
 _NOTHING = np.zeros(0, np.int64)  # no documents above
 
 
-async def standing(engine: Engine, served: ServedCollection, edition: ServedEdition, position: int) -> dict[str, Any]:
+async def standing(engine: Engine, served: ServedCollection, edition: ServedVersion, position: int) -> dict[str, Any]:
     """Return the queries that show a document or have shown it, those that show it now and are asked most first."""
     here = [(key[1], learner) for key, learner in engine.learners if key[0] == served.id]
     here.sort(key=lambda one: -one[1].counts.impressions)
@@ -33,7 +33,7 @@ async def standing(engine: Engine, served: ServedCollection, edition: ServedEdit
         moved = learner.seen_from(edition) if learner.edition.number <= edition.number else learner
         if moved.edition is not edition:  # documents were changed meanwhile
             continue
-        row = _standing(moved, position, None if granted is None else granted_bytes(granted))
+        row = _usage_in(moved, position, None if granted is None else loan_to_bytes(granted))
         if row["slot"] is not None or row["visits"]:
             rows.append({"query": query, "impressions": learner.counts.impressions, **row})
         if number % _AT_ONCE == _AT_ONCE - 1:
@@ -46,7 +46,7 @@ async def standing(engine: Engine, served: ServedCollection, edition: ServedEdit
     }
 
 
-def _standing(learner: QueryLearner, position: int, loan: bytes | None) -> dict[str, Any]:
+def _usage_in(learner: QueryLearner, position: int, loan: bytes | None) -> dict[str, Any]:
     shown = learner.chooser(loan).rank_arrays(1, None, learner.settings.slots).shown[0].tolist()
     visits, clicks = _looked_at(learner, position)
     return {"slot": shown.index(position) if position in shown else None, "visits": visits, "clicks": clicks}

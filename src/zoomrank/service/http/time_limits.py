@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from zoomrank.service.http.known_paths import known_path
+from zoomrank.service.http.known_paths import rule_for
 
 
 class TimeLimits(NamedTuple):
@@ -90,7 +90,7 @@ class TimedProtocol(HttpToolsProtocol):
         if self._of is None:
             return self._begun + self.limits.headers
         until = self._heard + self.limits.pause
-        if known_path(self._of.scope["path"]).is_ranking:
+        if rule_for(self._of.scope["path"]).is_ranking:
             until = min(until, self._begun + self.limits.small_body)
         return until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from zoomrank.service.storage.batch import ArmVisit
-from zoomrank.service.storage.events import Arm
+from zoomrank.service.storage.events import ArmRef
 from zoomrank.service.storage.outcomes import UNSEEN, VOIDED, WAITING, Outcome, is_end, is_satisfied
 
 MINUTE = 60  # seconds
@@ -33,7 +33,7 @@ def arm_outcome(outcome: Outcome) -> ArmOutcome:
     return ArmOutcome.SATISFIED if is_satisfied(outcome) else ArmOutcome.LEFT
 
 
-def arm_visit(arm: Arm | None, time: float, outcome: Outcome) -> ArmVisit | None:
+def arm_visit(arm: ArmRef | None, time: float, outcome: Outcome) -> ArmVisit | None:
     """Return the count that an event adds for an impression shown at `time`; None if it is in no arm, or if the event
     neither shows nor ends it.
     """

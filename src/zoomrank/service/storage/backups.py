@@ -12,14 +12,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from zoomrank.files import whole_file
+from zoomrank.files import atomic_file
 from zoomrank.service.refusals import StorageError
 from zoomrank.service.storage.sqlite_store import SQLiteDatabase
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_snapshot import SQLiteSnapshot, StoreSnapshot
 from zoomrank.service.storage.tables import ABOUT, statements
 
-Tell = Callable[[int, int], None]  # progress: (rows done, total)
+Progress = Callable[[int, int], None]  # progress: (rows done, total)
 Tables = Mapping[str, Sequence[str]]  # columns by table
 
 _OWNER = "owner"  # names the process that writes to this store, so it is not copied
@@ -43,9 +43,9 @@ def _tables_of(connection: sqlite3.Connection) -> dict[str, list[str]]:
     return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for (name,) in named}
 
 
-def back_up(snapshot: StoreSnapshot, path: Path, tell: Tell) -> dict[str, int]:
+def back_up(snapshot: StoreSnapshot, path: Path, tell: Progress) -> dict[str, int]:
     """Write a backup, which appears complete or not at all; return the number of rows per table."""
-    with whole_file(path, private=True) as file, closing(sqlite3.connect(file.name, isolation_level=None)) as backup:
+    with atomic_file(path, private=True) as file, closing(sqlite3.connect(file.name, isolation_level=None)) as backup:
         backup.execute("PRAGMA journal_mode = OFF")  # an incomplete file is thrown away
         backup.execute("PRAGMA synchronous = OFF")
         _make_tables(backup)
@@ -55,7 +55,7 @@ def back_up(snapshot: StoreSnapshot, path: Path, tell: Tell) -> dict[str, int]:
     return copied
 
 
-def restore(path: Path, open_store: Callable[[], Store], tell: Tell) -> dict[str, int]:
+def restore(path: Path, open_store: Callable[[], Store], tell: Progress) -> dict[str, int]:
     """Restore a backup into an empty store, in one transaction; return the number of rows per table."""
     with closing(SQLiteSnapshot(path)) as backup:
         known = _checked(backup)
@@ -93,7 +93,7 @@ def _check_empty(cursor: Any, known: Tables) -> None:
             raise StorageError("This store is not empty: restore into an empty folder or database.")
 
 
-def _copy(snapshot: StoreSnapshot, cursor: Any, mark: str, known: Tables, tell: Tell) -> dict[str, int]:
+def _copy(snapshot: StoreSnapshot, cursor: Any, mark: str, known: Tables, tell: Progress) -> dict[str, int]:
     """Copy all rows of all tables; return their numbers."""
     total = sum(count for table in known for (count,) in snapshot.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608
     copied = dict.fromkeys(known, 0)

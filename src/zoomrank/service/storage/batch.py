@@ -34,7 +34,7 @@ class Snapshot(NamedTuple):
     content: bytes | None  # None: no snapshot yet
 
 
-class Retired(NamedTuple):
+class RetiredEvents(NamedTuple):
     """The oldest part of a learner's log, to be removed."""
 
     last: int  # the last impression that it covers
@@ -61,7 +61,7 @@ class ArmVisit(NamedTuple):
     outcome: int  # one of `ArmOutcome`
 
 
-class Listed(NamedTuple):
+class QueryListing(NamedTuple):
     """Counts by which lists of queries are sorted; may lag behind the log."""
 
     impressions: int
@@ -78,7 +78,7 @@ class Batch:
     events: list[tuple[int, Event]] = field(default_factory=list)  # with their places in the log
     snapshots: list[Snapshot] = field(default_factory=list)
     reports: dict[int, StoredReport] = field(default_factory=dict)  # by learner, the newest
-    listed: dict[int, Listed] = field(default_factory=dict)  # by learner
+    listed: dict[int, QueryListing] = field(default_factory=dict)  # by learner
     said: dict[str, str] = field(default_factory=dict)  # named facts about the store
     activity: Counter[tuple[int, int, Outcome]] = field(default_factory=Counter)  # by collection and time step
     arm_visits: Counter[ArmVisit] = field(default_factory=Counter)

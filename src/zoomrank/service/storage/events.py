@@ -46,26 +46,26 @@ def bounds(since: float | None, until: float | None) -> tuple[float, float]:
     return since or 0.0, float("inf") if until is None else until
 
 
-class Arm(NamedTuple):
+class ArmRef(NamedTuple):
     """An arm of an experiment."""
 
     experiment: int
     number: int
 
 
-class Marks(NamedTuple):
+class EventTags(NamedTuple):
     """Origin of an impression."""
 
     request: bytes | None = None  # digests of the idempotency key and of the body, 16 and 8 bytes
     asker: bytes | None = None  # digest of the API key, 8 bytes
-    arm: Arm | None = None  # in which the visitor counts
+    arm: ArmRef | None = None  # in which the visitor counts
 
 
-class Parts(NamedTuple):
+class PackedParts(NamedTuple):
     """The parts of a packed ranking."""
 
     ranking: bytes  # including the arm, without the rest
-    marks: Marks
+    marks: EventTags
     loan: bytes | None
 
 
@@ -79,18 +79,18 @@ def counted(log: Iterable[Event], known: Collection[int] = ()) -> list[Event]:
     return [event for event in log if event.number not in void or event.outcome == VOIDED]
 
 
-def packed_edition(number: int) -> bytes:
+def pack_version(number: int) -> bytes:
     """Pack the catalogue version that a learner moves to."""
     return struct.pack("<I", number)
 
 
-def unpacked_edition(content: bytes) -> int:
+def unpack_version(content: bytes) -> int:
     """Unpack the catalogue version that a learner moves to."""
     number: int = struct.unpack("<I", content)[0]
     return number
 
 
-def pack(ranking: RankingArrays, loan: bytes | None = None, marks: Marks = Marks()) -> bytes:  # noqa: B008  (a tuple)
+def pack(ranking: RankingArrays, loan: bytes | None = None, marks: EventTags = EventTags()) -> bytes:  # noqa: B008  (a tuple)
     """Pack one ranking, omitting what most rankings have in common; a loan is appended unchanged."""
     shown, pick, strategy, chance, propensity = (array[0].tolist() for array in ranking)  # negative: unknown document
     flags, rows, behind = 0, shown + strategy, b""
@@ -135,12 +135,12 @@ def known_propensities(ranking: RankingArrays) -> list[float | None]:
     return [None if each != each else each for each in ranking.propensity[0].tolist()]
 
 
-def parted(content: bytes) -> Parts:
+def unpack_parts(content: bytes) -> PackedParts:
     """Split a packed ranking into its parts."""
     flags, slots = _HEAD.unpack_from(content)
     own, arm = flags & _OF_RANKING, arm_of(content)
     if flags == own:
-        return Parts(content, Marks(None, None, arm), None)
+        return PackedParts(content, EventTags(None, None, arm), None)
     end = _own_end(flags, slots) + (0 if arm is None else _ARM_OF.size)
     ranking = _HEAD.pack(own, slots) + content[_HEAD.size : end]
     request = asker = None
@@ -148,13 +148,13 @@ def parted(content: bytes) -> Parts:
         request, end = content[end : end + REQUEST_SIZE], end + REQUEST_SIZE
     if flags & _ASKER:
         asker, end = content[end : end + ASKER_SIZE], end + ASKER_SIZE
-    return Parts(ranking, Marks(request, asker, arm), content[end:] if flags & _LOAN else None)
+    return PackedParts(ranking, EventTags(request, asker, arm), content[end:] if flags & _LOAN else None)
 
 
-def arm_of(content: bytes) -> Arm | None:
+def arm_of(content: bytes) -> ArmRef | None:
     """Return the arm in which a ranking counts, or None."""
     flags, slots = _HEAD.unpack_from(content)
-    return Arm(*_ARM_OF.unpack_from(content, _own_end(flags, slots))) if flags & _ARM else None
+    return ArmRef(*_ARM_OF.unpack_from(content, _own_end(flags, slots))) if flags & _ARM else None
 
 
 def _own_end(flags: int, slots: int) -> int:

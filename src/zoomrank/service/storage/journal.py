@@ -1,4 +1,4 @@
-"""`Journal`: write queue with group commit. A caller that appends an event waits until the write with it is durable.
+"""`WriteQueue`: write queue with group commit. A caller that appends an event waits until the write with it is durable.
 
 The one thread that owns the learners appends events in the order in which they happen. Events of all requests in one
 turn of the event loop share a write, so batches grow with the load. A small batch after a large one waits a moment for
@@ -18,27 +18,27 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from zoomrank.service.logs import Seldom
+from zoomrank.service.logs import RateLimitedLogger
 from zoomrank.service.refusals import FencedError, StoppingError, StorageError
-from zoomrank.service.storage.batch import ArmVisit, Batch, Listed, Snapshot, StoredLearner, StoredReport
+from zoomrank.service.storage.batch import ArmVisit, Batch, QueryListing, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.events import Event
 from zoomrank.service.storage.partitions import count_in, partition_in, with_partition
 from zoomrank.service.storage.store import Store
 
 _QUICK = 0.003  # seconds
 _TRY_AGAIN = 100  # writes after which a slow store is tried on the loop again
-_MANY = 16  # events of a write
+_LARGE_BATCH = 16  # events of a write
 _MOMENT = 0.001  # seconds
 
 _log = logging.getLogger(__name__)
 
-Refused = Callable[[Batch], None]
+OnFailure = Callable[[Batch], None]
 
 
-class Journal:
+class WriteQueue:
     """A write queue and its thread."""
 
-    def __init__(self, store: Store, refused: Refused) -> None:
+    def __init__(self, store: Store, refused: OnFailure) -> None:
         self._store = store
         self._refused = refused
         self._count = 0  # of the last event in the log
@@ -52,12 +52,12 @@ class Journal:
         self._held_back = False
         self._closed = False
         self.batches = self.failures = 0
-        self._seldom = Seldom(_log)
+        self._rate_limited = RateLimitedLogger(_log)
         self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
 
     def start(self) -> None:
         """Begin to write, after the last event in the log."""
-        self.go_on_after(self._store.read.last_place())
+        self.continue_after(self._store.read.last_place())
         self._thread.start()
 
     @property
@@ -82,7 +82,7 @@ class Journal:
         """Return the place in the log of the last event, in the partition of a learner."""
         return with_partition(self._count, partition_in(learner))
 
-    def go_on_after(self, place: int) -> None:
+    def continue_after(self, place: int) -> None:
         """Continue after a place that another owner has used."""
         self._count = max(self._count, count_in(place))
 
@@ -110,7 +110,7 @@ class Journal:
         """Record that a visitor counts in an experiment."""
         self._batch.visitors.append((experiment, visitor))
 
-    def list_query(self, learner: int, listed: Listed) -> None:
+    def list_query(self, learner: int, listed: QueryListing) -> None:
         """Update the counts by which queries are listed."""
         self._batch.listed[learner] = listed
 
@@ -153,7 +153,7 @@ class Journal:
 
     def _hold_back(self) -> bool:
         """Return whether to wait a moment, once, for a small batch to grow."""
-        few = _MANY <= self._wrote > 2 * len(self._batch.events)
+        few = _LARGE_BATCH <= self._wrote > 2 * len(self._batch.events)
         self._held_back = few and not self._held_back
         if self._held_back:
             asyncio.get_running_loop().call_later(_MOMENT, self._hand_over)
@@ -193,7 +193,7 @@ class Journal:
         self.batches += 1
         if failure is not None:
             self.failures += 1
-            self._seldom.say(failure)
+            self._rate_limited.say(failure)
             late, more = self._batch, self._waiting  # they build on lost events
             self._batch, self._waiting = Batch(), []
             waiting = waiting + more

@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import Any
 
 from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import Batch, Retired, Snapshot
+from zoomrank.service.storage.batch import Batch, RetiredEvents, Snapshot
 from zoomrank.service.storage.database import Database
 from zoomrank.service.storage.events import DAY, counted
 from zoomrank.service.storage.experiment_rows import StoredExperiment
 from zoomrank.service.storage.outcomes import VOIDED, Outcome
 from zoomrank.service.storage.partitions import partition_in
-from zoomrank.service.storage.store_reader import StoredCollection, StoredEdition, StoreReader
+from zoomrank.service.storage.store_reader import StoredCollection, StoredVersion, StoreReader
 
 PIECE = 2**20  # bytes of a collection file that are written at once
 _BREATH = 0.002  # seconds between two of them
@@ -101,7 +101,7 @@ class Store:
             self.database.insert(cursor, "editions", [(stored.id, 0, stored.created, None, digest)])
             self.database.insert(cursor, "collections", [tuple(stored)])
 
-    def add_edition(self, collection: int, edition: StoredEdition, pieces: Iterable[bytes] | None = None) -> None:
+    def add_edition(self, collection: int, edition: StoredVersion, pieces: Iterable[bytes] | None = None) -> None:
         """Write a version of a collection: its row last, after its file if that is to be kept."""
         if pieces is not None:
             self._add_content(collection, edition.number, pieces)
@@ -228,7 +228,7 @@ class Store:
 
     # Retention.
 
-    def retire(self, collection: int, base: Snapshot, log: Retired) -> bool:
+    def retire(self, collection: int, base: Snapshot, log: RetiredEvents) -> bool:
         """Remove the beginning of a learner's log, and keep the learner as it was at the end of that; returns False if
         nothing was done, since more impressions are void than were known.
         """
@@ -252,7 +252,7 @@ class Store:
             cursor.execute(self.database.sql(_SAY), (f"whole since, of {collection}", repr(since)))
         return True
 
-    def _retirable(self, cursor: Any, learner: int, log: Retired) -> bool:
+    def _retirable(self, cursor: Any, learner: int, log: RetiredEvents) -> bool:
         """Return whether a learner still exists, and its void impressions are those that were known."""
         cursor.execute(
             self.database.sql(

@@ -47,7 +47,7 @@ class StoredCollection(NamedTuple):
         return self.id if self.home is None else self.home
 
 
-class StoredEdition(NamedTuple):
+class StoredVersion(NamedTuple):
     """A version of a collection, after a change of its documents."""
 
     number: int
@@ -56,7 +56,7 @@ class StoredEdition(NamedTuple):
     digest: str | None  # of its file, if that is kept
 
 
-class QueryRow(NamedTuple):
+class StoredQuery(NamedTuple):
     """A query in a list; its counts are those of the newest snapshot."""
 
     id: int
@@ -112,14 +112,14 @@ class StoreReader:
             self._read("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
         )
 
-    def whole_edition(self, collection: int, number: int) -> StoredEdition | None:
+    def whole_edition(self, collection: int, number: int) -> StoredVersion | None:
         """Return the newest version up to a number whose file is kept, without its changes."""
         rows = self._read(
             "SELECT number, created, digest FROM editions WHERE collection = ? AND number <= ? AND digest IS NOT NULL "
             "ORDER BY number DESC LIMIT 1",
             (collection, number),
         )
-        return StoredEdition(int(rows[0][0]), float(rows[0][1]), None, str(rows[0][2])) if rows else None
+        return StoredVersion(int(rows[0][0]), float(rows[0][1]), None, str(rows[0][2])) if rows else None
 
     def sizes(self, collection: int, whole: int) -> tuple[int, int]:
         """Return the bytes of the changes after a version, and of the file of that version."""
@@ -127,7 +127,7 @@ class StoreReader:
         file = "SELECT COALESCE(SUM(LENGTH(bytes)), 0) FROM contents WHERE collection = ? AND edition = ?"
         return int(self._read(changes, (collection, whole))[0][0]), int(self._read(file, (collection, whole))[0][0])
 
-    def changes(self, collection: int, after: int, number: int) -> Iterator[StoredEdition]:
+    def changes(self, collection: int, after: int, number: int) -> Iterator[StoredVersion]:
         """Yield the versions of a collection after one, up to another, in order."""
         for each in range(after + 1, number + 1):
             rows = self._read(
@@ -135,7 +135,7 @@ class StoreReader:
                 (collection, each),
             )
             for at, created, changes, digest in rows:
-                yield StoredEdition(int(at), float(created), None if changes is None else bytes(changes), digest)
+                yield StoredVersion(int(at), float(created), None if changes is None else bytes(changes), digest)
 
     def content(self, collection: int, edition: int) -> Iterator[bytes]:
         """Yield the file of a version, piece by piece."""
@@ -391,7 +391,7 @@ class StoreReader:
 
     def queries(
         self, collection: int, offset: int, limit: int, search: str = "", sort: str = "asked"
-    ) -> tuple[list[QueryRow], int]:
+    ) -> tuple[list[StoredQuery], int]:
         """Return queries of a collection that contain a text, in one of the orders of `SORTS`, and their number."""
         where, parameters = "collection = ?", list[Any]([collection])
         if search:
@@ -404,7 +404,7 @@ class StoreReader:
         )
         total = self._read(f"SELECT COUNT(*) FROM learners WHERE {where}", parameters)[0][0]  # noqa: S608
         counts = self._counts([row[0] for row in rows])
-        return [QueryRow(row[0], row[1], row[2], counts.get(row[0])) for row in rows], int(total)
+        return [StoredQuery(row[0], row[1], row[2], counts.get(row[0])) for row in rows], int(total)
 
     def _counts(self, learners: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the counts in the snapshots of some learners."""

@@ -74,7 +74,7 @@ def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, A
         radius *= 2.0
     while widths[home].max() > 0.0:
         radius /= 2.0
-        chief = _chiefs(matrix, order, radius)
+        chief = _cluster_leaders(matrix, order, radius)
         splits = _splits(home, chief, made)
         before = made
         for document in range(documents):
@@ -92,7 +92,7 @@ def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, A
 
 
 @allocating
-def _chiefs(matrix: Array, order: Array, radius: float) -> Array:
+def _cluster_leaders(matrix: Array, order: Array, radius: float) -> Array:
     """Return the leader of each document at this scale: the first in the order within the radius."""
     chief = np.empty(len(matrix), np.int64)
     for document in range(len(matrix)):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import alongside, compiled
+from zoomrank.compiled import compiled, compiled_nogil
 from zoomrank.errors import EmptyCollectionError, TreeError
 from zoomrank.numbers import Array
 
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
     leaf: Array
 
 
-@alongside
+@compiled_nogil
 def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
     """Number the nodes breadth first; return the caller's number of each, parents, child ranges, and how many were
     reached.
@@ -81,7 +81,7 @@ def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
     return order, up, child_start, reached
 
 
-@alongside
+@compiled_nogil
 def _documents_below(parent: Array, child_start: Array) -> tuple[Array, Array, Array]:
     """Return the range of documents below each node, and the node of each document."""
     nodes = len(parent)
@@ -117,7 +117,7 @@ def least_common_ancestor(parent: Array, one: int, other: int) -> int:
     return one
 
 
-@alongside
+@compiled_nogil
 def node_depths(parent: Array) -> Array:
     """Return the depth of each node."""
     depth = np.zeros(len(parent), np.int32)

@@ -6,7 +6,7 @@ from zoomrank.compiled import compiled
 from zoomrank.numbers import Array
 from zoomrank.spaces import RootedTree
 from zoomrank.spaces.ids import Positions
-from zoomrank.spaces.scrambling import scramble
+from zoomrank.spaces.scrambling import hash64
 
 
 def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:
@@ -30,10 +30,10 @@ def _orbits(parent: Array, parameters: Array, leaves: Array) -> Array:
     for node in range(nodes - 1, -1, -1):
         own = np.uint64(0x9E3779B97F4A7C15)
         for parameter in parameters[node]:
-            own = scramble(own ^ np.uint64(np.int64(parameter * 1e12 + 0.5)))
-        name[node] = scramble(name[node] + own)
+            own = hash64(own ^ np.uint64(np.int64(parameter * 1e12 + 0.5)))
+        name[node] = hash64(name[node] + own)
         if node > 0:
             name[parent[node]] += name[node]
     for node in range(1, nodes):
-        name[node] = scramble(name[node] ^ scramble(name[parent[node]]))
+        name[node] = hash64(name[node] ^ hash64(name[parent[node]]))
     return name

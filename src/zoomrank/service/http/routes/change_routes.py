@@ -15,11 +15,11 @@ from zoomrank import wire
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import schema
 from zoomrank.service.http.known_paths import CHANGES, NEW_DOCUMENTS
-from zoomrank.service.http.maker import Maker
+from zoomrank.service.http.maker import CollectionBuilder
 from zoomrank.service.http.routes.collection_routes import sent
 from zoomrank.service.http.routes.parameters import ANY_DOCUMENT, CollectionName, DocumentText, refusals
-from zoomrank.service.http.sent_changes import LINES, Part, changes_in, documents_in, is_lines
-from zoomrank.service.refusals import MalformedError, ServiceError, UnusableError
+from zoomrank.service.http.sent_changes import LINES, ChangePart, changes_in, documents_in, is_lines
+from zoomrank.service.refusals import MalformedError, ServiceError, UnprocessableError
 
 Unknown = Annotated[Literal["refuse", "skip"], Query()]
 There = Annotated[Literal["refuse", "change"], Query()]
@@ -27,19 +27,19 @@ _LINES_TOO = {"requestBody": {"content": {LINES: {"schema": {"type": "string"}}}
 _VERBS = {"add": "added", "put": "put", "change": "changed", "remove": "removed", "category": "categories"}
 
 
-class _Teller:
+class _ChangeResponder:
     """Applies changes, and counts them for the response."""
 
-    def __init__(self, engine: Engine, maker: Maker) -> None:
+    def __init__(self, engine: Engine, maker: CollectionBuilder) -> None:
         self._engine = engine
         self._maker = maker
 
-    async def change(self, name: str, changes: list[dict[str, Any]], unknown: str = "refuse") -> wire.Changed:
+    async def change(self, name: str, changes: list[dict[str, Any]], unknown: str = "refuse") -> wire.CollectionChange:
         """Apply changes."""
         edition = await self._engine.changing.change(self._engine.collections.find(name), changes, unknown)
         return _told(edition, Counter(_verb(one) for one in changes))
 
-    async def change_all(self, name: str, parts: Iterator[Part], unknown: str) -> wire.Changed:
+    async def change_all(self, name: str, parts: Iterator[ChangePart], unknown: str) -> wire.CollectionChange:
         """Apply all changes of a body, part by part."""
         served = self._engine.collections.find(name)
         told, done, edition = Counter[str](), 0, served.edition
@@ -49,14 +49,14 @@ class _Teller:
             except ServiceError as error:
                 if part.line <= 1:
                     raise
-                raise UnusableError(
+                raise UnprocessableError(
                     f"The first {done:,} changes are made, those from line {part.line:,} on are not: {error}"
                 ) from error
             done += len(part.changes)
             told += await asyncio.to_thread(_counted, part)
         return _told(edition, told)
 
-    def streamed(self, read: Callable[..., Iterator[Part]], *options: str) -> Any:
+    def streamed(self, read: Callable[..., Iterator[ChangePart]], *options: str) -> Any:
         """Return a route class that is documented with its body, but reads it off the event loop."""
 
         async def receive(request: Request) -> Response:
@@ -74,10 +74,10 @@ class _Teller:
         return Streamed
 
 
-def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
+def add_changes(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:
     """Add the routes."""
-    teller = _Teller(engine, maker)
-    changed: dict[str, Any] = {"response_model": wire.Changed, "responses": refusals(404, 422)}
+    teller = _ChangeResponder(engine, maker)
+    changed: dict[str, Any] = {"response_model": wire.CollectionChange, "responses": refusals(404, 422)}
     posted: dict[str, Any] = {"methods": ["POST"], "openapi_extra": _LINES_TOO, **changed}
 
     async def add(asked: schema.DocumentsRequest, name: CollectionName, there: There = "refuse") -> Any:
@@ -117,7 +117,7 @@ def add_changes(api: FastAPI, engine: Engine, maker: Maker) -> None:
         """Remove a collection with all that was learned in it."""
         served = engine.collections.find(name)
         if not engine.collections.serves(served):
-            raise UnusableError("This is an arm of an experiment: remove the experiment.")
+            raise UnprocessableError("This is an arm of an experiment: remove the experiment.")
         await engine.changing.remove(served)
         return {"name": name, "status": "removed"}
 
@@ -130,7 +130,7 @@ def _chosen(said: Mapping[str, str], option: str) -> str:
     return chosen
 
 
-def _counted(part: Part) -> Counter[str]:
+def _counted(part: ChangePart) -> Counter[str]:
     return Counter(_verb(one) for one in part.changes)
 
 
@@ -138,7 +138,7 @@ def _verb(change: dict[str, Any]) -> str:
     return next(word for verb, word in _VERBS.items() if verb in change)
 
 
-def _told(edition: Any, told: Counter[str]) -> wire.Changed:
+def _told(edition: Any, told: Counter[str]) -> wire.CollectionChange:
     return {
         "edition": edition.number,
         "documents": len(edition.edition),

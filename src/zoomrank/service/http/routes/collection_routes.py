@@ -16,7 +16,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.error_responses import in_words
 from zoomrank.service.http.known_paths import COLLECTIONS
-from zoomrank.service.http.maker import Maker
+from zoomrank.service.http.maker import CollectionBuilder
 from zoomrank.service.http.routes.parameters import CollectionName, refusals
 from zoomrank.service.refusals import MalformedError, ServiceError
 from zoomrank.service.served_collection import ServedCollection
@@ -25,7 +25,7 @@ from zoomrank.service.settings import Settings
 _A_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {}}}}}
 
 
-def add_collections(api: FastAPI, engine: Engine, maker: Maker) -> None:
+def add_collections(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:
     """Add the routes."""
     made: dict[str, Any] = {
         "status_code": 201,
@@ -78,7 +78,7 @@ def add_collections(api: FastAPI, engine: Engine, maker: Maker) -> None:
         return page_data.about(engine, engine.collections.find(name))
 
 
-async def sent(request: Request, maker: Maker) -> IO[bytes]:
+async def sent(request: Request, maker: CollectionBuilder) -> IO[bytes]:
     """Return the body of a request in a file."""
     try:
         return await maker.received(request.stream())

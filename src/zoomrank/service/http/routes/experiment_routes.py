@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from zoomrank import wire
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiment_results import result, summary
-from zoomrank.service.experiments import NewArm
+from zoomrank.service.experiments import ArmSpec
 from zoomrank.service.http import schema
 from zoomrank.service.http.error_responses import in_words
 from zoomrank.service.http.known_paths import EXPERIMENTS, PROMOTE, STOP
@@ -33,7 +33,7 @@ def add_experiments(api: FastAPI, engine: Engine) -> None:
     @api.post(EXPERIMENTS.path, status_code=201, response_model=wire.ExperimentInfo, responses=refusals(409))
     async def create(asked: schema.NewExperiment, name: CollectionName) -> Any:
         """Start an experiment: visitors are split among its arms, each with its own learners."""
-        arms = [NewArm(arm.name, arm.share, arm.settings) for arm in asked.arms]
+        arms = [ArmSpec(arm.name, arm.share, arm.settings) for arm in asked.arms]
         try:
             await engine.experiments.create(find(name), asked.name, arms)
         except ValidationError as error:

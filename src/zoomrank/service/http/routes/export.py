@@ -10,11 +10,11 @@ from fastapi import FastAPI, Query
 from fastapi.responses import StreamingResponse
 
 from zoomrank.service.engine import Engine
-from zoomrank.service.exporting import Exported, Row, Wish, lines_of, pages, write_parquet
+from zoomrank.service.exporting import ExportFilter, ExportSource, Row, json_lines, pages, write_parquet
 from zoomrank.service.http import schema
 from zoomrank.service.http.known_paths import EXPORT
 from zoomrank.service.http.routes.parameters import CollectionName
-from zoomrank.service.nameless_files import nameless_file, pieces_of
+from zoomrank.service.nameless_files import chunks_of, temp_file
 
 _JSONL, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
 _CONTENT: dict[int | str, dict[str, Any]] = {
@@ -39,15 +39,17 @@ def add_export(api: FastAPI, engine: Engine) -> None:
         file; with `learned`, only those that were learned from.
         """
         served = engine.collections.find(name)
-        one = Exported(served.id, served.name, served.settings.satisfied_by, lambda shown: served.edition.ids(shown))
+        one = ExportSource(
+            served.id, served.name, served.settings.satisfied_by, lambda shown: served.edition.ids(shown)
+        )
         await engine.journal.flush()
-        rows = pages(engine.store.read, engine.signer, one, Wish(since, until, learned))
+        rows = pages(engine.store.read, engine.signer, one, ExportFilter(since, until, learned))
         named = {"Content-Disposition": f'attachment; filename="{served.name}.{format}"'}
         if whole := await asyncio.to_thread(engine.store.read.whole_since, served.id):
             named["Log-Whole-Since"] = repr(whole)
         if format == "jsonl":
             return StreamingResponse(_lines(rows), media_type=_JSONL, headers=named)
-        file = nameless_file(engine.collections.folder)
+        file = temp_file(engine.collections.folder)
         try:
             await asyncio.to_thread(write_parquet, file, rows)
         except BaseException:
@@ -61,7 +63,7 @@ async def _lines(rows: Iterator[list[Row]]) -> AsyncIterator[bytes]:
 
     def next_lines() -> bytes | None:
         page = next(rows, None)
-        return None if page is None else lines_of(page)
+        return None if page is None else json_lines(page)
 
     while (lines := await asyncio.to_thread(next_lines)) is not None:
         if lines:
@@ -70,5 +72,5 @@ async def _lines(rows: Iterator[list[Row]]) -> AsyncIterator[bytes]:
 
 async def _pieces(file: Any) -> AsyncIterator[bytes]:
     with file:
-        for piece in pieces_of(file):
+        for piece in chunks_of(file):
             yield piece

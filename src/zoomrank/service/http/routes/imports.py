@@ -8,11 +8,11 @@ from fastapi import FastAPI, Query, Request
 
 from zoomrank import wire
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.maker import Maker
+from zoomrank.service.http.maker import CollectionBuilder
 from zoomrank.service.http.routes.collection_routes import sent
 from zoomrank.service.http.routes.parameters import CollectionName, RequestCaller, refusals
 from zoomrank.service.imported_log import ImportedLog
-from zoomrank.service.refusals import MediaError
+from zoomrank.service.refusals import MediaTypeError
 
 _KINDS = {
     "application/x-ndjson": ".jsonl",
@@ -26,7 +26,7 @@ Unknown = Annotated[Literal["refuse", "skip"], Query()]
 
 def add_imports(api: FastAPI, engine: Engine) -> None:
     """Add the routes."""
-    maker = Maker(engine.collections.folder)
+    maker = CollectionBuilder(engine.collections.folder)
 
     @api.post(wire.CLICKS, response_model=wire.ImportResponse, responses=refusals(429), openapi_extra=_A_LOG)
     async def learn(request: Request, name: CollectionName, caller: RequestCaller, unknown: Unknown = "refuse") -> Any:
@@ -37,7 +37,7 @@ def add_imports(api: FastAPI, engine: Engine) -> None:
         served = engine.collections.find(name)
         kind = _KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
         if kind is None:
-            raise MediaError(
+            raise MediaTypeError(
                 f"The media type of the click log is missing or unknown: send Content-Type: {' or '.join(_KINDS)}."
             )
         log = ImportedLog(served, await sent(request, maker), kind, unknown)

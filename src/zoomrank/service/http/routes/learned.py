@@ -10,12 +10,12 @@ from zoomrank import wire
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data, schema
-from zoomrank.service.http.access import asker_of
+from zoomrank.service.http.access import caller_digest
 from zoomrank.service.http.known_paths import VOID
 from zoomrank.service.http.learning_curve import LearningCurves
 from zoomrank.service.http.routes.parameters import (
     CollectionName,
-    CopyLookedInto,
+    CopyParameter,
     Limit,
     Offset,
     Points,
@@ -24,8 +24,8 @@ from zoomrank.service.http.routes.parameters import (
     Seconds,
     Sort,
 )
-from zoomrank.service.refusals import UnusableError
-from zoomrank.service.undoing import Span
+from zoomrank.service.refusals import UnprocessableError
+from zoomrank.service.undoing import ImpressionFilter
 
 
 def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
@@ -42,13 +42,13 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
         return await page_data.queries(engine, find(name), offset, limit, search, sort)
 
     @api.get(wire.QUERY, response_model=wire.QueryInfo)
-    async def query(name: CollectionName, query: QueryText, copy: CopyLookedInto = None) -> Any:
+    async def query(name: CollectionName, query: QueryText, copy: CopyParameter = None) -> Any:
         """Return one query, or a copy of it: its outcome counts, what the next visitor will see, and why."""
         return await page_data.query(engine, find(name), query, copies, copy)
 
-    curves, activities = LearningCurves(engine), page_data.Activities(engine)
+    curves, activities = LearningCurves(engine), page_data.ActivityCache(engine)
 
-    @api.get(wire.CURVE, response_model=wire.Curve)
+    @api.get(wire.CURVE, response_model=wire.LearningCurve)
     async def curve(name: CollectionName, query: QueryText) -> Any:
         """Return the learning curve of a query: the satisfied share in successive windows of its impressions."""
         served = find(name)
@@ -66,9 +66,13 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
         """Void impressions: what they taught is undone, as if they had never been."""
         served = find(name)
         query = None if asked.query is None else served.settings.folded(asked.query)
-        span = Span(query, asked.since, asked.until, None if asked.key is None else asker_of(asked.key))
-        if span == Span():
-            raise UnusableError("No impressions are selected: send a `query`, a time (`since`, `until`), or a `key`.")
+        span = ImpressionFilter(
+            query, asked.since, asked.until, None if asked.key is None else caller_digest(asked.key)
+        )
+        if span == ImpressionFilter():
+            raise UnprocessableError(
+                "No impressions are selected: send a `query`, a time (`since`, `until`), or a `key`."
+            )
         impressions, queries = await engine.void(served, span, asked.dry_run)
         retired = await engine.undoing.retired(served, span)
         return {"impressions": impressions, "queries": queries, "retired": retired, "dry_run": asked.dry_run}
@@ -78,7 +82,7 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
         name: CollectionName,
         query: QueryText,
         limit: Annotated[int, Query(ge=1, le=5000)] = 400,
-        copy: CopyLookedInto = None,
+        copy: CopyParameter = None,
     ) -> Any:
         """Return the zoom tree of a query, or of a copy of it: how finely it distinguishes documents, and their
         estimates.

@@ -8,13 +8,13 @@ from fastapi import Depends, Header, Path, Query, Request
 
 from zoomrank import wire
 from zoomrank.service.http import schema
-from zoomrank.service.http.fast_path import ONCE, caller_of
+from zoomrank.service.http.fast_path import IDEMPOTENCY_KEY, caller_of
 from zoomrank.service.rank_options import Caller
 
 
 def _caller(
     request: Request,
-    idempotency_key: Annotated[str | None, Header(pattern=f"^{ONCE}$")] = None,  # noqa: ARG001  (for the schema)
+    idempotency_key: Annotated[str | None, Header(pattern=f"^{IDEMPOTENCY_KEY}$")] = None,  # noqa: ARG001  (for the schema)
 ) -> Caller:
     return caller_of(request.scope)
 
@@ -23,7 +23,7 @@ CollectionName = Annotated[schema.ServedName, Path()]
 CopyName = Annotated[schema.CopyName, Path()]
 DocumentText = Annotated[str, Path(max_length=1000)]
 ANY_DOCUMENT = wire.DOCUMENT.replace("{document}", "{document:path}")  # ids may contain slashes
-CopyLookedInto = Annotated[schema.CopyName | None, Query()]
+CopyParameter = Annotated[schema.CopyName | None, Query()]
 QueryText = Annotated[schema.QueryText, Query()]
 RequestCaller = Annotated[Caller, Depends(_caller)]
 Seconds = Annotated[int, Query(ge=10, le=90 * 86_400)]
