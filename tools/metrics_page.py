@@ -7,7 +7,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.storage.leases import Roster
 
 PAGE = "reference/metrics.md"
 _BEGINNING = """# Metrics
@@ -34,7 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def page() -> str:
     """Return the page, as a service with replicas and without collections would report its metrics."""
     engine: Any = SimpleNamespace(collections=SimpleNamespace(by_name={}))
-    replicas: Any = SimpleNamespace(roster=lambda: Roster([], {}, 0), are_several=True)
+    replicas: Any = SimpleNamespace(status=list, free=lambda: 0, are_several=True)
     return _BEGINNING + "".join(map(_row, Metrics(engine, replicas).collect())) + _ENDING
 
 
