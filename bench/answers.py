@@ -1,5 +1,5 @@
 """Value of feedback beyond a single click: visitors who click several times, see short screens, dislike what they
-clicked, or click one thing and buy another; interpreted as docs/service.md derives it, and misinterpreted.
+clicked, or click one thing and buy another; interpreted as docs/explanation/feedback.md derives it, and misinterpreted.
 
 All learners meet the same visitors in the same order. `plain` is told the truth by each visitor: the first document
 that the visitor wants, with the whole ranking looked at. The measure is the share of the last visitors who were shown a
@@ -62,7 +62,7 @@ def _until_wanted(her: Visitor) -> frozenset[int]:
 
 
 def as_derived(acts: VisitorActions) -> list[SlotOutcomes]:
-    """Interpret the actions as docs/service.md derives it."""
+    """Interpret the actions as docs/explanation/feedback.md derives it."""
     return [slot_outcomes(acts, SLOTS, satisfied_slot(acts))]
 
 

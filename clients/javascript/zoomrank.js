@@ -2,7 +2,7 @@
  *
  * Everything known about an impression is stored in localStorage first and then sent, complete each time, until the
  * service confirms it. Sending the same twice does no harm, so a click just before the page closes is not lost: if it
- * is not confirmed, the next page sends it again. docs/pages.md shows a shop that uses it.
+ * is not confirmed, the next page sends it again. docs/how-to/send-feedback-from-pages.md shows a shop that uses it.
  */
 
 const HALF = 0.5, A_LOOK = 1000; // share of an element, or of the screen if it is larger; milliseconds

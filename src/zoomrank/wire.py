@@ -193,7 +193,7 @@ class CollectionSummary(TypedDict):
     name: str
     documents: int
     depth: int
-    edition: int  # version: how often its documents were changed
+    edition: int  # version of its tree; metadata changes without a new one
     crowded: list[str]  # parts where its tree no longer fits, in words
     queries: int
     impressions: int

@@ -1,4 +1,4 @@
-"""What docs/extend.md says works: its own ranker and visitors, run as the page says."""
+"""What docs/how-to/write-your-own-ranker.md says works: its own ranker and visitors, run as the page says."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from zoomrank.cli import main
 
-PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "write-your-own-ranker.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = re.findall(r"^zoomrank (.*)$", PAGE, flags=re.MULTILINE)
 

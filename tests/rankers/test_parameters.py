@@ -3,7 +3,6 @@
 import ast
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,14 +137,6 @@ def test_what_rankers_can_is_what_their_bandits_can() -> None:
         else:
             with pytest.raises(ParameterError, match=registry.rankers_that_are("growable")):
                 ranker.grow(TREE.grown({"new": 1}))
-
-
-def test_the_docs_of_the_service_name_those_that_need_no_horizon() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
-    row = next(line for line in page.splitlines() if line.startswith("| `algorithm` "))
-    assert re.findall(r"\b(?:Rank|Zoom|Cascade)\w+", row) == list(registry.WITHOUT_HORIZON)
-    first_three = ", ".join(registry.WITHOUT_HORIZON[:3])
-    assert registry.rankers_that_are("restrictable").replace(" and ", ", ") == first_three  # as the row says
 
 
 def test_bandits_that_go_on_for_ever() -> None:

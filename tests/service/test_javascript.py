@@ -25,6 +25,7 @@ from zoomrank.client import Client
 from zoomrank.service.http.access import Keys
 
 ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "send-feedback-from-pages.md"
 MODULE = ROOT / "clients" / "javascript" / "zoomrank.js"
 KEYS = {role: role[0] * 20 for role in ("admin", "rank", "feedback")}
 PRODUCTS = [{"id": f"p{number}", "title": f"Product {number}", "path": ["All", f"{number % 3}"]} for number in range(9)]
@@ -56,8 +57,8 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 def shop_of_the_docs(address: str) -> Any:
-    """The application that docs/pages.md shows."""
-    (code,) = re.findall(r"```python[^\n]*\n(.*?)```", (ROOT / "docs" / "pages.md").read_text(), flags=re.DOTALL)
+    """The application that docs/how-to/send-feedback-from-pages.md shows."""
+    (code,) = re.findall(r"```python[^\n]*\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     for said, meant in (
         ("http://127.0.0.1:8000", address),
         ("RANK-KEY", KEYS["rank"]),
@@ -67,7 +68,7 @@ def shop_of_the_docs(address: str) -> Any:
         assert said in code
         code = code.replace(said, meant)
     known: dict[str, Any] = {}
-    exec(compile(code, "pages.md", "exec", dont_inherit=True), known)  # noqa: S102
+    exec(compile(code, PAGE.name, "exec", dont_inherit=True), known)  # noqa: S102
     return known["app"]
 
 
@@ -172,7 +173,7 @@ def wait_until_heard(page: Page) -> None:
 
 
 class TestWithTheService:
-    """The shop of docs/pages.md; service and shop are of different origins."""
+    """The shop of docs/how-to/send-feedback-from-pages.md; service and shop are of different origins."""
 
     pytestmark = of_the_page
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.replicas import company
-from tests.support.services import Place, as_json, audit, client_of, run, served, small_collection, started
+from tests.support.services import Place, as_json, audit, client_of, served, small_collection, started
 from zoomrank.documents import Collection, editions, placing_changes
 from zoomrank.documents.applying_changes import apply_changes
 from zoomrank.documents.editions import COLUMNS, CollectionVersion
@@ -68,86 +68,77 @@ async def _lives(place: Place, with_titles: bool, settings: dict[str, Any]) -> S
 @pytest.mark.parametrize(
     "settings", [{}, {"similar": "words"}, {"algorithm": "RankUCB1"}], ids=["alone", "neighbours", "UCB1"]
 )
-def test_choices_are_those_without_the_change(place: Place, tmp_path: Path, settings: dict[str, Any]) -> None:
-    async def both() -> None:
-        control = Place(tmp_path / "control")
-        try:
-            assert await _lives(place, True, settings) == await _lives(control, False, settings)
-        finally:
-            control.close()
-        async with started(place) as engine:
-            assert _title(engine.collections.find("shop"), "d111") == "2.3"
-
-    run(both())
+async def test_choices_are_those_without_the_change(place: Place, tmp_path: Path, settings: dict[str, Any]) -> None:
+    control = Place(tmp_path / "control")
+    try:
+        assert await _lives(place, True, settings) == await _lives(control, False, settings)
+    finally:
+        control.close()
+    async with started(place) as engine:
+        assert _title(engine.collections.find("shop"), "d111") == "2.3"
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(place: Place, crash: bool) -> None:
-    async def lives() -> None:
-        async with started(place, crash=crash) as engine, client_of(engine) as client:
-            shop = await served(engine)
-            await _visits(engine, shop, 9)
-            learner = await engine.known(shop, "owl")
-            version, tree, events, noted = shop.edition, shop.tree, engine.store.read.last("events"), learner.noted
-            said = await client.patch(f"{SHOP}/documents/d111", json={"title": "Barn owls", "url": "/owls"})
-            assert as_json(said) == {
-                "edition": 0,
-                "documents": 36,
-                "added": 0,
-                "changed": 1,
-                "removed": 0,
-                "categories": 0,
-            }
-            assert shop.edition is version is learner.edition
-            assert shop.tree is tree is version.collection.tree
-            found = as_json(await client.get(f"{SHOP}/documents/d111"))
-            assert (found["title"], found["url"]) == ("Barn owls", "/owls")
-            found = as_json(await client.get(f"{SHOP}/documents?search=barn"))
-            assert [one["id"] for one in found["documents"]] == ["d111"]
-            _, documents = await engine.rank(shop, "owl", RankOptions(eligible=["d111"], fewer=True))
-            assert documents == [{"id": "d111", "title": "Barn owls", "url": "/owls"}]
-            assert learner.noted == noted + 1  # the ranking
-            assert engine.store.read.last("events") != events
-        async with started(place) as engine:
-            shop = engine.collections.find("shop")
-            assert (shop.edition.number, shop.edition.revision) == (0, 1)
-            assert _title(shop, "d111") == "Barn owls"
-            assert _moves(engine) == 0
-            await audit(engine)
-
-    run(lives())
+async def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(place: Place, crash: bool) -> None:
+    async with started(place, crash=crash) as engine, client_of(engine) as client:
+        shop = await served(engine)
+        await _visits(engine, shop, 9)
+        learner = await engine.known(shop, "owl")
+        version, tree, events, noted = shop.edition, shop.tree, engine.store.read.last("events"), learner.noted
+        said = await client.patch(f"{SHOP}/documents/d111", json={"title": "Barn owls", "url": "/owls"})
+        assert as_json(said) == {
+            "edition": 0,
+            "documents": 36,
+            "added": 0,
+            "changed": 1,
+            "removed": 0,
+            "categories": 0,
+        }
+        assert shop.edition is version is learner.edition
+        assert shop.tree is tree is version.collection.tree
+        found = as_json(await client.get(f"{SHOP}/documents/d111"))
+        assert (found["title"], found["url"]) == ("Barn owls", "/owls")
+        found = as_json(await client.get(f"{SHOP}/documents?search=barn"))
+        assert [one["id"] for one in found["documents"]] == ["d111"]
+        _, documents = await engine.rank(shop, "owl", RankOptions(eligible=["d111"], fewer=True))
+        assert documents == [{"id": "d111", "title": "Barn owls", "url": "/owls"}]
+        assert learner.noted == noted + 1  # the ranking
+        assert engine.store.read.last("events") != events
+    async with started(place) as engine:
+        shop = engine.collections.find("shop")
+        assert (shop.edition.number, shop.edition.revision) == (0, 1)
+        assert _title(shop, "d111") == "Barn owls"
+        assert _moves(engine) == 0
+        await audit(engine)
 
 
-def test_a_later_tree_is_another_version_and_keeps_titles(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_later_tree_is_another_version_and_keeps_titles(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Titles and trees change in any order; files are stored now and then, of revisions of both kinds."""
     monkeypatch.setattr(changing, "_MOST_EDITIONS", 3)
     random_, titles = random.Random(1), {"d000": "The first"}
 
-    async def lives() -> None:
-        version = revision = 0
-        for life in range(6):
-            async with started(place, crash=life % 2 == 1) as engine:
-                shop = await served(engine)
-                for turn in range(8):
-                    await _visits(engine, shop, 3)
-                    revision += 1
-                    if random_.random() < 0.3:
-                        new = f"n{life}{turn}"
-                        await engine.changing.change(shop, [{"add": new, "path": "All > Branch 1", "title": new}])
-                        version, titles[new] = revision, new
-                    else:
-                        one = random_.choice(list(shop.tree.documents))
-                        titles[one] = f"{one} in {life}"
-                        await engine.changing.change(shop, [{"change": one, "title": titles[one]}])
-                    assert (shop.edition.number, shop.edition.revision) == (version, revision)
-                assert {one.id: one.title for one in shop.edition.collection if one.title} == titles
-                await audit(engine)
-        assert 0 < version < revision
-
-    run(lives())
+    version = revision = 0
+    for life in range(6):
+        async with started(place, crash=life % 2 == 1) as engine:
+            shop = await served(engine)
+            for turn in range(8):
+                await _visits(engine, shop, 3)
+                revision += 1
+                if random_.random() < 0.3:
+                    new = f"n{life}{turn}"
+                    await engine.changing.change(shop, [{"add": new, "path": "All > Branch 1", "title": new}])
+                    version, titles[new] = revision, new
+                else:
+                    one = random_.choice(list(shop.tree.documents))
+                    titles[one] = f"{one} in {life}"
+                    await engine.changing.change(shop, [{"change": one, "title": titles[one]}])
+                assert (shop.edition.number, shop.edition.revision) == (version, revision)
+            assert {one.id: one.title for one in shop.edition.collection if one.title} == titles
+            await audit(engine)
+    assert 0 < version < revision
 
 
-def test_stores_in_which_learners_moved_for_a_title_go_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stores_in_which_learners_moved_for_a_title_go_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Earlier services began another version with every change, and learners moved to it."""
 
     async def before() -> None:
@@ -183,83 +174,74 @@ def test_stores_in_which_learners_moved_for_a_title_go_on(place: Place, monkeypa
     with monkeypatch.context() as patched:
         for module in (editions, changing, edition_history):
             patched.setattr(module, "is_metadata", lambda _: False)
-        run(before())
-    run(since())
+        await before()
+    await since()
 
 
-def test_titles_are_those_of_all_arms(place: Place) -> None:
-    async def lives() -> None:
-        async with started(place, crash=True) as engine:
-            shop = await served(engine)
-            arms = [ArmSpec("now", 0.5, None), ArmSpec("alike", 0.5, {"similar": "words"})]
-            experiment = await engine.experiments.create(shop, "first", arms)
-            for arm in experiment.arms:
-                await _visits(engine, arm.served, 6)
-            await engine.changing.change(shop, [{"change": "d111", "title": "Owls"}])
-            for arm in experiment.arms:
-                assert _title(arm.served, "d111") == "Owls"
-                assert (await engine.known(arm.served, "owl")).edition is arm.served.edition
-                await _visits(engine, arm.served, 6)
-            assert _moves(engine) == 0
-        async with started(place) as engine:
-            for one in engine.collections.find("shop").family:
-                assert _title(one, "d111") == "Owls"
-            await audit(engine)
-
-    run(lives())
+async def test_titles_are_those_of_all_arms(place: Place) -> None:
+    async with started(place, crash=True) as engine:
+        shop = await served(engine)
+        arms = [ArmSpec("now", 0.5, None), ArmSpec("alike", 0.5, {"similar": "words"})]
+        experiment = await engine.experiments.create(shop, "first", arms)
+        await _visits(engine, shop, 60)  # of whom each meets an arm by chance
+        await engine.changing.change(shop, [{"change": "d111", "title": "Owls"}])
+        for arm in experiment.arms:
+            assert _title(arm.served, "d111") == "Owls"
+            assert (await engine.known(arm.served, "owl")).edition is arm.served.edition
+        await _visits(engine, shop, 12)
+        assert _moves(engine) == 0
+    async with started(place) as engine:
+        for one in engine.collections.find("shop").family:
+            assert _title(one, "d111") == "Owls"
+        await audit(engine)
 
 
-def test_a_title_whose_write_seemed_to_fail_is_served_with_the_next(
+async def test_a_title_whose_write_seemed_to_fail_is_served_with_the_next(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def life() -> None:
-        async with started(place) as engine:
-            shop = await served(engine)
-            await _visits(engine, shop, 3)
-            store, add = engine.store, engine.store.add_edition
+    async with started(place) as engine:
+        shop = await served(engine)
+        await _visits(engine, shop, 3)
+        store, add = engine.store, engine.store.add_edition
 
-            def lost(*arguments: Any) -> None:
-                add(*arguments)
-                patched.setattr(store.read, "last_edition", _fail)
-                raise StorageError("The connection was lost.")
+        def lost(*arguments: Any) -> None:
+            add(*arguments)
+            patched.setattr(store.read, "last_edition", _fail)
+            raise StorageError("The connection was lost.")
 
-            with monkeypatch.context() as patched:
-                patched.setattr(store, "add_edition", lost)
-                with pytest.raises(StorageError):
-                    await engine.changing.change(shop, [{"change": "d111", "title": "Owls"}])
-            assert _title(shop, "d111") == ""
-            version = await engine.changing.change(shop, [{"change": "d112", "title": "Pikes"}])
-            assert (version.number, version.revision) == (0, 2)
-            assert (_title(shop, "d111"), _title(shop, "d112")) == ("Owls", "Pikes")
-            assert _moves(engine) == 0
-
-    run(life())
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "add_edition", lost)
+            with pytest.raises(StorageError):
+                await engine.changing.change(shop, [{"change": "d111", "title": "Owls"}])
+        assert _title(shop, "d111") == ""
+        version = await engine.changing.change(shop, [{"change": "d112", "title": "Pikes"}])
+        assert (version.number, version.revision) == (0, 2)
+        assert (_title(shop, "d111"), _title(shop, "d112")) == ("Owls", "Pikes")
+        assert _moves(engine) == 0
 
 
 def _fail(_: int) -> int:
     raise StorageError("The connection was lost.")
 
 
-def test_replicas_serve_the_title_that_one_of_them_changed(on_postgres: Place) -> None:
-    async def lives() -> None:
-        async with company(on_postgres, "a", "b") as together:
-            a, b = together.members.values()
-            documents = [{"id": f"d{number}", "path": ["All", f"Branch {number % 3}"]} for number in range(9)]
-            made = {"name": "docs", "documents": documents, "settings": {"slots": 2}}
-            said = await a.client.post("/v1/collections", json=made)
-            assert said.status_code == 201, said.text
-            await together.settled()
-            for query in QUERIES:
-                assert (await b.client.post("/v1/collections/docs/rank", json={"query": query})).status_code == 200
-            said = await b.client.patch("/v1/collections/docs/documents/d1", json={"title": "Owls"})
-            assert as_json(said)["edition"] == 0
-            for member in (a, b):
-                await member.membership._sync.catch_up()
-                docs = member.engine.collections.find("docs")
-                assert (docs.edition.number, docs.edition.revision, _title(docs, "d1")) == (0, 1, "Owls")
-            assert _moves(a.engine) == 0
-
-    run(lives())
+@pytest.mark.full
+async def test_replicas_serve_the_title_that_one_of_them_changed(on_postgres: Place) -> None:
+    async with company(on_postgres, "a", "b") as together:
+        a, b = together.members.values()
+        documents = [{"id": f"d{number}", "path": ["All", f"Branch {number % 3}"]} for number in range(9)]
+        made = {"name": "docs", "documents": documents, "settings": {"slots": 2}}
+        said = await a.client.post("/v1/collections", json=made)
+        assert said.status_code == 201, said.text
+        await together.settled()
+        for query in QUERIES:
+            assert (await b.client.post("/v1/collections/docs/rank", json={"query": query})).status_code == 200
+        said = await b.client.patch("/v1/collections/docs/documents/d1", json={"title": "Owls"})
+        assert as_json(said)["edition"] == 0
+        for member in (a, b):
+            await member.membership._sync.catch_up()
+            docs = member.engine.collections.find("docs")
+            assert (docs.edition.number, docs.edition.revision, _title(docs, "d1")) == (0, 1, "Owls")
+        assert _moves(a.engine) == 0
 
 
 @pytest.mark.parametrize("titles", [True, False])

@@ -88,7 +88,7 @@ class LoanZooming(PathZooming):
 
     References
     ----------
-    Our own (docs/queries.md).
+    Our own (docs/explanation/similar-queries.md).
     """
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:

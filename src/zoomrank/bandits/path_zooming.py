@@ -69,7 +69,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
 
-CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # see docs/zoomrank.md
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # docs/explanation/zoomrank.md
 LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
 
 

@@ -8,7 +8,7 @@
 | self-normalised-doubly-robust | the same, with weights normalised slot by slot |
 
 The influence of an impression is how much it moves the estimate, times the number of impressions; the spread of
-influences gives the standard error. `docs/judging.md` derives all of this.
+influences gives the standard error. `docs/explanation/judging.md` derives all of this.
 
 The first and the third are unbiased. Self-normalising adds a bias that vanishes faster than the error as the sample
 grows.

@@ -95,7 +95,8 @@ class QueryRank:
 
     References
     ----------
-    Our own (docs/queries.md), after the last paragraph of Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric
+    Our own (docs/explanation/similar-queries.md), after the last paragraph of
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric
     spaces*, JMLR 14 (2013), which asks for it.
     """
 

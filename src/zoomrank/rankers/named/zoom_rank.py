@@ -58,7 +58,8 @@ class ZoomRank(Ranked):
 
     References
     ----------
-    Our own (docs/zoomrank.md), in the frame of Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*,
+    Our own (docs/explanation/zoomrank.md), in the frame of
+    Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*,
     JMLR 14 (2013): slots are composed as in Section 4.1, and the correlation rule is Eq. 23.
     """
 
