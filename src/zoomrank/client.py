@@ -1,4 +1,4 @@
-"""`Client`: Python client of the ranking service. See docs/how-to/call-from-python.md; the extra is `zoomrank[client]`."""
+"""`Client`: Python client of the ranking service (docs/how-to/call-from-python.md); the extra is `zoomrank[client]`."""
 
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ class Client:
 
     Examples
     --------
-    With a running service (see docs/how-to/call-from-python.md), `Client("http://127.0.0.1:8000")` is enough. This one is a mock.
+    With a running service (see docs/how-to/call-from-python.md), `Client("http://127.0.0.1:8000")` is enough. This one
+    is a mock.
 
     >>> def respond(request):
     ...     if request.url.path == "/v1/feedback":
