@@ -29,6 +29,7 @@ test-full: venv kernels  ## the rest: kills, both stores, every page in a browse
 test-all: test test-full  ## every check that guards main
 
 kernels: venv        ## kernels that most tests need, compiled once before workers start
+	@$(BIN)/python -m tests.support.kernels
 
 dist: venv           ## what would be published, in dist/, checked
 	rm -rf dist
@@ -36,7 +37,7 @@ dist: venv           ## what would be published, in dist/, checked
 	$(BIN)/python -m tools.check_dist dist
 
 bench: venv          ## every number in docs/benchmarks.md
-	$(BIN)/python -m bench
+	$(BIN)/python -m research bench
 
 .PHONY: docs
 docs: venv           ## the documentation, in site/: open site/index.html
@@ -47,6 +48,7 @@ lint: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.lint_words
 
 venv: .venv/.ready   ## everything, also what tests need
 

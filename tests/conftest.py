@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.browsing import CHROMIUM
 from tests.support.services import LONGEST, Clock, Place, client_of, served, started
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
-from zoomrank.service.served_collection import ServedCollection
 
 # Machines are noisy and the first call of a kernel compiles it: nothing here is ever timed. Examples are the same in
 # each run: a gate must not be random.

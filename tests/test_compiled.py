@@ -19,7 +19,7 @@ import pytest
 
 import zoomrank
 from zoomrank.compiled import allocating, compiled, compiled_nogil, inlined, kernel_key, separate
-from zoomrank.dice import KernelRng, rng_from_handle
+from zoomrank.rng import KernelRng, rng_from_handle
 
 SMALL = """
 import zoomrank as zr

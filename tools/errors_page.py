@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from zoomrank.service.http.error_responses import refusal
-from zoomrank.service.refusals import ServiceError
+from zoomrank.service.errors import ServiceError
+from zoomrank.service.http.responses import refusal
 
 PAGE = "reference/service-errors.md"
 _BEGINNING = """# Errors of the service

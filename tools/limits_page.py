@@ -3,13 +3,7 @@
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from zoomrank.service.copies import IDLE, MOST
-from zoomrank.service.experiments import MOST_ARMS
-from zoomrank.service.http.access import SHORTEST_KEY, SMALL_BODY
-from zoomrank.service.http.app import LARGEST_BODY
-from zoomrank.service.http.time_limits import TIME_LIMITS
-from zoomrank.service.repeats import KEPT_FOR, MOST_KEPT
-from zoomrank.service.settings import (
+from zoomrank.service.catalogue.settings import (
     LONGEST_NAME,
     LONGEST_QUERY,
     LONGEST_STEP,
@@ -18,6 +12,12 @@ from zoomrank.service.settings import (
     MOST_SLOTS,
     MOST_STEPS,
 )
+from zoomrank.service.copies import IDLE, MOST
+from zoomrank.service.experiments import MOST_ARMS
+from zoomrank.service.http.access import SHORTEST_KEY, SMALL_BODY
+from zoomrank.service.http.app import LARGEST_BODY
+from zoomrank.service.http.listener import TIME_LIMITS
+from zoomrank.service.idempotency import KEPT_FOR, MOST_KEPT
 from zoomrank.wire import LARGEST_BATCH
 
 PAGE = "reference/limits.md"

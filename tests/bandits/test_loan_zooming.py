@@ -10,7 +10,7 @@ from tests.reference import learners as reference
 from zoomrank import DocumentTree, Ranked, users
 from zoomrank.bandits import Loan, LoanZooming
 from zoomrank.lab import simulate
-from zoomrank.numbers import Array
+from zoomrank.types import Array
 
 
 def loan_of(tree: DocumentTree, rng: np.random.Generator, slots: int, mean: Array) -> Loan:

@@ -12,8 +12,8 @@ from tests.support.seeds import seeds
 from zoomrank import Ranked
 from zoomrank.bandits import Bandit, Loan, LoanZooming, PathZooming, TreeThompson
 from zoomrank.documents import Collection
-from zoomrank.documents.editions import CollectionVersion
-from zoomrank.queries.reports import report_of
+from zoomrank.documents.versions import CollectionVersion
+from zoomrank.queries.loans import report_of
 
 Pair = tuple[reference.Ranked, Any, Ranked]
 SLOTS = 3

@@ -10,9 +10,9 @@ from tests.reference import learners as reference
 from tests.reference.largest_draw import Draw, of_largest
 from zoomrank import DocumentTree, Ranked, RankRandom
 from zoomrank.bandits import PathZooming
-from zoomrank.bandits.largest_draw import DrawScratch, add_draw, chance_of_largest, fresh_draw_scratch
+from zoomrank.bandits.thompson import DrawScratch, add_draw, chance_of_largest, fresh_draw_scratch
 from zoomrank.compiled import Scalar, compiled
-from zoomrank.numbers import Array
+from zoomrank.types import Array
 
 EXACT = [name for name in [*LEARNERS, *SHARED] if not name.startswith("TreeThompson")]
 COPIES = DocumentTree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2], width=[0.5, 0, 0.2, 0, 0, 0, 0, 0])

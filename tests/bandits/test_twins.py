@@ -23,7 +23,7 @@ from zoomrank.bandits import (
     TreeThompson,
     Zooming,
 )
-from zoomrank.numbers import Array
+from zoomrank.types import Array
 
 Maker = Callable[[DocumentTree], Bandit]
 Twin = Callable[[reference.Tree], reference.Learner]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import COMMANDS
-from zoomrank.cli.extras import MODULES
+from zoomrank.cli.arguments import MODULES
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -5,12 +5,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from research.year import service_handle
 
 from tests.support.services import Place
 from zoomrank.cli import main
-from zoomrank.lab.year import other_store
-from zoomrank.service.storage.opening import open_snapshot
-from zoomrank.service.verifying import verify
+from zoomrank.service.storage.store_snapshot import open_snapshot
+from zoomrank.service.verification import verify
 
 SHORT = ["year", "--days", "20", "--products", "400", "--queries", "3", "--visits", "96", "--seed", "2"]
 
@@ -30,7 +30,7 @@ def _count(shown: str, pattern: str) -> int:
 @pytest.fixture
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were no PostgreSQL at hand."""
-    monkeypatch.setattr(other_store, "_SERVER", "no_such_module")
+    monkeypatch.setattr(service_handle, "_SERVER", "no_such_module")
 
 
 @pytest.mark.full

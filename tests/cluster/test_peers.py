@@ -19,8 +19,8 @@ from zoomrank.cluster.peer_server import (
     UnansweredError,
     UnreachedError,
 )
-from zoomrank.service.http.listening import BackgroundServer, listen, url_of, uvicorn_config
-from zoomrank.service.refusals import NotOwnerError, StoppingError, UnprocessableError
+from zoomrank.service.errors import NotOwnerError, StoppingError, UnprocessableError
+from zoomrank.service.http.listener import BackgroundServer, listen, url_of, uvicorn_config
 
 TOKEN = "0123456789abcdef"  # noqa: S105
 HEADERS = [

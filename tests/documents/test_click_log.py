@@ -19,13 +19,11 @@ from zoomrank.documents import (
     read_impressions,
     scale_from_clicks,
 )
-from zoomrank.documents.click_calibration import comparisons
-from zoomrank.lab.inspection.agreement import CLICKS, MetricVerdict
-from zoomrank.lab.inspection.inspection_report import write_inspection
-from zoomrank.lab.inspection.look import inspect_tree
-from zoomrank.numbers import Array
+from zoomrank.documents.calibration import comparisons
+from zoomrank.lab.inspection import CLICKS, MetricVerdict, inspect_tree, write_inspection
 from zoomrank.spaces import DocumentIds
 from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.types import Array
 from zoomrank.users import Independent, TreeNetwork, UserDistribution
 
 ABC = DocumentIds(3, ["a", "b", "c"])

@@ -10,10 +10,9 @@ from scipy.spatial.distance import pdist, squareform
 
 from zoomrank import errors
 from zoomrank.documents import clustering
-from zoomrank.documents.clustering import LINKED_PART, tree_from_vectors
-from zoomrank.documents.linkage import deepest_allowed, linked
-from zoomrank.numbers import Array
+from zoomrank.documents.clustering import LINKED_PART, deepest_allowed, linked, tree_from_vectors
 from zoomrank.spaces import DocumentTree
+from zoomrank.types import Array
 
 RNG = np.random.default_rng(7)
 

@@ -27,9 +27,9 @@ from zoomrank.documents import (
     text_vectors,
 )
 from zoomrank.documents.collection_file import write
-from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.types import Array
 
 TEXTS = ["the barn owl hunts at night", "snowy owls hunt by day", "pike live in lakes", "trout live in rivers"]
 PATHS = {"owl": "Animals > Birds", "eagle": "Animals > Birds", "pike": "Animals > Fish", "oak": "Plants"}

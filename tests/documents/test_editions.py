@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.seeds import seeds
 from zoomrank.documents import Collection, load_collection
-from zoomrank.documents.edition_file import load_version, write_version
-from zoomrank.documents.editions import BORROWED, CollectionVersion
+from zoomrank.documents.collection_file import load_version, write_version
+from zoomrank.documents.versions import BORROWED, CollectionVersion
 from zoomrank.errors import ChangeError, FileFormatError, ParameterError
 
 PATHS = {"owl": "Animals > Birds", "hen": "Animals > Birds", "pike": "Animals > Fish", "oak": "Plants"}

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from bench.experiments import Interval, fixed, found_after, learning, missed, moving, ordinary
+from research.bench.experiments import Interval, fixed, found_after, learning, missed, moving, ordinary
 
 from zoomrank.errors import ParameterError
-from zoomrank.judging.comparing import difference
+from zoomrank.judging.comparison import difference
 from zoomrank.spaces import DocumentTree
 from zoomrank.users import two_peaks
 

@@ -8,23 +8,30 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from research.studies.judging import SLOTS, PolicyTarget, Softmax, logged, standard_scores, world
 
 from tests.reference import judging as literal
 from zoomrank.judging import ImpressionLog, Target, TargetMix, TargetRankings, target_of
 from zoomrank.judging.estimators import (
     ESTIMATORS,
+    Predictions,
     ShareEstimate,
+    WeightedLog,
     doubly_robust,
+    effective_sample,
+    missing_support,
     observed_share,
+    predicted,
+    reach,
     self_normalised,
     self_normalised_doubly_robust,
+    stretches,
+    tree_paths,
+    weight_log,
     weighted,
 )
-from zoomrank.judging.tree_model import Predictions, predicted, stretches, tree_paths
-from zoomrank.judging.weighing import WeightedLog, effective_sample, missing_support, reach, weight_log
-from zoomrank.lab.studies.judged_worlds import SLOTS, PolicyTarget, Softmax, logged, standard_scores, world
-from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentTree
+from zoomrank.types import Array
 
 RANKING = ["3", "1", "0"]
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from tests.lab.tiny_world import made_up_results, made_up_rows
 from zoomrank.lab.curves import Results
-from zoomrank.lab.one_run import RunRows
-from zoomrank.lab.paper.claims import CLAIMS, Claim
+from zoomrank.lab.paper.claims import CLAIMS, Claim, judge_claim
 from zoomrank.lab.paper.comparisons import (
     CANNOT_TELL,
     DIFFERS,
@@ -18,8 +17,8 @@ from zoomrank.lab.paper.comparisons import (
     Reaches,
     Settles,
 )
-from zoomrank.lab.paper.experiments import EXPERIMENTS
-from zoomrank.lab.paper.verdicts import judge_claim
+from zoomrank.lab.paper.figures import EXPERIMENTS
+from zoomrank.lab.run import RunRows
 
 GOOD = [(0.5, 0.7), (0.52, 0.72), (0.48, 0.69)]
 POOR = [(0.1, 0.1), (0.12, 0.11), (0.11, 0.09)]

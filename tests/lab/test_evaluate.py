@@ -6,23 +6,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.studies.competitors import RIVAL
 
 from zoomrank import DocumentTree
 from zoomrank.cli import main
 from zoomrank.documents import Collection
 from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsError
-from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.competitors import RIVAL
 from zoomrank.lab.curves import Results
-from zoomrank.lab.evaluation.evaluation_report import write_evaluation_report
-from zoomrank.lab.evaluation.given_rankings import GIVEN, by_popularity, marginally_relevant
-from zoomrank.lab.evaluation.judged import DEFAULT_RANKERS, evaluate, settings
-from zoomrank.lab.evaluation.topic_shares import learning_curves, marks, shares, topics_in
-from zoomrank.lab.kept_worlds import JudgedTopic, load_world
-from zoomrank.lab.one_run import RunRows
+from zoomrank.lab.evaluation import (
+    DEFAULT_RANKERS,
+    GIVEN,
+    by_popularity,
+    evaluate,
+    learning_curves,
+    marginally_relevant,
+    marks,
+    settings,
+    shares,
+    topics_in,
+    write_evaluation_report,
+)
 from zoomrank.lab.recipes import Setting
+from zoomrank.lab.registry import GREEDY, JudgedTopic, load_world
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request
-from zoomrank.numbers import Array
+from zoomrank.lab.run import RunRows
+from zoomrank.types import Array
 from zoomrank.users import RelevanceTable
 
 FEW = ("ZoomRank", RIVAL)  # every other ranker would have to be compiled, too

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from zoomrank.lab import catalogue
-from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.paper.experiments import EXPERIMENTS
-from zoomrank.lab.paper.figures import FIGURES, PAPER, figures_named, settings_for
+from zoomrank.lab import registry
+from zoomrank.lab.paper.figures import EXPERIMENTS, FIGURES, PAPER, figures_named, settings_for
 from zoomrank.lab.recipes import Setting
+from zoomrank.lab.registry import GREEDY
 
 
 def test_every_setting_survives_being_written_down() -> None:
@@ -29,11 +28,11 @@ def test_the_papers_figures_are_complete() -> None:
     assert PAPER == ("1", "2", "3", "4", "5")
     for experiment in ("two-peaks", "restaurant", "restaurant-mixture"):
         (setting,) = EXPERIMENTS[experiment].settings(["RankEXP3"], instances=1)
-        tree, _ = catalogue.world(setting)
+        tree, _ = registry.world(setting)
         assert (len(tree), setting.slots, setting.visits) == (32_768, 5, 300_000)
         assert setting.ranker.given == {"duplicates": True, "horizon": 300_000}
     (setting,) = EXPERIMENTS["small"].settings(["RankZoom"], instances=1)
-    assert (len(catalogue.world(setting)[0]), setting.slots) == (128, 2)
+    assert (len(registry.world(setting)[0]), setting.slots) == (128, 2)
     assert setting.visits >= 1_000_000
 
 
@@ -45,12 +44,12 @@ def test_figures_share_runs() -> None:
 def test_every_ranker_and_belief_can_be_made() -> None:
     for setting in settings_for(figures_named(["all"]), instances=1, visits=100):
         if not setting.experiment.startswith("size-"):
-            tree, users = catalogue.believed(setting)
-            assert len(catalogue.ranker(setting, tree, users).rank().documents) == setting.slots
+            tree, users = registry.believed(setting)
+            assert len(registry.ranker(setting, tree, users).rank().documents) == setting.slots
 
 
 def test_readings_of_an_instance_have_the_same_mean() -> None:
     one, other = (
         EXPERIMENTS[name].settings([GREEDY], instances=3)[2] for name in ("restaurant@shares", "restaurant-mixture")
     )
-    assert np.allclose(catalogue.world(one)[1].mean(), catalogue.world(other)[1].mean())
+    assert np.allclose(registry.world(one)[1].mean(), registry.world(other)[1].mean())

@@ -6,12 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.studies.judging import (
+    KINDS,
+    RANKINGS,
+    EpsilonGreedy,
+    LogKind,
+    Softmax,
+    judge_log,
+    standard_scores,
+    world,
+    worth_of,
+)
 
 from zoomrank.cli import main
 from zoomrank.judging.estimators import ESTIMATORS
 from zoomrank.judging.judgment import DEFAULT
-from zoomrank.lab.studies.judged_logs import KINDS, LogKind, judge_log
-from zoomrank.lab.studies.judged_worlds import RANKINGS, EpsilonGreedy, Softmax, standard_scores, world, worth_of
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 

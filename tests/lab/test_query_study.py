@@ -4,17 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.studies import queries, query_zooming
+from research.studies.queries import EDGES, KINDS, LEARNERS, RELATIONS, Lent, TrafficKind, draw_world, simulate_traffic
+from research.studies.query_zooming import QueryZooming
+from research.studies.questions import query_experiment
 
 from tests.reference.query_zooming import ActivePairs
 from zoomrank import DocumentTree
 from zoomrank.cli import main
 from zoomrank.errors import ParameterError
-from zoomrank.lab.catalogue import ranker, world
-from zoomrank.lab.studies import query_worlds, query_zooming
-from zoomrank.lab.studies.query_traffic import EDGES, KINDS, LEARNERS, TrafficKind, simulate_traffic
-from zoomrank.lab.studies.query_worlds import RELATIONS, Lent, draw_world
-from zoomrank.lab.studies.query_zooming import QueryZooming
-from zoomrank.lab.studies.questions import query_experiment
+from zoomrank.lab.registry import ranker, world
 
 TREE = DocumentTree.exponential(depth=8)
 
@@ -105,7 +104,7 @@ def test_leaves_of_a_taxonomy_share_the_wishes_of_their_neighbours(tmp_path: Pat
 def test_the_study_runs_goes_on_and_reports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(query_worlds, "LEARNED", 10)
+    monkeypatch.setattr(queries, "LEARNED", 10)
     asked = ["study", "queries", "--instances", "1", "--visits", "30", "--out", str(tmp_path / "q"), "--workers", "1"]
     assert not main(asked)
     assert "Traffic: shared/0 is done." in capsys.readouterr().out

@@ -11,21 +11,28 @@ import pytest
 
 from tests.lab.tiny_world import made_up_rows
 from zoomrank.cli import main
-from zoomrank.lab import catalogue
-from zoomrank.lab.catalogue import GREEDY
+from zoomrank.lab import registry
 from zoomrank.lab.curves import Results
-from zoomrank.lab.one_run import RunRows
-from zoomrank.lab.paper import published as published_module
+from zoomrank.lab.paper import figures as published_module
 from zoomrank.lab.paper import readings
+from zoomrank.lab.paper.claims import judge_all, undecided
 from zoomrank.lab.paper.comparisons import CANNOT_TELL, DIFFERS, HOLDS
-from zoomrank.lab.paper.experiments import EXPERIMENTS, READINGS, source
-from zoomrank.lab.paper.figures import figures_named, settings_for, settings_of
-from zoomrank.lab.paper.paper_report import write_paper_report
-from zoomrank.lab.paper.published import MAIN, PAPER, SMALL
-from zoomrank.lab.paper.reading_table import judged_under, reading_sections
+from zoomrank.lab.paper.figures import (
+    EXPERIMENTS,
+    MAIN,
+    PUBLISHED,
+    READINGS,
+    SMALL,
+    figures_named,
+    settings_for,
+    settings_of,
+    source,
+)
 from zoomrank.lab.paper.readings import CHOICES, OTHERS, READING, Reading, name_of
-from zoomrank.lab.paper.verdicts import judge_all, undecided
+from zoomrank.lab.paper.report import judged_under, reading_sections, write_paper_report
+from zoomrank.lab.registry import GREEDY
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request
+from zoomrank.lab.run import RunRows
 
 BY_NAME = {name_of(reading): reading for reading in OTHERS}
 
@@ -48,7 +55,7 @@ def test_what_a_reading_does_not_change_is_not_run_again() -> None:
     ]
     assert len(set(content)) == len(content)
     for reading in OTHERS:
-        for name, one in PAPER.items():
+        for name, one in PUBLISHED.items():
             for curve in one.curves:
                 experiment, other = source(name, curve.name, reading)
                 assert other in {each.name for each in EXPERIMENTS[experiment].curves}
@@ -91,8 +98,8 @@ def test_one_radius_is_a_quarter_of_the_constant() -> None:
 
 def test_every_curve_of_a_reading_can_be_made() -> None:
     for setting in settings_for(figures_named(["readings"]), instances=1, visits=100):
-        tree, users = catalogue.world(setting)
-        assert len(catalogue.ranker(setting, tree, users).rank().documents) == setting.slots
+        tree, users = registry.world(setting)
+        assert len(registry.ranker(setting, tree, users).rank().documents) == setting.slots
 
 
 @pytest.mark.parametrize(
@@ -108,11 +115,11 @@ def test_the_figures_follow_one_constant(usual: Reading, monkeypatch: pytest.Mon
     monkeypatch.setattr(readings, "READING", usual)
     monkeypatch.setattr(readings, "OTHERS", readings._others())
     published = runpy.run_path(str(published_module.__file__))["PAPER"]
-    assert published.keys() == PAPER.keys()
+    assert published.keys() == PUBLISHED.keys()
     assert published["two-peaks"].users.given.get("reading", "network") == usual.belongs
     assert published["restaurant"].users.given.get("heights", "shares") == usual.heights
     by_curve = {curve.name: curve.ranker.given for curve in published["two-peaks"].curves}
-    assert by_curve.keys() == {curve.name for curve in PAPER["two-peaks"].curves}
+    assert by_curve.keys() == {curve.name for curve in PUBLISHED["two-peaks"].curves}
     assert by_curve["RankZoom"]["duplicates"] == (usual.duplicates == "twice")
     assert by_curve["RankUCB1"].get("exploration") == (0.25 if usual.radii == "one-radius" else None)
     assert by_curve["RankGridUCB1"].get("replay", False) == (usual.grid == "replayed")
@@ -240,9 +247,9 @@ def test_runs_that_were_cut_short_tell_nothing() -> None:
 
 
 def test_the_report_of_doctored_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.lab.paper.paper_report.draw", lambda *_: [])
-    monkeypatch.setattr("zoomrank.lab.paper.paper_report._facts", _no_facts)
-    monkeypatch.setattr("zoomrank.lab.paper.paper_report.theory_table", lambda *_: "")
+    monkeypatch.setattr("zoomrank.lab.paper.report.draw", lambda *_: [])
+    monkeypatch.setattr("zoomrank.lab.paper.report._facts", _no_facts)
+    monkeypatch.setattr("zoomrank.lab.paper.report.theory_table", lambda *_: "")
     figures = ["1", "2", "3", "4", "5", "readings"]
     folder = ResultsFolder.create(tmp_path / "out", sweep_request("paper", 4, None, 2013, figures=figures))
     monkeypatch.setattr(ResultsFolder, "rows", lambda _: iter(doctored(one_radius_learns)))

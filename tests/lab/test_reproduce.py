@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from zoomrank.cli import main
-from zoomrank.lab.one_run import run
 from zoomrank.lab.paper.figures import FIGURES
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request
+from zoomrank.lab.run import run
 
 ZOOMRANK = (sys.executable, "-c", "import sys; from zoomrank.cli import main; sys.exit(main())")
 SLOW_ENOUGH = ("--visits", "150000", "--instances", "4")  # to be killed before the end
@@ -71,7 +71,7 @@ CLUSTER = (
     + """
 if __name__ == "__main__":
     from ray.cluster_utils import Cluster
-    from zoomrank.lab.runners import runner_named
+    from zoomrank.lab.sweep import runner_named
 
     cluster = Cluster(
         initialize_head=True,
@@ -98,7 +98,7 @@ HERE = (
     + """
 if __name__ == "__main__":
     import ray
-    from zoomrank.lab.runners import runner_named
+    from zoomrank.lab.sweep import runner_named
 
     place = runner_named("ray", workers=2)
     assert place.workers == 2
@@ -341,6 +341,6 @@ def test_interruptions_are_not_errors(monkeypatch: pytest.MonkeyPatch, capsys: p
     def stop(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("zoomrank.cli.commands.demo.run", stop)
+    monkeypatch.setattr("zoomrank.cli.demo.run", stop)
     assert main(["demo"]) == 130
     assert "stopped" in capsys.readouterr().err

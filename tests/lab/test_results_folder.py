@@ -12,9 +12,8 @@ import pytest
 
 from tests.lab.tiny_world import SMALL
 from zoomrank.errors import ResultsError
-from zoomrank.lab.code_version import this_version
-from zoomrank.lab.one_run import run
-from zoomrank.lab.results_folder import ResultsFolder, from_parquet, sweep_request, to_parquet
+from zoomrank.lab.results_folder import ResultsFolder, from_parquet, sweep_request, this_version, to_parquet
+from zoomrank.lab.run import run
 
 ABOUT = sweep_request("paper", 2, None, 2013, figures=["1"])
 

@@ -9,14 +9,13 @@ import pytest
 import zoomrank as zr
 from tests.lab.tiny_world import SMALL
 from zoomrank.errors import CatalogueError, ParameterError
-from zoomrank.lab import catalogue
-from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.code_version import sources
-from zoomrank.lab.one_run import checkpoints, run
+from zoomrank.lab import registry
 from zoomrank.lab.paper.figures import figures_named
 from zoomrank.lab.recipes import recipe
-from zoomrank.lab.results_folder import to_parquet
-from zoomrank.lab.runners import Local
+from zoomrank.lab.registry import GREEDY
+from zoomrank.lab.results_folder import sources, to_parquet
+from zoomrank.lab.run import checkpoints, run
+from zoomrank.lab.sweep import Local
 
 
 @pytest.mark.parametrize(
@@ -55,9 +54,9 @@ def test_looks_are_log_spaced_and_end_with_the_run() -> None:
 def test_rows_say_what_a_simulation_says() -> None:
     setting = SMALL.settings(["RankCorrZoom"], instances=1)[0]
     rows = run(setting)
-    tree, users = catalogue.world(setting)
-    ranker = catalogue.ranker(setting, tree, users)
-    trace = zr.simulate(ranker, users, 500, seed=catalogue.visitors(setting), windows=checkpoints(500))
+    tree, users = registry.world(setting)
+    ranker = registry.ranker(setting, tree, users)
+    trace = zr.simulate(ranker, users, 500, seed=registry.visitors(setting), windows=checkpoints(500))
     assert rows.satisfied[-1] == trace.satisfied.sum()
     assert np.array_equal(np.diff(rows.clicks, axis=0, prepend=0), trace.clicks)
     assert rows.expected[7] == users.satisfaction(trace.shown[7])
@@ -65,22 +64,22 @@ def test_rows_say_what_a_simulation_says() -> None:
 
 def test_all_curves_meet_the_same_instances() -> None:
     first, second = (SMALL.settings([name], instances=1)[0] for name in ("RankCorrZoom", "RankEXP3"))
-    assert catalogue.world(first)[1] is catalogue.world(second)[1]
+    assert registry.world(first)[1] is registry.world(second)[1]
     other = SMALL.settings(["RankCorrZoom"], instances=2)[1]
-    assert not np.array_equal(catalogue.world(first)[1].mean(), catalogue.world(other)[1].mean())
+    assert not np.array_equal(registry.world(first)[1].mean(), registry.world(other)[1].mean())
 
 
 def test_a_wrong_belief_is_about_the_same_visitors() -> None:
     setting = SMALL.settings(["shuffled"], instances=1)[0]
-    true_tree, users = catalogue.world(setting)
-    tree, seen = catalogue.believed(setting)
+    true_tree, users = registry.world(setting)
+    tree, seen = registry.believed(setting)
     moved = sum(a != b for a, b in zip(tree.documents, true_tree.documents, strict=True))
     assert moved == 16
     for document in true_tree.documents:
         assert seen.mean(document) == pytest.approx(users.mean(document))
     assert seen.greedy(2).satisfaction == pytest.approx(users.greedy(2).satisfaction)
     halved = dataclasses.replace(setting, belief=recipe("scaled", factor=0.5))
-    assert np.array_equal(catalogue.believed(halved)[0].width, true_tree.width / 2)
+    assert np.array_equal(registry.believed(halved)[0].width, true_tree.width / 2)
 
 
 def test_rows_say_how_many_strategies_were_active() -> None:
@@ -88,9 +87,9 @@ def test_rows_say_how_many_strategies_were_active() -> None:
     setting = SMALL.settings(["RankCorrZoom"], instances=1)[0]
     for name, parameters in (("RankZoom", {}), ("RankCorrZoom", {}), ("RankContextZoom", {"scale": 0.2})):
         asked = dataclasses.replace(setting, ranker=recipe(name, **parameters))
-        tree, users = catalogue.world(asked)
-        learner: Any = catalogue.ranker(asked, tree, users)
-        zr.simulate(learner, users, 500, seed=catalogue.visitors(asked), windows=checkpoints(500))
+        tree, users = registry.world(asked)
+        learner: Any = registry.ranker(asked, tree, users)
+        zr.simulate(learner, users, 500, seed=registry.visitors(asked), windows=checkpoints(500))
         state = learner.state
         expected = [sum(state.child[slot, entry] == 0 for entry in range(state.used[slot])) for slot in range(2)]
         if name == "RankContextZoom":
@@ -105,7 +104,7 @@ def test_rows_say_how_many_strategies_were_active() -> None:
 def test_greedy_is_as_good_as_it_says() -> None:
     setting = SMALL.settings([GREEDY], instances=1)[0]
     rows = run(setting)
-    best = catalogue.world(setting)[1].greedy(2).satisfaction
+    best = registry.world(setting)[1].greedy(2).satisfaction
     assert rows.expected == pytest.approx(best)
     assert abs(rows.satisfied[-1] / 500 - best) < 0.1
 

@@ -5,30 +5,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.studies import families, questions, report
+from research.studies.competitors import COMPETITORS, OURS
+from research.studies.efficiency import Lead, blind_chances, summary
+from research.studies.families import FAMILIES, Family, judged_family, taxonomy_family, taxonomy_intents_family
+from research.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
+from research.studies.report import write_study_report
 
 import zoomrank as zr
 from zoomrank.cli import main
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
-from zoomrank.lab.catalogue import GREEDY
-from zoomrank.lab.competitors import COMPETITORS, OURS
-from zoomrank.lab.curves import Estimate, Results
-from zoomrank.lab.kept_worlds import load_world
-from zoomrank.lab.measures import MARKS, bootstrap, collected, lead_over_best, ratio_of_medians, settling_visit
-from zoomrank.lab.one_run import RunRows, checkpoints, run
-from zoomrank.lab.recipes import Setting
-from zoomrank.lab.results_folder import ResultsFolder, sweep_request
-from zoomrank.lab.studies import families, questions, study_report
-from zoomrank.lab.studies.blind_search import blind_chances
-from zoomrank.lab.studies.families import (
-    FAMILIES,
-    Family,
-    judged_family,
-    taxonomy_family,
-    taxonomy_intents_family,
+from zoomrank.lab.curves import (
+    MARKS,
+    Estimate,
+    Results,
+    bootstrap,
+    collected,
+    lead_over_best,
+    ratio_of_medians,
+    settling_visit,
 )
-from zoomrank.lab.studies.leads import Lead, summary
-from zoomrank.lab.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
-from zoomrank.lab.studies.study_report import write_study_report
+from zoomrank.lab.recipes import Setting
+from zoomrank.lab.registry import GREEDY, load_world
+from zoomrank.lab.results_folder import ResultsFolder, sweep_request
+from zoomrank.lab.run import RunRows, checkpoints, run
 from zoomrank.users import CopiedRelevance, Independent
 
 HUNDRED = next(family for family in FAMILIES if family.name == "hundred")
@@ -174,7 +174,7 @@ def small_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The beginning of a command that tunes two rankers on 100 documents and on files of one's own, all of it small."""
     few = [COMPETITORS[OURS], COMPETITORS["RankRandom"]]
     monkeypatch.setattr(questions, "CANDIDATES", {str(ranker): ranker for ranker in few})
-    monkeypatch.setattr(study_report, "CANDIDATES", questions.CANDIDATES)
+    monkeypatch.setattr(report, "CANDIDATES", questions.CANDIDATES)
     monkeypatch.setattr(families, "FAMILIES", (HUNDRED,))
     monkeypatch.chdir(tmp_path)
     numbers = [(topic, document) for topic in (1, 2) for document in range(10)]

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tests.lab.tiny_world import SMALL
-from zoomrank.lab.one_run import RunRows
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request
-from zoomrank.lab.runners import FinishedRun, Local
-from zoomrank.lab.sweep import TimeLeft, sweep
+from zoomrank.lab.run import RunRows
+from zoomrank.lab.sweep import FinishedRun, Local, TimeLeft, sweep
 
 ABOUT = sweep_request("paper", 2, None, 2013, figures=["1"])
 

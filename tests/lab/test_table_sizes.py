@@ -5,8 +5,7 @@ import pytest
 
 from zoomrank.lab.curves import Results
 from zoomrank.lab.paper import comparisons
-from zoomrank.lab.paper.comparisons import DIFFERS, HOLDS, PowerLaw
-from zoomrank.lab.paper.table_sizes import Fit, expected_tables, power_law_and_exponential
+from zoomrank.lab.paper.comparisons import DIFFERS, HOLDS, Fit, PowerLaw, expected_tables, power_law_and_exponential
 from zoomrank.users import seat_customers
 
 

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
+from research.year.shop import BAD_DAYS, EVENTS, GONE, Plan, Shop, Tastes, name_of, number_of
+from research.year.traffic import SearchEngine
 
-from zoomrank.documents.editions import CollectionVersion
+from zoomrank.documents.versions import CollectionVersion
 from zoomrank.errors import ParameterError
-from zoomrank.lab.year.candidates import SearchEngine
-from zoomrank.lab.year.plan import BAD_DAYS, EVENTS, Plan
-from zoomrank.lab.year.shop import GONE, Shop, name_of, number_of
-from zoomrank.lab.year.tastes import Tastes
 
 
 def _shop(products: int = 600) -> tuple[Shop, np.random.Generator]:

@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 
-from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.curves import Results
-from zoomrank.lab.one_run import RunRows, checkpoints
 from zoomrank.lab.recipes import Curve, Experiment, recipe
+from zoomrank.lab.registry import GREEDY
+from zoomrank.lab.run import RunRows, checkpoints
 
 SMALL = Experiment(
     name="tiny",

@@ -9,10 +9,9 @@ from tests.reference import lending as reference
 from zoomrank import DocumentTree, Ranked, users
 from zoomrank.bandits import LoanZooming
 from zoomrank.lab import simulate
-from zoomrank.queries import pooling, reports
-from zoomrank.queries.pooling import pool_tree, pooled_loan
-from zoomrank.queries.reports import QueryReport, report_of
-from zoomrank.spaces.trees.shape import node_depths
+from zoomrank.queries import loans
+from zoomrank.queries.loans import QueryReport, pool_tree, pooled_loan, report_of
+from zoomrank.spaces.tree_shape import node_depths
 
 TREES = {
     "binary": DocumentTree.exponential(depth=7),
@@ -40,7 +39,7 @@ def test_reports_are_those_of_the_twin(shape: str) -> None:
         filled = int(state.filled[0])
         node, parent = state.node[:filled].tolist(), tree.shape.parent.tolist()
         plays, clicks = state.plays[:filled].tolist(), state.clicks[:filled].tolist()
-        wanted = reference.told(node, parent, plays, clicks, reports.ROWS, reports.CAP)
+        wanted = reference.told(node, parent, plays, clicks, loans.ROWS, loans.CAP)
         found = literal(report_of(state))
         assert sorted(found) == list(found) == sorted(wanted)
         for u, counts in wanted.items():
@@ -61,9 +60,9 @@ def test_loans_are_those_of_the_twin(shape: str) -> None:
         depth,
         3,
         30.0,
-        pooling.PRIOR_VARIATION,
-        pooling.PRIOR_VARIANCE,
-        pooling.MOST_LENT,
+        loans.PRIOR_VARIATION,
+        loans.PRIOR_VARIANCE,
+        loans.MOST_LENT,
     )
     loan = pooled_loan(levels, pool_tree(tree), 30.0)
     assert loan is not None
@@ -73,7 +72,7 @@ def test_loans_are_those_of_the_twin(shape: str) -> None:
     parents = set(tree.shape.parent[loan.node[1:]].tolist())
     assert parents <= set(loan.node.tolist())
     inner = [u for u in parents if u != 0]
-    assert sum(int(tree.shape.child_start[u + 1] - tree.shape.child_start[u]) for u in inner) <= pooling.ENTRIES
+    assert sum(int(tree.shape.child_start[u + 1] - tree.shape.child_start[u]) for u in inner) <= loans.ENTRIES
     assert set(loan.node.tolist()) == {0} | {u for u in wanted if int(tree.shape.parent[u]) in parents and u}
     for row, u in enumerate(loan.node.tolist()):
         np.testing.assert_allclose(loan.visits[row], wanted[u][0], rtol=1e-4)
@@ -90,5 +89,5 @@ def test_queries_that_differ_lend_less() -> None:
 
 def test_a_busy_query_is_not_the_pool() -> None:
     tree = TREES["binary"]
-    assert report_of(learned(tree, 50, 5000, 1)).visits.sum(axis=1).max() <= reports.CAP * 1.0001
+    assert report_of(learned(tree, 50, 5000, 1)).visits.sum(axis=1).max() <= loans.CAP * 1.0001
     assert pooled_loan([], pool_tree(tree), 30.0) is None

@@ -9,7 +9,7 @@ import pytest
 from zoomrank import DocumentTree, QueryRank, QueryTree, users
 from zoomrank.documents import Collection, CollectionVersion
 from zoomrank.errors import FeedbackError, FileFormatError, ParameterError, SlotsError
-from zoomrank.queries import lending
+from zoomrank.queries import loans
 
 TREE = DocumentTree.exponential(depth=7)
 PATHS = {f"{group} {n}": group for group in ("cats", "dogs") for n in range(6)}
@@ -143,7 +143,7 @@ def test_a_loan_in_bytes_is_the_same_loan() -> None:
     ask(ranker, 100, seed=1)
     granted = ranker.lending.grant(0)
     assert granted is not None
-    again = lending.loan_from_bytes(lending.loan_to_bytes(granted))
+    again = loans.loan_from_bytes(loans.loan_to_bytes(granted))
     assert again.lenders == granted.lenders
     for name in granted.loan._fields:
         np.testing.assert_array_equal(getattr(again.loan, name), getattr(granted.loan, name))
@@ -155,7 +155,7 @@ def test_groups_remember_those_who_know_most() -> None:
         for _ in range(4 if query % 2 else 1):
             ranker.learn(ranker.rank(query), click=None)
     known = ranker.lending.known[0]
-    assert len(known) == lending.MOST_LENDERS
+    assert len(known) == loans.MOST_LENDERS
     assert all(query % 2 for query in known)
 
 

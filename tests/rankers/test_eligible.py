@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import zoomrank as zr
 from tests.bandits.test_twins import SHARED, made, random_collection, twin_tree, twins
 from tests.reference import learners as reference
-from zoomrank.bandits.state.visited import entry_of
+from zoomrank.bandits.path_zooming.state import entry_of
 from zoomrank.errors import ParameterError, SlotsError, TreeError, UnknownDocumentError
 from zoomrank.spaces import Eligible
 

@@ -6,7 +6,7 @@ import pytest
 
 import zoomrank as zr
 from zoomrank import errors
-from zoomrank.rankers.leading import LONGEST, order_leads, order_positions
+from zoomrank.rankers.slot_bandits import LONGEST, order_leads, order_positions
 
 TREE = zr.DocumentTree.exponential(depth=6)
 ORDER = [40, 7, 21, 3, 60]

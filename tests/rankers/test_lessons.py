@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from bench.answers import BEHAVIOURS, Behaviour, compared
+from research.bench.feedback import BEHAVIOURS, Behaviour, compared
 
 import zoomrank as zr
-from zoomrank.rankers.lessons import SlotOutcomes, VisitorActions, learn_outcomes, satisfied_slot, slot_outcomes
+from zoomrank.rankers.feedback import SlotOutcomes, VisitorActions, learn_outcomes, satisfied_slot, slot_outcomes
 
 SLOTS = 4
 

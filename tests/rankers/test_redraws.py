@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench.propensities import KNOWN, costs, disagreement, state_of
+from research.bench.propensities import KNOWN, costs, disagreement, state_of
 
 import zoomrank as zr
 from zoomrank import errors

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.services import Place, audit, client_of, served, started
 from zoomrank.errors import ParameterError
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import ROLES, SMALL_BODY, Keys
-from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.server import is_loopback, make_server
 
 SECRETS = {role: f"{role}-{'x' * 20}" for role in ROLES}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.services import Clock, Place
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.served_collection import ServedCollection
 
 DAY = 86_400
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.support.services import Clock, Place, audit, served, started
-from zoomrank.service import learner_cache
+from zoomrank.service.catalogue.settings import ALGORITHMS
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.learners import learner_cache
+from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.settings import ALGORITHMS
 from zoomrank.service.storage.events import pack, unpack
 
 RESTRICTABLE = ("ZoomRank", "RankThompson", "RankRandom")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.support.services import Clock, Place, audit, client_of, key_of, served, started
-from zoomrank.service.answers import ImpressionFeedback
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import ContradictionError, ExpiredError, UnprocessableError, VoidedError
+from zoomrank.service.feedback import ImpressionFeedback
+from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import ContradictionError, ExpiredError, UnprocessableError, VoidedError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, by_word
-from zoomrank.service.undoing import ImpressionFilter
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN, by_word
 
 
 class Visit:

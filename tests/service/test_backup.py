@@ -10,9 +10,9 @@ import pytest
 from tests.support.lives import QUERIES, live
 from tests.support.services import Clock, Place, audit, look_at, served, started
 from zoomrank.cli import main
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage import backups, sqlite_store, tables
-from zoomrank.service.storage.opening import open_snapshot
+from zoomrank.service.storage.store_snapshot import open_snapshot
 
 
 def _silent(done: int, total: int) -> None:

@@ -10,12 +10,13 @@ import httpx
 import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, client_of, look_at, served, started
-from zoomrank.service import changing, edition_history
+from zoomrank.service import catalogue_updates
+from zoomrank.service.catalogue import version_history
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
-from zoomrank.service.refusals import ExpiredError, NotFoundError, StorageError, UnprocessableError, VoidedError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.undoing import ImpressionFilter
-from zoomrank.service.verifying import verify
+from zoomrank.service.errors import ExpiredError, NotFoundError, StorageError, UnprocessableError, VoidedError
+from zoomrank.service.learners.void import ImpressionFilter
+from zoomrank.service.verification import verify
 
 SHOP = "/v1/collections/shop"
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -129,8 +130,8 @@ async def test_whatever_happens_learners_are_what_the_log_makes_of_them(
     place: Place, similar: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rankings, answers, changes, voids, evictions, sweeps and crashes, in any order."""
-    monkeypatch.setattr(changing, "_MOST_EDITIONS", 3)  # files of editions are kept now and then
-    monkeypatch.setattr(edition_history, "_BUDGET", 20_000)
+    monkeypatch.setattr(catalogue_updates, "_MOST_EDITIONS", 3)  # files of editions are kept now and then
+    monkeypatch.setattr(version_history, "_BUDGET", 20_000)
     random_, clock = random.Random(seed), Clock()
     queries = [f"snowy owl {number}" for number in range(4)]
     waiting: list[tuple[str, list[str]]] = []
@@ -256,7 +257,7 @@ async def test_over_http(place: Place, engine: Engine, client: httpx.AsyncClient
 async def test_many_lines_are_taken_part_by_part(
     engine: Engine, shop: ServedCollection, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoomrank.service.http.sent_changes.MOST_AT_ONCE", 10)
+    monkeypatch.setattr("zoomrank.service.http.builder.MOST_AT_ONCE", 10)
     lines = [json.dumps({"id": f"n{number}", "path": ["All", f"New {number % 3}"]}) for number in range(35)]
     told = as_json(await client.post(f"{SHOP}/documents", content="\n".join(lines), headers=LINES))
     assert (told["added"], told["edition"], told["documents"]) == (35, 4, 71)

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.services import Place, audit, client_of, served, small_collection, started
 from zoomrank.documents import Collection
+from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import ExistsError
 from zoomrank.service.http import page_data
-from zoomrank.service.refusals import ExistsError
-from zoomrank.service.settings import Settings
 from zoomrank.service.storage.store_reader import StoredCollection
 
 KINDS: dict[str, list[dict[str, Any]]] = {

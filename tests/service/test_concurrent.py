@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.killing import Client, Memory, check, kill, make_collection, nursery
 from tests.support.services import Place, audit, served, started
-from zoomrank.service.edition_history import VersionHistory
+from zoomrank.service.catalogue.version_history import VersionHistory
 
 
 def test_clients_at_once_lose_nothing(place: Place) -> None:

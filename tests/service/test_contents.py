@@ -11,11 +11,11 @@ import pytest
 
 from tests.support.services import Place, audit, client_of, kept_digest, served, started
 from zoomrank.documents import Collection
-from zoomrank.service import nameless_files
+from zoomrank.service.catalogue import version_history
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.settings import Settings
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredCollection
 
@@ -40,7 +40,7 @@ def _parts(store: Store) -> list[tuple[int, int, int]]:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("zoomrank.service.collection_registry.PIECE", 2**14)
+    monkeypatch.setattr("zoomrank.service.catalogue.registry.PIECE", 2**14)
     return 2**14
 
 
@@ -223,7 +223,7 @@ async def test_a_folder_that_was_lost_is_made_again(on_postgres: Place) -> None:
 async def test_where_there_are_no_files_without_a_name_memory_takes_their_place(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nameless_files, "_HAS_THEM", False)
+    monkeypatch.setattr(version_history, "_HAS_THEM", False)
     async with started(sqlite) as engine, client_of(engine) as client:
         await engine.rank(await served(engine), "owl")
         documents = [{"id": number, "path": ["a" * 200]} for number in range(2000)]  # no other process can have it

@@ -10,13 +10,13 @@ import httpx
 import pytest
 
 from tests.support.services import Place, as_json, served, started
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.click_import import ImportedLog
 from zoomrank.service.engine import Engine
-from zoomrank.service.http import learning_curve
-from zoomrank.service.http.learning_curve import LearningCurves, counted, windows
-from zoomrank.service.imported_log import ImportedLog
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.outcomes import ABANDONED, SEEN, TIMED_OUT, UNSEEN, VOIDED
-from zoomrank.service.undoing import ImpressionFilter
+from zoomrank.service.http import page_details
+from zoomrank.service.http.page_details import LearningCurves, counted, windows
+from zoomrank.service.learners.void import ImpressionFilter
+from zoomrank.service.storage.events import ABANDONED, SEEN, TIMED_OUT, UNSEEN, VOIDED
 
 
 async def _visitors(engine: Engine, shop: ServedCollection, count: int, query: str = "owl") -> list[bool]:
@@ -64,7 +64,7 @@ async def test_a_curve_is_what_became_of_impressions(place: Place, engine: Engin
 
 
 async def test_of_a_long_window_some_are_read(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning_curve, "_MOST_READ", 10)
+    monkeypatch.setattr(page_details, "_MOST_READ", 10)
     async with started(sqlite) as engine:
         shop = await served(engine)
         clicked = await _visitors(engine, shop, 120)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.services import Place, client_of, served, started
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage import sqlite_store
 
 

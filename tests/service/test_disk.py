@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, served, started
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import StorageError
 from zoomrank.service.http import page_data
-from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.settings import Settings
+from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage import postgres_store
-from zoomrank.service.storage.batch import Batch, StoredLearner
-from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.outcomes import WAITING
+from zoomrank.service.storage.events import WAITING, Event
+from zoomrank.service.storage.rows import Batch, StoredLearner
 from zoomrank.service.storage.store import Store
 
 pytestmark = pytest.mark.store_contract

@@ -11,11 +11,11 @@ import pytest
 
 from tests.support.services import as_json, served
 from zoomrank.documents import Collection, load_collection
+from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import NotFoundError
 from zoomrank.service.http import page_data
-from zoomrank.service.http.document_search import _PIECE, search_documents
-from zoomrank.service.refusals import NotFoundError
-from zoomrank.service.settings import Settings
+from zoomrank.service.http.page_details import _PIECE, search_documents
 
 TITLES = ["Barn Owls", "Snowy owls", "ÜBER PIKES", "owl", "", "wlo", "A/B 100 %"]
 IDS = ["a/1", "b 2", "C3", "ö", "x?y", "x#z", "%41"]

@@ -4,10 +4,10 @@ import httpx
 import pytest
 
 from tests.support.services import audit, served
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import UnprocessableError
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import UnprocessableError
-from zoomrank.service.served_collection import ServedCollection
 
 THREE = ["d000", "d111", "d222"]
 

@@ -11,16 +11,15 @@ import httpx
 import pytest
 
 from tests.support.services import Clock, Place, audit, served, started
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
-from zoomrank.service.experiment_results import result
-from zoomrank.service.experiments import ArmSpec, CollectionExperiment, ExperimentArm, visitor_digest
+from zoomrank.service.errors import ExistsError, NotFoundError, StorageError, UnprocessableError
+from zoomrank.service.experiments import ArmSpec, CollectionExperiment, ExperimentArm, result, visitor_digest
+from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller, RankOptions
-from zoomrank.service.refusals import ExistsError, NotFoundError, StorageError, UnprocessableError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.settings import Settings
-from zoomrank.service.storage.batch import Batch
+from zoomrank.service.storage.rows import Batch
 from zoomrank.service.storage.store import Store
-from zoomrank.service.undoing import ImpressionFilter
 
 FIXED = ("d000", "d100", "d200")
 TWO = [ArmSpec("now", 0.5, None), ArmSpec("fixed", 0.4, {"shows": FIXED})]

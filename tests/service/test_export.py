@@ -17,17 +17,17 @@ from zoomrank import ZoomRank
 from zoomrank.cli import main
 from zoomrank.client import Client, ClientError
 from zoomrank.documents import read_clicks
-from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.service import exporting
-from zoomrank.service.answers import ImpressionFeedback
+from zoomrank.rankers.ranking import RankingArrays
+from zoomrank.service import export
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import StorageError
+from zoomrank.service.feedback import ImpressionFeedback
 from zoomrank.service.http.access import Keys
+from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.served_collection import ServedCollection
 from zoomrank.service.storage import store_reader
 from zoomrank.service.storage.events import EventTags, known_propensities, pack, unpack, unpack_parts
-from zoomrank.service.undoing import ImpressionFilter
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "export.schema.json").read_text())
 EXPORT = "/v1/collections/shop/export"
@@ -144,7 +144,7 @@ def test_row_groups(tmp_path: Path) -> None:
     row = {"shown": [7], "clicked": 7, "clicks": [7], "purchased": [], "disliked": [], "time": 0.5, "slot": 0}
     file = tmp_path / "rows.parquet"
     with file.open("wb") as out:
-        assert exporting.write_parquet(out, ([row] * 3 for _ in range(5)), rows_at_once=4) == 15
+        assert export.write_parquet(out, ([row] * 3 for _ in range(5)), rows_at_once=4) == 15
     found = pyarrow.parquet.ParquetFile(file)
     assert [found.metadata.row_group(at).num_rows for at in range(found.num_row_groups)] == [6, 6, 3]
     assert found.read().to_pylist()[14]["clicks"] == [7]

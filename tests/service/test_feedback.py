@@ -7,12 +7,12 @@ import httpx
 import pytest
 
 from tests.support.services import Clock, Place, audit, key_of, served, started
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import ContradictionError, ExpiredError, NotFoundError, UnprocessableError
 from zoomrank.service.http import page_data
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import ContradictionError, ExpiredError, NotFoundError, UnprocessableError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN
 
 
 async def test_late_feedback_counts_in_the_order_in_which_it_comes(place: Place, clock: Clock, engine: Engine) -> None:

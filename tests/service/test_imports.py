@@ -18,17 +18,16 @@ from tests.support.serving import serving
 from zoomrank.cli import main
 from zoomrank.client import Client
 from zoomrank.rankers import Ranked
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.click_import import ImportedLog, LogImporter
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import KeyReusedError, StorageError, UnprocessableError
 from zoomrank.service.http.access import caller_digest
-from zoomrank.service.imported_log import ImportedLog
-from zoomrank.service.importing import LogImporter
+from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.refusals import KeyReusedError, StorageError, UnprocessableError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.opening import open_snapshot
-from zoomrank.service.undoing import ImpressionFilter
-from zoomrank.service.verifying import verify
+from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.store_snapshot import open_snapshot
+from zoomrank.service.verification import verify
 
 JSONL = {"Content-Type": "application/x-ndjson"}
 OWNER = caller_digest("the key of the owner")

@@ -11,7 +11,7 @@ import pytest
 from tests.support.services import Clock, Place, client_of, served, started
 from zoomrank.errors import CannotTellError
 from zoomrank.judging import ImpressionLog, judge, read_log
-from zoomrank.service.answers import ImpressionFeedback
+from zoomrank.service.feedback import ImpressionFeedback
 
 VISITS = 1_500
 

@@ -16,10 +16,10 @@ from tests.support.killing import make_collection
 from tests.support.services import Place, client_of, served, started
 from zoomrank.cli import main
 from zoomrank.service import logs
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import StorageError
 from zoomrank.service.logs import REQUEST, JsonFormatter, TextFormatter, request_id
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.served_collection import ServedCollection
 
 
 def _lines(formatter: logging.Formatter, log: Any) -> list[str]:

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from tests.support.services import Clock, Place, audit, served, started
-from zoomrank.service import learner_cache
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
+from zoomrank.service.learners import learner_cache
 
 
 async def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:

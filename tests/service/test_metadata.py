@@ -9,17 +9,18 @@ import pytest
 
 from tests.support.replicas import company
 from tests.support.services import Place, as_json, audit, client_of, served, small_collection, started
-from zoomrank.documents import Collection, editions, placing_changes
-from zoomrank.documents.applying_changes import apply_changes
-from zoomrank.documents.editions import COLUMNS, CollectionVersion
+from zoomrank.documents import Collection, change_placement, versions
+from zoomrank.documents.change_application import apply_changes
+from zoomrank.documents.versions import COLUMNS, CollectionVersion
 from zoomrank.errors import ChangeError
-from zoomrank.service import changing, edition_history
+from zoomrank.service import catalogue_updates
+from zoomrank.service.catalogue import version_history
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import StorageError
 from zoomrank.service.experiments import ArmSpec
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.outcomes import MOVED
+from zoomrank.service.storage.events import MOVED
 
 SHOP = "/v1/collections/shop"
 QUERIES = ("owl", "snowy owl", "pike")
@@ -114,7 +115,7 @@ async def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(plac
 
 async def test_a_later_tree_is_another_version_and_keeps_titles(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Titles and trees change in any order; files are stored now and then, of revisions of both kinds."""
-    monkeypatch.setattr(changing, "_MOST_EDITIONS", 3)
+    monkeypatch.setattr(catalogue_updates, "_MOST_EDITIONS", 3)
     random_, titles = random.Random(1), {"d000": "The first"}
 
     version = revision = 0
@@ -172,7 +173,7 @@ async def test_stores_in_which_learners_moved_for_a_title_go_on(place: Place, mo
             await audit(engine)
 
     with monkeypatch.context() as patched:
-        for module in (editions, changing, edition_history):
+        for module in (versions, catalogue_updates, version_history):
             patched.setattr(module, "is_metadata", lambda _: False)
         await before()
     await since()
@@ -256,7 +257,7 @@ def test_metadata_is_what_the_rebuilt_tree_would_have(titles: bool) -> None:
         names = random_.sample(COLUMNS, random_.randint(1, 3))
         changes = [{"change": one, **{name: random_.choice(["", "owl", "Käuze"]) for name in names}} for one in ids]
         placed = edition.placed(changes)
-        assert placed == placing_changes.placed(edition, changes)
+        assert placed == change_placement.placed(edition, changes)
         twin, edition = apply_changes(edition, placed), edition.changed(placed)
         assert list(edition.collection) == list(twin.collection)
         assert edition.collection.tree.fingerprint == twin.collection.tree.fingerprint

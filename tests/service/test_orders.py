@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.services import Place, as_json, audit, client_of, served, started
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import KeyReusedError, UnprocessableError
 from zoomrank.service.rank_options import Caller, RankOptions
-from zoomrank.service.refusals import KeyReusedError, UnprocessableError
-from zoomrank.service.served_collection import ServedCollection
 
 ORDER: list[Any] = ["d300", "gone", "d111", "d020", "d222"]
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.services import START, Clock, Place, audit, client_of, served, started
-from zoomrank.service import logs, sweeping
+from zoomrank.service import logs
 from zoomrank.service.engine import Engine
-from zoomrank.service.patience import FeedbackDeadline
-from zoomrank.service.refusals import ExpiredError, StorageError
-from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.outcomes import TIMED_OUT
+from zoomrank.service.errors import ExpiredError, StorageError
+from zoomrank.service.learners import housekeeping
+from zoomrank.service.learners.limits import FeedbackDeadline
+from zoomrank.service.storage.events import TIMED_OUT
+from zoomrank.service.storage.rows import Batch
 
 
 async def _five(engine: Engine) -> list[tuple[str, str]]:
@@ -164,8 +165,8 @@ def test_clocks_that_drift_apart_are_no_jump() -> None:
 
 async def test_a_process_that_was_stopped(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """As by SIGSTOP, or on a machine that was moved: both clocks went on, and nobody was served."""
-    monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.01)
-    monkeypatch.setattr(sweeping, "_ASLEEP", 0.2)
+    monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.01)
+    monkeypatch.setattr(housekeeping, "_ASLEEP", 0.2)
     clock = Clock()
     engine = Engine(sqlite.open(), sqlite.folder, 2**30, clock)
     await engine.start()

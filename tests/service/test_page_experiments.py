@@ -12,8 +12,8 @@ from tests.support.services import Clock
 from tests.support.serving import serving
 from zoomrank.cli import sample_library as sample
 from zoomrank.client import Client
+from zoomrank.service.catalogue.settings import ALGORITHMS
 from zoomrank.service.http.access import Keys
-from zoomrank.service.settings import ALGORITHMS
 
 expect.set_options(timeout=60_000)  # milliseconds; how fast a browser draws on a busy machine is not what is tested
 

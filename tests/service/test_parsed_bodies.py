@@ -6,9 +6,8 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from zoomrank.service.http.error_responses import refusal
-from zoomrank.service.http.fast_path import FastRoute
-from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, RouteRule
+from zoomrank.service.http.fast_path import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, FastRoute, RouteRule
+from zoomrank.service.http.responses import refusal
 
 
 async def _nothing(asked: Any) -> Any:

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from tests.support.services import Clock, Place, as_json, served, started
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.query_learner import QueryCounts
-from zoomrank.service.served_collection import ServedCollection
+from zoomrank.service.learners.query_learner import QueryCounts
 
 
 async def _ask(engine: Engine, shop: ServedCollection, query: str, clicks: str) -> None:

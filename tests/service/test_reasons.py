@@ -12,7 +12,7 @@ from tests.support.services import served
 from zoomrank.rankers import SlotExplanation
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.http.reasons import ExplanationContext, percent, why
+from zoomrank.service.http.page_details import ExplanationContext, percent, why
 
 SETTINGS: list[dict[str, Any]] = [
     {},

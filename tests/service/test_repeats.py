@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, served, started
-from zoomrank.service import repeats
+from zoomrank.service import idempotency
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import KeyReusedError, StorageError
 from zoomrank.service.rank_options import Caller, RankOptions
-from zoomrank.service.refusals import KeyReusedError, StorageError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.partitions import count_in
+from zoomrank.service.storage.ownership import count_in
+from zoomrank.service.storage.rows import Batch
 
 ONE = Caller(idempotency_key="one")
 
@@ -67,11 +67,11 @@ async def test_a_key_is_forgotten_in_the_end(
     clock: Clock, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await engine.rank(shop, "owl", caller=ONE)
-    clock.pass_by(repeats.KEPT_FOR - 1)
+    clock.pass_by(idempotency.KEPT_FOR - 1)
     assert await engine.rank(shop, "owl", caller=ONE) == first
     clock.pass_by(2)
     assert await engine.rank(shop, "owl", caller=ONE) != first
-    monkeypatch.setattr(repeats, "MOST_KEPT", 10)
+    monkeypatch.setattr(idempotency, "MOST_KEPT", 10)
     for number in range(100):
         await engine.rank(shop, "owl", caller=Caller(idempotency_key=f"key {number}"))
     assert len(engine.repeats) <= 11

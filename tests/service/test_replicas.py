@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.replicas import Company, Member, company
 from tests.support.services import Place, started
+from zoomrank.service.errors import FencedError, StorageError
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.refusals import FencedError, StorageError
-from zoomrank.service.storage.opening import open_snapshot, open_store
-from zoomrank.service.storage.partitions import COORDINATOR, PARTITIONS, partition_in, partition_of
-from zoomrank.service.verifying import verify
+from zoomrank.service.storage.ownership import COORDINATOR, PARTITIONS, partition_in, partition_of
+from zoomrank.service.storage.store_snapshot import open_snapshot, open_store
+from zoomrank.service.verification import verify
 
 QUERIES = [f"query {number}" for number in range(24)]
 RANK, FEEDBACK = "/v1/collections/docs/rank", "/v1/feedback"
@@ -276,7 +276,7 @@ async def test_alone_or_with_others(on_postgres: Place) -> None:
 
 @pytest.mark.full
 async def test_each_sweeps_its_own(on_postgres: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.service.sweeping.REMOVE_EVERY", 0.0)
+    monkeypatch.setattr("zoomrank.service.learners.housekeeping.REMOVE_EVERY", 0.0)
     async with company(on_postgres, "a", "b") as together:
         a, b = together.members.values()
         await _made(a, feedback_within=0.2, asked_again_within=0.2, keep_events=3600)

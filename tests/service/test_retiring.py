@@ -17,11 +17,11 @@ import pytest
 from tests.support.services import Clock, Place, audit, look_at, served, started
 from tests.support.short_log import DAY, LIFE, QUERIES, get_old, retire, visits
 from zoomrank.cli import main
+from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
-from zoomrank.service.settings import Settings
-from zoomrank.service.storage.outcomes import WAITING
-from zoomrank.service.undoing import ImpressionFilter
-from zoomrank.service.verifying import verify
+from zoomrank.service.learners.void import ImpressionFilter
+from zoomrank.service.storage.events import WAITING
+from zoomrank.service.verification import verify
 
 ROOT = Path(__file__).parents[2]
 EVENTS = "SELECT shown FROM events"

@@ -22,17 +22,16 @@ from tests.support.services import (
     started,
 )
 from zoomrank.documents import Collection
-from zoomrank.queries.lending import loan_to_bytes, report_to_bytes
+from zoomrank.queries.loans import loan_to_bytes, report_to_bytes
+from zoomrank.service.catalogue.neighbours import Neighbours
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.settings import LONGEST_QUERY, Settings
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import StorageError, UnprocessableError
 from zoomrank.service.http import page_data
-from zoomrank.service.neighbours import Neighbours
-from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.rank_options import RankOptions
-from zoomrank.service.refusals import StorageError, UnprocessableError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.settings import LONGEST_QUERY, Settings
-from zoomrank.service.storage.events import Event, EventTags, pack, unpack, unpack_parts
-from zoomrank.service.storage.outcomes import ABANDONED
+from zoomrank.service.storage.events import ABANDONED, Event, EventTags, pack, unpack, unpack_parts
 from zoomrank.service.storage.store import Store
 from zoomrank.spaces import DocumentTree
 

@@ -21,7 +21,7 @@ import pytest
 from tests.service.test_command import serving as serving_command
 from tests.support.killing import make_collection
 from tests.support.services import Place
-from zoomrank.service.http.time_limits import TimeLimits
+from zoomrank.service.http.listener import TimeLimits
 from zoomrank.service.server import Server, make_server
 
 QUICK = TimeLimits(headers=0.3, pause=0.3, small_body=0.6)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.services import Clock, as_json, client_of, served
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.served_collection import ServedCollection
 
 DAY = 86_400
 

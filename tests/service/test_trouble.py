@@ -14,17 +14,16 @@ import pytest
 
 from tests.support.services import Clock, Place, audit, key_of, served, small_collection, started
 from zoomrank.documents import Collection
-from zoomrank.service import sweeping
+from zoomrank.service import write_queue as journal_module
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import ExistsError, NotFoundError, ServiceError, StorageError
 from zoomrank.service.http import page_data
-from zoomrank.service.refusals import ExistsError, NotFoundError, ServiceError, StorageError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.settings import Settings
-from zoomrank.service.storage import journal as journal_module
+from zoomrank.service.learners import housekeeping
 from zoomrank.service.storage import postgres_store, sqlite_store
-from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.outcomes import WAITING
+from zoomrank.service.storage.events import WAITING, Event
+from zoomrank.service.storage.rows import Batch
 from zoomrank.service.storage.store_reader import StoredCollection
 
 
@@ -44,7 +43,7 @@ async def test_one_damaged_learner_does_not_end_all_sweeping(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.02)
+    monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.02)
     clock = Clock()
     async with started(place, clock) as engine:
         await engine.rank(await served(engine, feedback_within=60), "bad")
@@ -67,7 +66,7 @@ async def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
     sqlite: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.01)
+    monkeypatch.setattr(housekeeping, "SWEEP_EVERY", 0.01)
     swept = 0
 
     def fails() -> None:

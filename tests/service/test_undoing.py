@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 
 from tests.support.services import Clock, Place, as_json, audit, client_of, key_of, served, started
-from zoomrank.service import learner_cache
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import NotFoundError, QuotaExceededError, StorageError, VoidedError
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys, caller_digest
-from zoomrank.service.query_learner import QueryLearner
+from zoomrank.service.learners import learner_cache
+from zoomrank.service.learners.housekeeping import REMOVE_EVERY
+from zoomrank.service.learners.query_learner import QueryLearner
+from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.refusals import NotFoundError, QuotaExceededError, StorageError, VoidedError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.batch import Batch
-from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING
-from zoomrank.service.sweeping import REMOVE_EVERY
-from zoomrank.service.undoing import ImpressionFilter
+from zoomrank.service.storage.events import TIMED_OUT, UNSEEN, VOIDED, WAITING, Event
+from zoomrank.service.storage.rows import Batch
 
 NOBODY = Caller()
 BOT = Caller(digest=caller_digest("the key of a bot"))

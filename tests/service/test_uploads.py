@@ -19,9 +19,9 @@ import pytest
 from tests.service.test_collections import KINDS
 from tests.support.services import Place, audit, client_of, kept_digest, served, started
 from zoomrank.service.engine import Engine
-from zoomrank.service.http import maker as maker_module
-from zoomrank.service.http.new_collection import _check_ids
-from zoomrank.service.refusals import UnprocessableError
+from zoomrank.service.errors import UnprocessableError
+from zoomrank.service.http import builder as maker_module
+from zoomrank.service.http.builder_process import _check_ids
 
 HEADERS = {"Content-Type": "application/json"}
 THREE = [{"id": number, "path": ["a", f"b{number}"]} for number in range(3)]
@@ -197,7 +197,7 @@ def test_the_process_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
     """Its input never ends, so nothing else would end it."""
     service = (
         "import os, subprocess, sys, time; "
-        "command = [sys.executable, '-m', 'zoomrank.service.http.making_process', str(os.getpid())]; "
+        "command = [sys.executable, '-m', 'zoomrank.service.http.builder_process', str(os.getpid())]; "
         "child = subprocess.Popen(command); "
         "print(child.pid, flush=True); time.sleep(1000)"
     )

@@ -9,9 +9,9 @@ import pytest
 from tests.support.lives import live
 from tests.support.services import Clock, Place, look_at, served, started
 from zoomrank.cli import main
-from zoomrank.service.storage.outcomes import ABANDONED, WAITING
+from zoomrank.service.storage.events import ABANDONED, WAITING
 from zoomrank.service.storage.store import Store
-from zoomrank.service.verifying import verify
+from zoomrank.service.verification import verify
 
 Read = Callable[..., list[Any]]
 Damage = Callable[[Callable[..., None], Read], None]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.support.trees import random_parents, random_tree, seeds, sizes
 from zoomrank import DocumentTree
-from zoomrank.spaces.trees.shape import node_depths
+from zoomrank.spaces.tree_shape import node_depths
 
 
 def path_to_root(parents: list[int], node: int) -> list[int]:

@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.services import Audit, Place, audit, key_of, only_edition, run, served, small_collection
-from zoomrank.service.bases import begun, read_log_from
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiments import ArmSpec, visitor_digest
-from zoomrank.service.storage.batch import ArmVisit
-from zoomrank.service.storage.events import unpack_parts
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING
+from zoomrank.service.learners.log_audit import begun, read_log_from
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, unpack_parts
+from zoomrank.service.storage.rows import ArmVisit
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
 VISITORS = 400
@@ -38,10 +37,10 @@ _TIMEOUT = 30
 
 def main() -> None:
     """Fork servers."""
-    from zoomrank.service import learner_cache, sweeping
+    from zoomrank.service.learners import housekeeping, learner_cache
     from zoomrank.service.server import make_server
 
-    learner_cache.SNAPSHOT_EVERY, sweeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
+    learner_cache.SNAPSHOT_EVERY, housekeeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
     _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children = []
@@ -64,11 +63,11 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Compile what servers need, before there are threads."""
-    from zoomrank.service.changing import warm_up_move
-    from zoomrank.service.collection_registry import warm_up
-    from zoomrank.service.served_collection import ServedCollection
-    from zoomrank.service.served_edition import ServedVersion
-    from zoomrank.service.settings import Settings
+    from zoomrank.service.catalogue.registry import warm_up
+    from zoomrank.service.catalogue.served_collection import ServedCollection
+    from zoomrank.service.catalogue.served_version import ServedVersion
+    from zoomrank.service.catalogue.settings import Settings
+    from zoomrank.service.catalogue_updates import warm_up_move
     from zoomrank.service.storage.store_reader import StoredCollection
 
     for similar in ("off", "words"):

@@ -11,18 +11,16 @@ import httpx
 
 from tests.support.services import Place
 from zoomrank.cluster.forwarding import Forwarding
-from zoomrank.cluster.leases import ClusterMember
+from zoomrank.cluster.leases import ClusterMember, SharedDatabase
 from zoomrank.cluster.membership import ClusterReplicas, Membership
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.peer_server import ForwardedRequest, ForwardedResponse, UnansweredError
 from zoomrank.cluster.replica_sync import ReplicaSync
-from zoomrank.cluster.shared_store import SharedDatabase
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.access import Access, Keys
+from zoomrank.service.http.access import Access, AllowedOrigins, Keys
 from zoomrank.service.http.app import LARGEST_BODY, make_routes
-from zoomrank.service.http.origins import AllowedOrigins
-from zoomrank.service.load import LoadMeter
-from zoomrank.service.storage.partitions import PARTITIONS
+from zoomrank.service.http.metrics import LoadMeter
+from zoomrank.service.storage.ownership import PARTITIONS
 from zoomrank.service.storage.store import Store
 
 

@@ -12,24 +12,22 @@ from typing import Any
 import httpx
 
 from zoomrank.documents import Collection
-from zoomrank.documents.editions import CollectionVersion
-from zoomrank.service.bases import begun, read_log_from
-from zoomrank.service.edition_history import VersionHistory
+from zoomrank.documents.versions import CollectionVersion
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.served_version import ServedVersion
+from zoomrank.service.catalogue.settings import Settings
+from zoomrank.service.catalogue.version_history import VersionHistory
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys
 from zoomrank.service.http.app import make_app
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedVersion
-from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import unpack_parts
-from zoomrank.service.storage.opening import open_store
-from zoomrank.service.storage.outcomes import ABANDONED, TIMED_OUT, WAITING, Outcome
+from zoomrank.service.learners.log_audit import begun, read_log_from
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, WAITING, Outcome, unpack_parts
 from zoomrank.service.storage.postgres_store import PostgresDatabase
 from zoomrank.service.storage.sqlite_store import SQLiteDatabase
 from zoomrank.service.storage.store import Store
-from zoomrank.service.storage.store_snapshot import PostgresSnapshot, SQLiteSnapshot, StoreSnapshot
-from zoomrank.service.verifying import verify
+from zoomrank.service.storage.store_snapshot import PostgresSnapshot, SQLiteSnapshot, StoreSnapshot, open_store
+from zoomrank.service.verification import verify
 
 START = 1_700_000_000.0  # an ordinary day
 LONGEST = 300.0  # seconds that an async test may take: the first call of a kernel compiles it

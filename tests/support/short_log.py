@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.services import Clock, Place, run, served, started
-from zoomrank.service.answers import ImpressionFeedback
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
-from zoomrank.service.refusals import ExpiredError, VoidedError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.undoing import ImpressionFilter
+from zoomrank.service.errors import ExpiredError, VoidedError
+from zoomrank.service.feedback import ImpressionFeedback
+from zoomrank.service.learners.void import ImpressionFilter
 
 DAY = 86_400.0
 QUERIES = [f"snowy owl {number}" for number in range(4)]

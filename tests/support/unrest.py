@@ -26,10 +26,10 @@ from tests.support.killing import Client, Memory
 from tests.support.services import Place, key_of, small_collection
 from zoomrank.client import Client as Asking
 from zoomrank.client import ClientError
-from zoomrank.service.storage.opening import open_snapshot
-from zoomrank.service.storage.outcomes import ABANDONED, VOIDED, WAITING
-from zoomrank.service.storage.partitions import PARTITIONS
-from zoomrank.service.verifying import verify
+from zoomrank.service.storage.events import ABANDONED, VOIDED, WAITING
+from zoomrank.service.storage.ownership import PARTITIONS
+from zoomrank.service.storage.store_snapshot import open_snapshot
+from zoomrank.service.verification import verify
 
 HAPPENINGS = ["kill_replica", "stop_replica", "restart_postgres", "remove_node", "add_node"]
 SEED = 15  # unless another one is named

@@ -15,8 +15,7 @@ from zoomrank.errors import (
     UnknownDocumentError,
     WeightError,
 )
-from zoomrank.users.judgment_files import READERS, read_qrels, read_ratings, read_subtopics
-from zoomrank.users.judgments import Judgments
+from zoomrank.users.judgments import READERS, Judgments, read_qrels, read_ratings, read_subtopics
 
 TREE = DocumentTree.from_paths(["A > a", "A > b", "B > c", "B > d"]).with_documents(["a", "b", "c", "d"])
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from tests.support.trees import lipschitz_mean, random_tree, seeds, sizes
 from zoomrank import DocumentTree, EdgeWeightedTree
 from zoomrank.errors import ContinuityError
-from zoomrank.users.networks.mean_extension import average_of_children, lipschitz_extension
+from zoomrank.users.tree_inference import average_of_children, lipschitz_extension
 
 
 @given(seeds, sizes)

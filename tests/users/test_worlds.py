@@ -4,8 +4,7 @@ import pytest
 import zoomrank as zr
 from zoomrank.errors import ContinuityError, MeanError, ParameterError, WeightError
 from zoomrank.users import READINGS, Mixture, TreeNetwork, peaks_mean, seat_customers
-from zoomrank.users.peaked_means import choose_peaks
-from zoomrank.users.worlds import HEIGHTS
+from zoomrank.users.worlds import HEIGHTS, choose_peaks
 
 TREE = zr.DocumentTree.exponential(depth=7, branching=2, epsilon=0.837)
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from zoomrank.bandits.bandit import Bandit, Strategy
 from zoomrank.bandits.exp3 import EXP3
-from zoomrank.bandits.interface import Bandit, Strategy
 from zoomrank.errors import ParameterError
-from zoomrank.numbers import Array, Seed
+from zoomrank.types import Array, Seed
 
 
 class Anytime(Bandit):

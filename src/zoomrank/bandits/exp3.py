@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.exploration import checked_horizon
-from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
-from zoomrank.bandits.state.arms import FAN, Arms, fresh_arms, lay_out
-from zoomrank.bandits.state.tree_view import TreeView
+from zoomrank.bandits.arms import FAN, Arms, fresh_arms, lay_out
+from zoomrank.bandits.bandit import Bandit, Strategy
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.tree_view import TreeView
+from zoomrank.bandits.ucb1 import checked_horizon
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import HorizonError
-from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
+from zoomrank.types import Array, Seed
 
 LARGEST_TOTAL = 1e200  # weights are scaled down before their sum could overflow
 

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoomrank.bandits.arms import Arms
+from zoomrank.bandits.bandit import Bandit, Strategy
 from zoomrank.bandits.exp3 import (
     EXP3,
     EXP3Parameters,
@@ -26,17 +28,16 @@ from zoomrank.bandits.exp3 import (
     random_arm,
     reinforce_arm,
 )
-from zoomrank.bandits.exploration import ExplorationParameters, follow_horizon
-from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
-from zoomrank.bandits.state.arms import Arms
-from zoomrank.bandits.state.tree_view import TreeView
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.tree_view import TreeView
 from zoomrank.bandits.ucb1 import (
     UCB1,
+    ExplorationParameters,
     UCB1Counts,
     arm_bounds,
     best_arm,
     chance_of_best,
+    follow_horizon,
     index_of,
     reset_arms,
     reward_arm,
@@ -44,9 +45,9 @@ from zoomrank.bandits.ucb1 import (
 )
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
-from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.trees.shape import node_depths
+from zoomrank.spaces.tree_shape import node_depths
+from zoomrank.types import Array, Seed, whole_number
 
 FOR_EVER = 2**62  # visits
 

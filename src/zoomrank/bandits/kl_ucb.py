@@ -15,16 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.interface import Bandit, Strategy
-from zoomrank.bandits.registration import Feedback, PhaseClock, endless_clock, register
-from zoomrank.bandits.state.arms import Arms, fresh_arms
-from zoomrank.bandits.state.context_paths import largest_context
-from zoomrank.bandits.state.tree_view import TreeView
+from zoomrank.bandits.arms import Arms, fresh_arms
+from zoomrank.bandits.bandit import Bandit, Strategy
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.tree_view import TreeView, largest_context
 from zoomrank.bandits.ucb1 import best_arm, chance_of_best, fresh_indices, set_index, update_top
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
-from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
+from zoomrank.types import Array, Seed
 
 EXPLORATION = 1.0
 _HALVINGS = 40  # bisection steps of `kl_bound`

@@ -1,68 +1,63 @@
-"""The `zoomrank` command: one module per sub-command, each with its help, its examples and its action."""
+"""The `zoomrank` command: one function per sub-command adds its help, its examples and its action."""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from zoomrank import __version__
-from zoomrank.cli.arguments import Layout
-from zoomrank.cli.commands import (
+from zoomrank.cli import (
     backup,
     demo,
     demo_experiment,
     demo_service,
     evaluate,
-    export,
-    import_clicks,
-    inspect,
     judge,
-    report,
     reproduce,
-    restore,
     serve,
     simulate,
-    study,
-    verify,
-    year,
+    transfer,
 )
-from zoomrank.cli.extras import require
+from zoomrank.cli.arguments import Commands, Layout, require
 from zoomrank.errors import ZoomrankError
 
-_COMMANDS = {
-    "getting started": (demo, demo_service, demo_experiment),
-    "your own documents": (inspect, evaluate, serve, import_clicks),
-    "data of a service": (backup, restore, verify, export),
-    "comparisons": (judge,),
-    "experiments": (simulate, reproduce, study, report, year),
+Groups = Mapping[str, Sequence[Callable[[Commands], None]]]
+
+_SUMMARY = "Learn short, diverse rankings over large document collections from clicks alone."
+_EXAMPLES = (
+    "examples:\n"
+    "  zoomrank demo              # what it does, in half a minute\n"
+    "  zoomrank evaluate --help   # what a command does, its options, examples"
+)
+_COMMANDS: Groups = {
+    "getting started": (demo.add, demo_service.add, demo_experiment.add),
+    "your own documents": (evaluate.add_inspect, evaluate.add, serve.add, transfer.add_import),
+    "data of a service": (backup.add, backup.add_restore, backup.add_verify, transfer.add),
+    "comparisons": (judge.add,),
+    "experiments": (simulate.add, reproduce.add, reproduce.add_report),
 }
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="zoomrank",
-        epilog="examples:\n"
-        "  zoomrank demo              # what it does, in half a minute\n"
-        "  zoomrank evaluate --help   # what a command does, its options, examples",
-        formatter_class=Layout,
-        allow_abbrev=False,
-    )
+def make_parser(
+    prog: str = "zoomrank", summary: str = _SUMMARY, examples: str = _EXAMPLES, groups: Groups = _COMMANDS
+) -> argparse.ArgumentParser:
+    """Return a parser with some groups of commands; its help lists them by group."""
+    parser = argparse.ArgumentParser(prog=prog, epilog=examples, formatter_class=Layout, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"zoomrank {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help="any of the above")
-    lines = ["Learn short, diverse rankings over large document collections from clicks alone."]
-    for group, members in _COMMANDS.items():
+    lines = [summary]
+    for group, members in groups.items():
         before = len(commands.choices)
-        for member in members:
-            member.add(commands)
+        for add in members:
+            add(commands)
         lines.append(f"\n{group}:")
         lines += [f"  {name:<16} {one.get_default('summary')}" for name, one in [*commands.choices.items()][before:]]
     parser.description = "\n".join(lines)
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, parser: argparse.ArgumentParser | None = None) -> int:
     """Run the command line; return the exit status."""
-    options, unknown = make_parser().parse_known_args(arguments)
+    options, unknown = (parser or make_parser()).parse_known_args(arguments)
     if unknown:  # the sub-command reports it, with its own usage
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:

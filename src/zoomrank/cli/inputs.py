@@ -10,11 +10,10 @@ import numpy as np
 
 from zoomrank.documents.collection import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
-from zoomrank.lab.inspection.agreement import LEAST_SCALE, suggested_scale
-from zoomrank.lab.kept_worlds import JudgedTopic
+from zoomrank.lab.inspection import LEAST_SCALE, suggested_scale
+from zoomrank.lab.registry import JudgedTopic
 from zoomrank.spaces import DocumentIds, DocumentTree
-from zoomrank.users.judgment_files import READERS, THRESHOLD, read_ratings
-from zoomrank.users.judgments import REFUSE, SKIP, Judgments
+from zoomrank.users.judgments import READERS, REFUSE, SKIP, THRESHOLD, Judgments, read_ratings
 
 if TYPE_CHECKING:
     from zoomrank.documents import Collection

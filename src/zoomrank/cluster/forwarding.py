@@ -29,9 +29,9 @@ from zoomrank.cluster.peer_server import ForwardedRequest, ForwardedResponse, Pe
 from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.service.copies import partition_of_copy
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.asgi import BODY, CALLER, App, Receive, Send, send_json, whole_body
-from zoomrank.service.http.error_responses import refusal
-from zoomrank.service.http.known_paths import (
+from zoomrank.service.errors import NotFoundError, NotOwnerError, ServiceError, StorageError, UnprocessableError
+from zoomrank.service.feedback import partition_of_impression
+from zoomrank.service.http.fast_path import (
     COPIES,
     COPY_FEEDBACK,
     COPY_RANK,
@@ -42,9 +42,8 @@ from zoomrank.service.http.known_paths import (
     VOID,
     RouteRule,
 )
-from zoomrank.service.impression_names import partition_of_impression
-from zoomrank.service.refusals import NotFoundError, NotOwnerError, ServiceError, StorageError, UnprocessableError
-from zoomrank.service.storage.partitions import COORDINATOR, partition_of
+from zoomrank.service.http.responses import BODY, CALLER, App, Receive, Send, refusal, send_json, whole_body
+from zoomrank.service.storage.ownership import COORDINATOR, partition_of
 
 _GIVE_UP_AFTER = 8.0  # seconds
 _ANSWER_WITHIN = 2.0  # seconds, after which it is checked whether the other replica is still there

@@ -17,14 +17,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from zoomrank.cluster.leases import EndedError
+from zoomrank.cluster.leases import EndedError, SharedDatabase
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.replica_sync import ReplicaSync
-from zoomrank.cluster.shared_store import SharedDatabase
-from zoomrank.service.http.replicas import ReplicaStatus
-from zoomrank.service.load import LoadMeter
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.partitions import COORDINATOR, PARTITIONS
+from zoomrank.service.errors import StorageError
+from zoomrank.service.http.metrics import LoadMeter, ReplicaStatus
+from zoomrank.service.storage.ownership import COORDINATOR, PARTITIONS
 
 RENEW_EVERY = 1.0  # seconds
 _AT_ONCE = 64  # partitions that are given up

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from zoomrank.cluster.leases import LAPSES_AFTER, ClusterMember, ClusterMembers
 from zoomrank.cluster.peer_server import ForwardedRequest, Peers, UnansweredError
-from zoomrank.service.ownership import Ownership
-from zoomrank.service.storage.partitions import PARTITIONS
+from zoomrank.service.storage.ownership import PARTITIONS, Ownership
 
 CATCH_UP = "/replicas/catch-up"  # a path of requests between replicas alone
 _MARGIN = 0.5  # seconds before the lease expires at which this replica takes it for expired

@@ -30,11 +30,10 @@ from pydantic_core import from_json
 from yarl import URL
 
 from zoomrank.cluster.leases import ClusterMember
-from zoomrank.service.http.asgi import Receive, Send, send_json, whole_body
-from zoomrank.service.http.error_responses import internal_error_response, refusal
-from zoomrank.service.http.known_paths import FEEDBACK, FEEDBACK_BATCH, SEEN
+from zoomrank.service.errors import NotOwnerError, ServiceError, StoppingError
+from zoomrank.service.http.fast_path import FEEDBACK, FEEDBACK_BATCH, SEEN
+from zoomrank.service.http.responses import Receive, Send, internal_error_response, refusal, send_json, whole_body
 from zoomrank.service.logs import REQUEST, request_id
-from zoomrank.service.refusals import NotOwnerError, ServiceError, StoppingError
 
 # Headers between replicas: the receiver's token, the method, the digest of the caller's key; the sender of a response.
 TOKEN, METHOD, CALLER, SEAL = b"zoomrank-token", b"zoomrank-method", b"zoomrank-asker", b"zoomrank-seal"

@@ -17,19 +17,18 @@ import ray
 from ray import serve
 
 from zoomrank.cluster.forwarding import Forwarding
+from zoomrank.cluster.leases import SharedDatabase
 from zoomrank.cluster.membership import ClusterReplicas, Membership
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.peer_server import PEERS_KEPT, HttpPeers, PeerServer
 from zoomrank.cluster.replica_sync import ReplicaSync
-from zoomrank.cluster.shared_store import SharedDatabase
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.access import Access, Keys
+from zoomrank.service.http.access import Access, AllowedOrigins, Keys
 from zoomrank.service.http.app import make_routes
-from zoomrank.service.http.asgi import App, Receive, Send
-from zoomrank.service.http.listening import BackgroundServer, listen, url_of, uvicorn_config
-from zoomrank.service.http.origins import AllowedOrigins
-from zoomrank.service.load import LoadMeter
+from zoomrank.service.http.listener import BackgroundServer, listen, url_of, uvicorn_config
+from zoomrank.service.http.metrics import LoadMeter
+from zoomrank.service.http.responses import App, Receive, Send
 from zoomrank.service.storage.store import Store
 
 APP, DEPLOYMENT = "zoomrank", "Replica"  # as Ray Serve calls them

@@ -13,13 +13,13 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from zoomrank.cluster.ownership import OwnsByLeases
-from zoomrank.service.changing import serve_revision
-from zoomrank.service.collection_registry import homes_first
+from zoomrank.service.catalogue.registry import homes_first
+from zoomrank.service.catalogue_updates import serve_revision
 from zoomrank.service.engine import Engine
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.events import Event
-from zoomrank.service.storage.experiment_rows import StoredExperiment
-from zoomrank.service.storage.partitions import COORDINATOR, partition_in
+from zoomrank.service.storage.ownership import COORDINATOR, partition_in
+from zoomrank.service.storage.rows import StoredExperiment
 from zoomrank.service.storage.store_reader import StoredCollection
 
 _REPORTS_EVERY = 15.0  # seconds between two looks at reports of similar queries of other replicas

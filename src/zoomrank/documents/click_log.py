@@ -7,16 +7,164 @@ impressions from files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.documents.logged_impressions import Impression, checked, impressions_of, positions_of
-from zoomrank.documents.source_files import PathLike, name_in_errors
-from zoomrank.errors import EmptyCollectionError, ParameterError, UnknownDocumentError
-from zoomrank.numbers import Array
-from zoomrank.spaces.ids import DocumentIds
+from zoomrank.documents.source_files import PathLike, chosen_columns, existing, name_in_errors, named, read_rows
+from zoomrank.errors import EmptyCollectionError, FeedbackError, ParameterError, UnknownDocumentError
+from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.types import Array
+
+# Impressions from click logs: the query, the documents shown, and the first click, if any.
+#
+# Tables (see `source_files`) may have them in either of two forms; `query` can be left out if there is only one.
+#
+# | a row is | columns |
+# |---|---|
+# | an impression, in JSONL or Parquet | `query`, `shown`: a list of ids from the top, `clicked`: an id, or null |
+# | a document of an impression, in any table | `query`, `impression`, `position`, `document`, `clicked`: 1 or 0 |
+#
+# The first may have `looked_at`, as exports of the service do: the number of documents from the top that were on the
+# screen. Of an impression without a click the others are left out, since it is unknown whether they were seen.
+#
+# The first form is read row by row, whatever its size; the second is held in memory. Ids are compared as texts, since
+# that is what they are in most files.
+
+USUAL_NAMES = {
+    "query": ("query", "queryid", "topic", "topicid"),
+    "shown": ("shown", "ranking", "documents"),
+    "impression": ("impression", "impressionid", "visit", "visitid"),
+    "position": ("position", "rank", "slot"),
+    "document": ("document", "documentid", "docid", "doc"),
+    "clicked": ("clicked", "click"),
+    "looked_at": ("lookedat",),
+}
+_ANSWERS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+
+Impression = tuple[
+    str, Sequence[DocumentId], DocumentId | None
+]  # query, documents shown from the top, document clicked
+
+
+def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -> Iterator[Impression]:
+    """Read the impressions of a click log, in their order, from a table (CSV, TSV, JSONL or Parquet).
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : mapping of str to str, optional
+        The names of columns that differ from the usual ones, such as `{"shown": "results"}`.
+
+    Returns
+    -------
+    iterator of tuple
+        For each impression its query, the documents that were shown, from the top, and the one that was clicked first,
+        or None. An invalid impression raises an error when it is reached.
+    """
+    with name_in_errors(path):
+        yield from impressions_of(path, columns)
+
+
+def impressions_of(
+    source: PathLike | IO[bytes], columns: Mapping[str, str] | None = None, kind: str | None = None
+) -> Iterator[Impression]:
+    """Iterate over the impressions of a table, which may be an open file without a name, of the type `kind` (an
+    ending).
+    """
+    file = existing(source) if isinstance(source, str | os.PathLike) else source
+    table = read_rows(file, (Path(str(source)).suffix if kind is None else kind).lower())
+    called = named(file)
+    found = chosen_columns(called, table.names, columns or {}, USUAL_NAMES, needs=("clicked",))
+    meanings: tuple[str, ...] = ("shown", "clicked", *(["looked_at"] if "looked_at" in found else []))
+    if "shown" not in found:
+        meanings = ("impression", "position", "document", "clicked")
+        chosen_columns(called, table.names, found, USUAL_NAMES, needs=meanings[:-1])
+    if "query" in found:
+        rows = table.rows([found[meaning] for meaning in ("query", *meanings)])
+    else:
+        rows = (("", *row) for row in table.rows([found[meaning] for meaning in meanings]))
+    return _rankings(rows) if "shown" in found else _regrouped(rows)
+
+
+def positions_of(documents: DocumentIds) -> dict[str, int]:
+    """Return the positions of a collection's documents, by their ids as texts."""
+    positions = {str(document): position for position, document in enumerate(documents)}
+    if len(positions) < len(documents):
+        raise ParameterError("Two documents have the same id as text; give each an id of its own.")
+    return positions
+
+
+def checked(number: int, shown: Sequence[DocumentId], clicked: DocumentId | None) -> tuple[list[str], int | None]:
+    """Check an impression; return its ids, as texts, and the slot of its click."""
+    if isinstance(shown, str) or not isinstance(shown, Sequence | np.ndarray):
+        raise FeedbackError(f"Impression {number} shows {shown!r}, which is not a list of documents.")
+    names = [str(document) for document in shown]
+    if not names:
+        raise FeedbackError(f"Impression {number} shows nothing.")
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise FeedbackError(f"Impression {number} shows {twice!r} twice.")
+    if clicked is not None and str(clicked) not in names:
+        raise FeedbackError(f"Impression {number} has a click on {clicked!r}, which was not shown in it.")
+    return names, None if clicked is None else names.index(str(clicked))
+
+
+def _rankings(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
+    for number, (query, shown, clicked, *looked_at) in enumerate(rows, start=1):
+        if isinstance(clicked, list | bool):
+            raise FeedbackError(f"Impression {number} has {clicked!r} as what was clicked; it must be an id, or null.")
+        click = None if clicked == "" else clicked
+        if click is None and looked_at and isinstance(shown, list):
+            shown = shown[: _looks(number, looked_at[0])]
+        yield "" if query is None else query, shown, click
+
+
+def _looks(number: int, looked_at: object) -> int | None:
+    """Return how many documents were looked at, if known."""
+    if looked_at in (None, ""):
+        return None
+    looks = _number(looked_at)
+    if isinstance(looked_at, bool) or not (looks >= 1 and looks.is_integer()):
+        raise FeedbackError(
+            f"Impression {number} has {looked_at!r} for looked_at; it must be the number of documents on the screen, "
+            "1 or more, or null."
+        )
+    return int(looks)
+
+
+def _regrouped(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
+    """Group rows of one document each, in any order, into impressions. Of several clicks the first counts."""
+    found: dict[tuple[str, str], dict[float, tuple[str, bool]]] = {}
+    for row, (query, impression, position, document, clicked) in enumerate(rows, start=1):
+        if impression in (None, "") or document in (None, ""):
+            raise FeedbackError(f"Row {row} does not name its impression, or its document.")
+        answer = _ANSWERS.get("" if clicked is None else str(clicked).strip().lower())
+        if answer is None:
+            raise FeedbackError(f"Row {row} has {clicked!r} for clicked; it must be 1 or 0.")
+        slot = _number(position)
+        if math.isnan(slot):
+            raise FeedbackError(f"Row {row} has the position {position!r}, which is not a number.")
+        ranking = found.setdefault(("" if query is None else str(query), str(impression)), {})
+        if ranking.setdefault(slot, (str(document), answer)) != (str(document), answer):
+            raise FeedbackError(
+                f"Row {row} has a position of the impression {impression!r} that another row has already."
+            )
+    for (query, _), ranking in found.items():
+        order = [ranking[slot] for slot in sorted(ranking)]
+        yield query, [document for document, _ in order], next((document for document, click in order if click), None)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return math.nan
 
 
 class Counts(NamedTuple):

@@ -11,22 +11,96 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from zoomrank.documents.categories import taxonomy_tree
-from zoomrank.documents.clustering import GivenIds, Progress, tree_and_rows, tree_from_vectors
-from zoomrank.documents.columns import Column, check_lengths, columns_by_id, columns_in_order
-from zoomrank.documents.linkage import checked_distances, linked
+from zoomrank.documents.clustering import (
+    GivenIds,
+    Progress,
+    checked_distances,
+    linked,
+    tree_and_rows,
+    tree_from_vectors,
+)
 from zoomrank.documents.source_files import PathLike, Table, is_text, read_table, read_taxonomy, read_vectors
-from zoomrank.documents.texts import text_vectors
-from zoomrank.documents.vector_rows import VectorRows
-from zoomrank.errors import ParameterError, UnknownDocumentError, VectorError
-from zoomrank.numbers import Array
+from zoomrank.documents.vectors import VectorRows, text_vectors
+from zoomrank.errors import DuplicateDocumentError, ParameterError, TaxonomyError, UnknownDocumentError, VectorError
+from zoomrank.spaces.document_tree import DocumentTree
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.trees.document_tree import DocumentTree
-from zoomrank.spaces.trees.taxonomy import TaxonomyPath
+from zoomrank.spaces.tree_shape import TaxonomyPath
+from zoomrank.types import Array
+
+# Trees from taxonomies: documents are placed below the category that their path names, or at the end of the path.
+
+
+def taxonomy_tree(
+    table: Table, place: str, separator: str, categories: str, epsilon: float
+) -> tuple[DocumentTree, Table]:
+    """Build the tree of a taxonomy; return it with the table, which gets an id for each path, perhaps a title."""
+    if place not in ("below", "end"):
+        raise TaxonomyError(f'place is {place!r}; it must be "below" a category or at the "end" of a path.')
+    paths = [path if isinstance(path, str) else tuple(path) for path in table["path"]]
+    table = {"id": paths, **table}
+    if place == "below":
+        homes = dict(zip(table["id"], paths, strict=True))
+        if len(homes) < len(paths):
+            raise DuplicateDocumentError("A path is given twice; give documents below one category ids of their own.")
+        return DocumentTree.from_paths(homes, separator=separator, epsilon=epsilon), table
+    tree = DocumentTree.from_paths(paths, separator=separator, categories=categories, epsilon=epsilon)
+    called = dict(zip(paths, table["id"], strict=True))
+    last = [(path.split(separator) if isinstance(path, str) else path)[-1].strip() for path in paths]
+    return tree.with_documents([called[path] for path in tree.documents]), {"title": last, **table}
+
+
+# Columns that come with documents (titles, urls, texts): checked and sorted in the tree's order.
+
+Column = Sequence[str] | Mapping[DocumentId, str] | None  # in the order of the documents, or by id
+
+
+def check_lengths(columns: Mapping[str, Column], documents: int) -> None:
+    """Raise an error for a column that does not have one string for each document."""
+    for name, column in columns.items():
+        if isinstance(column, str):
+            raise UnknownDocumentError(f"The {name} must be a sequence, one for each document, not a single string.")
+        if column is not None and not isinstance(column, Mapping) and len(column) != documents:
+            raise UnknownDocumentError(f"{len(column)} {name} were given for {documents} documents.")
+
+
+def columns_in_order(columns: Mapping[str, Column], table: Table, rows: Array, ids: DocumentIds) -> dict[str, Any]:
+    """Sort columns in the order of the leaves; those that the caller does not give may be in the table."""
+    arranged: dict[str, list[str] | None] = {}
+    for name, given in columns.items():
+        column = table.get(name.removesuffix("s")) if given is None else given
+        if column is None or isinstance(column, Mapping):
+            arranged[name] = _by_id(name, column, ids)
+        else:
+            arranged[name] = [column[row] for row in rows]
+    return arranged
+
+
+def columns_by_id(
+    columns: Mapping[str, Mapping[DocumentId, str] | None], table: Table, ids: DocumentIds
+) -> dict[str, Any]:
+    """Sort columns that are keyed by id in the order of the leaves; those not given may be in the table."""
+    arranged = {}
+    for name, given in columns.items():
+        known = name.removesuffix("s")
+        if given is None and known in table:
+            given = dict(zip(table["id"], table[known], strict=True))
+            given = {document: given[document] for document in ids}  # without the categories that are left out
+        arranged[name] = _by_id(name, given, ids)
+    return arranged
+
+
+def _by_id(name: str, column: Mapping[DocumentId, str] | None, ids: DocumentIds) -> list[str] | None:
+    if column is None:
+        return None
+    strange = next((document for document in column if document not in ids), None)
+    if strange is not None:
+        raise UnknownDocumentError(f"The {name} mention {strange!r}, which is not a document of this collection.")
+    return [column.get(document, "") for document in ids]
 
 
 @dataclass(frozen=True, slots=True)

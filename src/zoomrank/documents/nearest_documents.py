@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.documents.editions import CollectionVersion
-from zoomrank.documents.texts import piece_counter
+from zoomrank.documents.vectors import piece_counter
+from zoomrank.documents.versions import CollectionVersion
 from zoomrank.errors import ChangeError, VectorError
-from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId
+from zoomrank.types import Array
 
 _SAMPLE = 64  # sample for checking whether all vectors have length 1
 _ROWS, _COLUMNS = 1 << 16, 256  # of similarities that are in memory at a time

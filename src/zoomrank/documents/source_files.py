@@ -26,7 +26,7 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 
 from zoomrank.errors import DuplicateDocumentError, MissingExtraError, SourceError, ZoomrankError
-from zoomrank.numbers import Array
+from zoomrank.types import Array
 
 PathLike = str | os.PathLike[str]
 Table = dict[str, list[Any]]  # from the meaning of a column (id, title, url, text, path, vector) to its values

@@ -2,16 +2,20 @@
 propensities.
 """
 
-from zoomrank.judging.asking import target_of
-from zoomrank.judging.comparing import Differences, difference
+from zoomrank.judging.comparison import Differences, difference
 from zoomrank.judging.impression_log import ImpressionLog, read_log
 from zoomrank.judging.intervals import Share
 from zoomrank.judging.judgment import Judgment, judge, judge_by_query
-from zoomrank.judging.ranker_targets import KnowsPropensities, TargetRanker
-from zoomrank.judging.ranking_files import read_rankings
-from zoomrank.judging.ranking_targets import TargetMix, TargetRankings
-from zoomrank.judging.replaying import Replay, replay
-from zoomrank.judging.targets import Target
+from zoomrank.judging.replay import Replay, replay
+from zoomrank.judging.targets import (
+    KnowsPropensities,
+    Target,
+    TargetMix,
+    TargetRanker,
+    TargetRankings,
+    read_rankings,
+    target_of,
+)
 
 __all__ = [
     "Differences",

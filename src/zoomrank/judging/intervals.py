@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from zoomrank.judging.estimators import ShareEstimate
-from zoomrank.numbers import Array
+from zoomrank.types import Array
 
 _TAIL = 0.975
 _FEWEST = 3.0  # degrees of freedom

@@ -6,10 +6,10 @@ Running needs nothing but the library; folders of results and reports need the e
 """
 
 from zoomrank.lab.curves import Estimate, Results, estimate
-from zoomrank.lab.one_run import RunRows, run
 from zoomrank.lab.recipes import Curve, Experiment, Recipe, Setting, recipe
-from zoomrank.lab.runners import Local, Ray
+from zoomrank.lab.run import RunRows, run
 from zoomrank.lab.simulator import Ranker, Trace, simulate
+from zoomrank.lab.sweep import Local, Ray
 
 __all__ = [
     "Curve",

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from zoomrank.errors import ParameterError
-from zoomrank.numbers import whole_number
+from zoomrank.types import whole_number
 
 ALL_VISITS = "{visits}"  # as a parameter: the number of visits
 LOG_VISITS = "{log visits}"  # and their natural logarithm

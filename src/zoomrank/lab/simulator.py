@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zoomrank.bandits.registration import roomy
+from zoomrank.bandits.kernel_interface import roomy
 from zoomrank.compiled import Scalar, compiled
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
-from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.ranking_arrays import RankingArrays, empty_rankings, learn_row, rank_row
+from zoomrank.rankers.ranking import RankingArrays, empty_rankings, learn_row, rank_row
 from zoomrank.spaces import DocumentId
+from zoomrank.types import Array, Seed, whole_number
 from zoomrank.users import UserDistribution
 from zoomrank.users.first_click import first_click
 

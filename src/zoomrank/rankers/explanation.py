@@ -7,7 +7,7 @@ from typing import Any
 
 from zoomrank.bandits import Bandit
 from zoomrank.errors import UnknownDocumentError
-from zoomrank.rankers.ranking_arrays import RankingArrays
+from zoomrank.rankers.ranking import RankingArrays
 from zoomrank.spaces import DocumentId
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zoomrank.bandits.interface import Prospects
-from zoomrank.numbers import Array
+from zoomrank.bandits.bandit import Prospects
 from zoomrank.rankers.slot_bandits import SlotBandits
+from zoomrank.types import Array
 
 VISITS = 200  # enough to compare shares, and fast
 _FIRST_FEW = 3  # most subtrees listed per slot

@@ -15,19 +15,23 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from zoomrank.bandits import Bandit
-from zoomrank.documents.logged_impressions import Impression
+from zoomrank.documents.click_log import Impression
 from zoomrank.errors import FeedbackError, ParameterError, SlotsError
-from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.rankers.explanation import SlotExplanation
-from zoomrank.rankers.feedback import FeedbackReceived, clicked_slots
+from zoomrank.rankers.feedback import FeedbackReceived, VisitReader, clicked_slots, in_batches
 from zoomrank.rankers.forecast import VISITS, Forecast, simulate_trials
-from zoomrank.rankers.leading import BELIEVED, best_of_order, order_leads, order_positions
-from zoomrank.rankers.logged_visits import VisitReader, in_batches
-from zoomrank.rankers.ranking import Ranking, Rankings
-from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.rankers.slot_bandits import SlotBandits, unsupported
+from zoomrank.rankers.ranking import Ranking, RankingArrays, Rankings
+from zoomrank.rankers.slot_bandits import (
+    BELIEVED,
+    SlotBandits,
+    best_of_order,
+    order_leads,
+    order_positions,
+    unsupported,
+)
 from zoomrank.spaces import DocumentId, DocumentTree, Eligible, Remap
-from zoomrank.spaces.movement import growth_remap
+from zoomrank.spaces.document_tree import growth_remap
+from zoomrank.types import Array, Seed, whole_number
 
 Kind = TypeVar("Kind", bound="Ranked")
 

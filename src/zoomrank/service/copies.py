@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoomrank.service.answers import ImpressionFeedback
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import NO_LEARNER, Engine
-from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.refusals import ContradictionError, NotFoundError, ServiceError
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.storage.outcomes import UNSEEN, WAITING
-from zoomrank.service.storage.partitions import partition_of
+from zoomrank.service.errors import ContradictionError, NotFoundError, ServiceError
+from zoomrank.service.feedback import ImpressionFeedback
+from zoomrank.service.learners.query_learner import QueryLearner
+from zoomrank.service.storage.events import UNSEEN, WAITING
+from zoomrank.service.storage.ownership import partition_of
 
 MOST = 32  # copies
 IDLE = 15 * 60.0  # seconds without use after which one is dropped

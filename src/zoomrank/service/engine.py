@@ -12,43 +12,50 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from zoomrank import documents
-from zoomrank.documents.editions import CollectionVersion
+from zoomrank.documents.versions import CollectionVersion
 from zoomrank.errors import ZoomrankError
-from zoomrank.numbers import Array
-from zoomrank.queries.lending import GrantedLoan
-from zoomrank.rankers.ranking_arrays import RankingArrays
-from zoomrank.service.answers import ImpressionFeedback, acts_of_notes, acts_of_outcome, notes_after_end
-from zoomrank.service.changing import CatalogueUpdates
-from zoomrank.service.collection_registry import CollectionRegistry
-from zoomrank.service.edition_history import VersionHistory
+from zoomrank.queries.loans import GrantedLoan
+from zoomrank.rankers.ranking import RankingArrays
+from zoomrank.service.catalogue.registry import CollectionRegistry
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.served_version import ServedVersion
+from zoomrank.service.catalogue.settings import Settings
+from zoomrank.service.catalogue.version_history import VersionHistory
+from zoomrank.service.catalogue_updates import CatalogueUpdates
+from zoomrank.service.click_import import LogImporter
+from zoomrank.service.errors import ExpiredError, NotFoundError, StorageError, UnprocessableError, VoidedError
 from zoomrank.service.experiments import Assignment, ExperimentRegistry
-from zoomrank.service.importing import LogImporter
-from zoomrank.service.impression_names import ImpressionSigner
-from zoomrank.service.learner_cache import NewLearner
-from zoomrank.service.ledger import LearnerEvents
-from zoomrank.service.newcomers import QueryQuota
-from zoomrank.service.ownership import Ownership, OwnsEverything
-from zoomrank.service.patience import FeedbackDeadline
-from zoomrank.service.query_learner import QueryLearner
-from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
-from zoomrank.service.refusals import (
-    ExpiredError,
-    NotFoundError,
-    StorageError,
-    UnprocessableError,
-    VoidedError,
+from zoomrank.service.feedback import (
+    ImpressionFeedback,
+    ImpressionSigner,
+    acts_of_notes,
+    acts_of_outcome,
+    notes_after_end,
 )
-from zoomrank.service.repeats import IdempotencyKeys, request_digest
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedVersion
-from zoomrank.service.settings import Settings
-from zoomrank.service.storage.events import Event, EventTags, known_propensities, unpack
-from zoomrank.service.storage.outcomes import TIMED_OUT, UNSEEN, VOIDED, WAITING, Outcome, is_note
-from zoomrank.service.storage.partitions import partition_in
+from zoomrank.service.idempotency import IdempotencyKeys, request_digest
+from zoomrank.service.learners.housekeeping import Housekeeper
+from zoomrank.service.learners.learner_cache import NewLearner
+from zoomrank.service.learners.learner_events import LearnerEvents
+from zoomrank.service.learners.limits import FeedbackDeadline, QueryQuota
+from zoomrank.service.learners.query_learner import QueryLearner
+from zoomrank.service.learners.void import ImpressionFilter, VoidService
+from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
+from zoomrank.service.storage.events import (
+    TIMED_OUT,
+    UNSEEN,
+    VOIDED,
+    WAITING,
+    Event,
+    EventTags,
+    Outcome,
+    is_note,
+    known_propensities,
+    unpack,
+)
+from zoomrank.service.storage.ownership import Ownership, OwnsEverything, partition_in
 from zoomrank.service.storage.store import Store
-from zoomrank.service.sweeping import Housekeeper
-from zoomrank.service.undoing import ImpressionFilter, VoidService
 from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.types import Array
 
 NO_LEARNER = 0  # the number of a learner that no query has, and so no neighbours
 

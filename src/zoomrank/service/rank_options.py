@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
-from zoomrank.service.refusals import UnprocessableError
-from zoomrank.service.served_edition import ServedVersion
-from zoomrank.service.settings import (
+from zoomrank.service.catalogue.served_version import ServedVersion
+from zoomrank.service.catalogue.settings import (
     LONGEST_STEP,
     MOST_DIMENSIONS,
     MOST_NAMED,
@@ -18,6 +17,7 @@ from zoomrank.service.settings import (
     DocumentName,
     Settings,
 )
+from zoomrank.service.errors import UnprocessableError
 from zoomrank.spaces import DocumentId, Eligible
 
 

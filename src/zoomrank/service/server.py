@@ -19,12 +19,10 @@ import uvicorn
 
 from zoomrank.errors import ParameterError, ZoomrankError
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.access import Keys
+from zoomrank.service.http.access import Keys, check_origins
 from zoomrank.service.http.app import LARGEST_BODY, make_app
-from zoomrank.service.http.listening import listen, url_of, uvicorn_config
-from zoomrank.service.http.origins import check_origins
-from zoomrank.service.http.time_limits import TIME_LIMITS, TimeLimits
-from zoomrank.service.storage.opening import open_store
+from zoomrank.service.http.listener import TIME_LIMITS, TimeLimits, listen, url_of, uvicorn_config
+from zoomrank.service.storage.store_snapshot import open_store
 
 _AT_ONCE = 0.5  # seconds that it may take to end when it is told to twice
 _LOOK_EVERY = 10  # ticks, of which there are ten a second

@@ -10,16 +10,14 @@ from zoomrank.spaces.covering import (
     covering_number,
     zooming_dimension,
 )
+from zoomrank.spaces.document_tree import DocumentTree, Remap
+from zoomrank.spaces.edge_weighted_tree import EdgeWeightedTree, random_tree
 from zoomrank.spaces.eligible import Eligible
 from zoomrank.spaces.finite_metric import FiniteMetric
 from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.movement import Remap
+from zoomrank.spaces.rooted_tree import RootedTree
 from zoomrank.spaces.space import Space, StretchedSpace
-from zoomrank.spaces.trees.document_tree import DocumentTree
-from zoomrank.spaces.trees.edge_weighted_tree import EdgeWeightedTree
-from zoomrank.spaces.trees.random_trees import random_tree
-from zoomrank.spaces.trees.rooted_tree import RootedTree
-from zoomrank.spaces.trees.shape import Shape
+from zoomrank.spaces.tree_shape import Shape
 
 __all__ = [
     "Covering",

@@ -17,11 +17,11 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from zoomrank.errors import MeanError, ParameterError
-from zoomrank.numbers import Array
 from zoomrank.spaces.contexts import pair_distances
+from zoomrank.spaces.document_tree import DocumentTree
 from zoomrank.spaces.ids import DocumentId
 from zoomrank.spaces.space import Space
-from zoomrank.spaces.trees.document_tree import DocumentTree
+from zoomrank.types import Array
 
 EXACT_UP_TO = 64  # most points for which the smallest cover is computed
 SCALES = 256  # number of radii in a space that is not a tree

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.types import Array
 
 
 class Eligible:

@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 
 from zoomrank.compiled import compiled
 from zoomrank.errors import EmptyCollectionError, MetricError
-from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.types import Array
 
 Point = TypeVar("Point")
 

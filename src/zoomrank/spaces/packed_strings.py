@@ -15,7 +15,7 @@ import numpy as np
 
 from zoomrank.compiled import compiled_nogil
 from zoomrank.errors import FileFormatError
-from zoomrank.numbers import Array
+from zoomrank.types import Array
 
 _PIECE = 1 << 16
 

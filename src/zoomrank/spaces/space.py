@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from zoomrank.errors import ParameterError
-from zoomrank.numbers import Array
 from zoomrank.spaces.ids import DocumentId, DocumentIds
+from zoomrank.types import Array
 
 
 class Space(Protocol):

@@ -3,24 +3,29 @@ them.
 """
 
 from zoomrank.users.best_rankings import BestRanking
-from zoomrank.users.continuity_checks import CheckResult, CheckSampling, check_continuity, check_correlation
+from zoomrank.users.continuity import (
+    CheckResult,
+    CheckSampling,
+    ExpressivenessBound,
+    check_continuity,
+    check_correlation,
+)
 from zoomrank.users.distribution import UserDistribution
-from zoomrank.users.expressiveness import ExpressivenessBound
 from zoomrank.users.lifelike_worlds import intents, needles, scattered
-from zoomrank.users.models.copied_relevance import CopiedRelevance
-from zoomrank.users.models.independent import Independent
-from zoomrank.users.models.metric_network import MetricNetwork
-from zoomrank.users.models.mixture import Mixture
-from zoomrank.users.models.plain_users import PlainUsers
-from zoomrank.users.models.relevance_table import RelevanceTable
-from zoomrank.users.models.tree_network import TreeNetwork
-from zoomrank.users.peaked_means import choose_peaks, peaks_mean, seat_customers
+from zoomrank.users.metric_network import MetricNetwork
+from zoomrank.users.mixture import Mixture
+from zoomrank.users.plain_users import PlainUsers
+from zoomrank.users.relevance_table import CopiedRelevance, Independent, RelevanceTable
+from zoomrank.users.tree_network import TreeNetwork
 from zoomrank.users.worlds import (
     READINGS,
     chinese_restaurant,
+    choose_peaks,
     decoy,
     peaks,
+    peaks_mean,
     random_peaks,
+    seat_customers,
     three_documents,
     twins,
     two_peaks,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zoomrank.errors import SearchTooLargeError
-from zoomrank.numbers import Array
 from zoomrank.spaces import DocumentId
 from zoomrank.spaces.ids import Positions
+from zoomrank.types import Array
 
 if TYPE_CHECKING:
     from zoomrank.users.distribution import UserDistribution

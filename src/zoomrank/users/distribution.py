@@ -14,9 +14,9 @@ from typing import overload
 import numpy as np
 
 from zoomrank.errors import ImpossibleEventError, MeanError, ParameterError, SlotsError
-from zoomrank.numbers import Array, Seed, whole_number
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.spaces.ids import Positions
+from zoomrank.types import Array, Seed, whole_number
 from zoomrank.users.best_rankings import BestRanking, greedy, optimum, optimum_bound, satisfied
 from zoomrank.users.first_click import ClickState, first_clicks
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.compiled import compiled, generic, inlined
-from zoomrank.numbers import Array
+from zoomrank.types import Array
 
 
 def _no_body(state: Any, *_: Any) -> int:

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from zoomrank.errors import ParameterError
-from zoomrank.numbers import Array, Seed
 from zoomrank.spaces import DocumentTree
-from zoomrank.users.models.independent import Independent
-from zoomrank.users.models.relevance_table import RelevanceTable
+from zoomrank.types import Array, Seed
+from zoomrank.users.relevance_table import Independent, RelevanceTable
 
 
 def intents(

@@ -2,13 +2,226 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from zoomrank.errors import CatalogueError
-from zoomrank.lab.paper.experiments import EXPERIMENTS, READINGS
-from zoomrank.lab.paper.published import BASELINES, CURVES, EXPLORING, PESSIMISTIC
-from zoomrank.lab.recipes import SEED, Curve, Setting
+from zoomrank.lab.paper.readings import CHOICES, OTHERS, READING, PaperWorld, PublishedCurve, Reading, differences
+from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Setting, recipe
+from zoomrank.lab.registry import GREEDY
+
+# The experiments of the paper's evaluation as data (Section 6), as its figures show them.
+#
+# They follow one reading of what the paper leaves open (`readings.py`). Most are shown both with and without visitors
+# who belong to a peak.
+
+MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
+SMALL = ("small", "small-mixture")
+_CURVES = (
+    PublishedCurve("RankUCB1", "RankUCB1"),
+    PublishedCurve("RankEXP3", "RankEXP3", (("horizon", ALL_VISITS),)),
+    PublishedCurve("RankGridUCB1", "RankGridUCB1"),
+    PublishedCurve("RankGridEXP3", "RankGridEXP3"),
+    PublishedCurve("RankZoom", "RankZoom"),
+    PublishedCurve("RankCorrZoom", "RankCorrZoom"),
+    PublishedCurve("RankContextZoom", "RankContextZoom"),
+    PublishedCurve("RankContextZoom-0.2", "RankContextZoom", (("scale", 0.2),)),
+)
+_EXPLORING = (PublishedCurve("RankExploreCommit", "RankExploreCommit"),)  # the paper's REC, for which it draws no curve
+_PESSIMISTIC = tuple(  # the paper writes these names with two dashes
+    PublishedCurve(f"{name}--", name, pessimistic=True)
+    for name in ("RankUCB1", "RankGridUCB1", "RankZoom", "RankCorrZoom", "RankContextZoom")
+)
+_BASELINES = (PublishedCurve("RankRandom", "RankRandom"), PublishedCurve(GREEDY, GREEDY))
+CURVES, EXPLORING, PESSIMISTIC, BASELINES = (
+    tuple(each.under(READING) for each in some) for some in (_CURVES, _EXPLORING, _PESSIMISTIC, _BASELINES)
+)
+WORLDS = (
+    PaperWorld("two-peaks", "two-peaks"),
+    PaperWorld("restaurant", "chinese-restaurant", "network", twin="restaurant-mixture"),
+    PaperWorld("restaurant-mixture", "chinese-restaurant", "mixture", twin="restaurant"),
+    PaperWorld("small", "two-peaks", "network", twin="small-mixture"),
+    PaperWorld("small-mixture", "two-peaks", "mixture", twin="small"),
+)
+_HEIGHTS = {"shares": "peaks as high as their shares", "tallest": "the highest peak ½", "halves": "all peaks ½"}
+_TITLES = {
+    "two-peaks": "two peaks",
+    "restaurant": "Chinese Restaurant, one network, {heights}",
+    "restaurant-mixture": "Chinese Restaurant, each visitor belongs to a peak, peaks as high as their shares",
+    "small": "two peaks, 128 documents, one network",
+    "small-mixture": "two peaks, 128 documents, each visitor belongs to a peak",
+}
+
+
+def title_of(experiment: str, reading: Reading) -> str:
+    """Return the title of an experiment under a reading."""
+    return _TITLES[experiment].format(heights=_HEIGHTS[reading.heights])
+
+
+def published(experiment: str) -> tuple[PublishedCurve, ...]:
+    """Return the curves of an experiment, independent of a reading."""
+    if experiment in MAIN:
+        return _CURVES + _EXPLORING + _PESSIMISTIC + _BASELINES
+    return (*(each for each in _CURVES if "Zoom" in each.name), *_BASELINES)
+
+
+def _as_published(world: PaperWorld) -> Experiment:
+    """Return an experiment of the paper as the figures show it."""
+    name = world.experiment
+    curves = tuple(each.under(READING) for each in published(name))
+    title = title_of(name, READING)
+    one = large(name, title, curves) if name in MAIN else _secondary(name, title, curves)
+    return replace(one, users=world.recipe(READING))
+
+
+def _secondary(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
+    return Experiment(
+        name=name,
+        title=title,
+        tree=recipe("exponential", depth=7),
+        users=recipe("two-peaks"),
+        slots=2,
+        visits=1_000_000,
+        curves=curves,
+    )
+
+
+def large(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
+    """Return an experiment with the size of the paper's main experiments and its two peaks."""
+    return Experiment(
+        name=name,
+        title=title,
+        tree=recipe("exponential", depth=15),
+        users=recipe("two-peaks"),
+        slots=5,
+        visits=300_000,
+        curves=curves,
+    )
+
+
+PUBLISHED = {world.experiment: _as_published(world) for world in WORLDS}
+
+
+# Experiments beyond the paper's: three documents, more documents, wrong metrics, late feedback, no duplicates.
+#
+# Except for the three documents of its Section 5.1, no document is shown twice, which is zoomrank's default.
+
+_GREEDY = Curve(GREEDY, recipe(GREEDY))
+_ZOOM, _CORR = "RankZoom", "RankCorrZoom"
+_ZOOMING = tuple(curve for curve in CURVES if "Zoom" in curve.name)
+
+
+def _size(depth: int) -> Experiment:
+    names = ("RankUCB1", "RankGridUCB1", _ZOOM, _CORR, "RankRandom")
+    return Experiment(
+        name=f"size-{2**depth}",
+        title=f"two peaks, {2**depth:,} documents",
+        tree=recipe("exponential", depth=depth),
+        users=recipe("two-peaks"),
+        slots=5,
+        visits=100_000,
+        curves=(*(Curve(name, recipe(name)) for name in names), _GREEDY),
+    )
+
+
+_BELIEFS = (
+    ("", None),
+    ("-halved", recipe("scaled", factor=0.5)),
+    ("-doubled", recipe("scaled", factor=2.0)),
+    ("-shuffled-10", recipe("shuffled", share=0.1)),
+    ("-shuffled-30", recipe("shuffled", share=0.3)),
+)
+_DELAYS = (0, 100, 1_000, 10_000)
+
+BEYOND_FIGURES = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            name="three-documents",
+            title="the three documents of Section 5.1",
+            tree=recipe("three-documents"),
+            users=recipe("three-documents"),
+            slots=2,
+            visits=1_000_000,
+            curves=(*CURVES[:2], *_ZOOMING[:3], *BASELINES),
+        ),
+        *(_size(depth) for depth in (10, 12, 15, 18, 20)),
+        large(
+            "belief",
+            "two peaks, with a metric that is wrong",
+            (
+                *(Curve(f"{name}{words}", recipe(name), belief=belief)
+                  for name in (_ZOOM, _CORR) for words, belief in _BELIEFS),
+                _GREEDY,
+            ),
+        ),
+        large(
+            "delay",
+            "two peaks, feedback that comes late",
+            (
+                *(Curve(f"{name}-late-{delay}" if delay else name, recipe(name), delay=delay)
+                  for name in (_ZOOM, _CORR) for delay in _DELAYS),
+                _GREEDY,
+            ),
+        ),
+        large(
+            "distinct",
+            "two peaks, no document shown twice",
+            (
+                *(Curve(curve.name, recipe(curve.ranker.name, **{**curve.ranker.given, "duplicates": False}))
+                  for curve in (*CURVES, BASELINES[0])),
+                _GREEDY,
+            ),
+        ),
+    )
+}  # fmt: skip
+
+
+# All experiments by name: the paper's, those beyond it, and those that other readings of the paper need.
+#
+# Another reading is run only where it changes something: its curves are added by rule to the experiments that they
+# belong to, or to new experiments.
+
+_FIGURES = {**PUBLISHED, **BEYOND_FIGURES}
+
+
+def source(experiment: str, curve: str, reading: Reading) -> tuple[str, str]:
+    """Return the experiment and curve that hold the rows of a figure's curve under another reading."""
+    world = next(each for each in WORLDS if each.experiment == experiment)
+    wanted = next(each for each in published(experiment) if each.name == curve)
+    return world.under(reading, wanted), wanted.under(reading).name
+
+
+def _of_reading(world: PaperWorld, reading: Reading) -> Iterator[tuple[Experiment, Curve]]:
+    """Iterate over the curves of an experiment that a reading changes, each with the experiment it is run in."""
+    usual = _FIGURES[world.experiment]
+    words = ", ".join(CHOICES[name][choice] for name, choice in differences(reading).items())
+    title = f"{title_of(world.experiment, reading)}: {words}"
+    for each in published(world.experiment):
+        name, curve = world.under(reading, each), each.under(reading)
+        if (name, curve.name) != (world.experiment, each.name) and name != world.twin:
+            yield replace(usual, name=name, title=title, users=world.recipe(reading), curves=()), curve
+
+
+def _with_readings() -> dict[str, Experiment]:
+    """Return all experiments, including those that only other readings need."""
+    found = dict(_FIGURES)
+    for reading in OTHERS:
+        for world in WORLDS:
+            for home, curve in _of_reading(world, reading):
+                there = found.setdefault(home.name, home)
+                if curve not in there.curves:
+                    found[home.name] = replace(there, curves=(*there.curves, curve))
+    return found
+
+
+EXPERIMENTS = _with_readings()
+READINGS = {  # needed by other readings beyond the figures: curves by experiment
+    name: tuple(each for each in one.curves if name not in _FIGURES or each not in _FIGURES[name].curves)
+    for name, one in EXPERIMENTS.items()
+    if one != _FIGURES.get(name)
+}
+
 
 INSTANCES = 10
 

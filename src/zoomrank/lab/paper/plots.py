@@ -12,12 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.curves import Band, Estimate, Results, estimate
-from zoomrank.lab.paper.experiments import EXPERIMENTS
-from zoomrank.lab.paper.figures import Figure, Panel
+from zoomrank.lab.paper.figures import EXPERIMENTS, Figure, Panel
 from zoomrank.lab.paper.theory import WORST_CASE, Facts, guarantee
-from zoomrank.lab.reports.drawing import (
+from zoomrank.lab.registry import GREEDY
+from zoomrank.lab.report_pages import (
     BLACK,
     BLUE,
     GREEN,
@@ -30,9 +29,9 @@ from zoomrank.lab.reports.drawing import (
     STYLE,
     WIDTH,
     WINE,
+    label,
     save,
 )
-from zoomrank.lab.reports.page_text import label
 
 _COLOUR = {
     "RankUCB1": PINK,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from zoomrank.lab.catalogue import GREEDY
 from zoomrank.lab.recipes import ALL_VISITS, LOG_VISITS, Curve, Recipe, recipe
+from zoomrank.lab.registry import GREEDY
 
 DEEPER, LONGER = 8, 2.0  # the depth of a grid's first phase, and the factor on the length of phases
 

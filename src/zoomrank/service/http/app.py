@@ -13,28 +13,20 @@ from starlette.routing import Match
 
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.access import Access, Keys
-from zoomrank.service.http.asgi import App
-from zoomrank.service.http.error_responses import internal_error_response, malformed_response, refusal
+from zoomrank.service.errors import ServiceError
+from zoomrank.service.http.access import Access, AllowedOrigins, Keys
+from zoomrank.service.http.builder import CollectionBuilder
 from zoomrank.service.http.fast_path import FastPath
-from zoomrank.service.http.maker import CollectionBuilder
-from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.http.origins import AllowedOrigins
-from zoomrank.service.http.replicas import Replicas, SingleReplica
-from zoomrank.service.http.routes.change_routes import add_changes
-from zoomrank.service.http.routes.collection_routes import add_collections
-from zoomrank.service.http.routes.copy_routes import add_copies
-from zoomrank.service.http.routes.document_routes import add_documents
-from zoomrank.service.http.routes.experiment_routes import add_experiments
-from zoomrank.service.http.routes.export import add_export
-from zoomrank.service.http.routes.imports import add_imports
+from zoomrank.service.http.metrics import LoadMeter, Metrics, Replicas, SingleReplica
+from zoomrank.service.http.responses import App, internal_error_response, malformed_response, refusal
+from zoomrank.service.http.routes.collections import add_changes, add_collections, add_documents
+from zoomrank.service.http.routes.experiments import add_copies, add_experiments
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
 from zoomrank.service.http.routes.parameters import refusals
-from zoomrank.service.http.routes.rank_and_feedback import add_ranking
-from zoomrank.service.load import LoadMeter
-from zoomrank.service.refusals import ServiceError
+from zoomrank.service.http.routes.ranking import add_ranking
+from zoomrank.service.http.routes.transfer import add_export, add_imports
 
 LARGEST_BODY = 256 * 2**20
 

@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.queries.lending import loan_to_bytes
+from zoomrank.queries.loans import loan_to_bytes
 from zoomrank.queries.query_rank import support_of
 from zoomrank.rankers import Ranked, SlotExplanation
+from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.document_search import search_documents
-from zoomrank.service.http.reasons import ExplanationContext, estimate_and_bound, why
-from zoomrank.service.http.standing import standing
-from zoomrank.service.http.tree_outline import zoom_tree
-from zoomrank.service.query_learner import QueryCounts, QueryLearner
-from zoomrank.service.served_collection import ServedCollection
-from zoomrank.service.served_edition import ServedVersion
-from zoomrank.service.storage.events import STEP
-from zoomrank.service.storage.outcomes import Outcome, by_word, word_of
+from zoomrank.service.http.page_details import (
+    ExplanationContext,
+    estimate_and_bound,
+    search_documents,
+    standing,
+    why,
+    zoom_tree,
+)
+from zoomrank.service.learners.query_learner import QueryCounts, QueryLearner
+from zoomrank.service.storage.events import STEP, Outcome, by_word, word_of
 
 _DAY = 86_400  # seconds
 _LONG = 600  # seconds; steps from this length on are cached

@@ -7,10 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from zoomrank import wire
-from zoomrank.service.answers import ImpressionFeedback
-from zoomrank.service.experiments import MOST_ARMS
-from zoomrank.service.rank_options import Path, PathText, RankOptions, Vector
-from zoomrank.service.settings import (
+from zoomrank.service.catalogue.settings import (
     LONGEST_NAME,
     LONGEST_QUERY,
     MOST_NAMED,
@@ -19,6 +16,9 @@ from zoomrank.service.settings import (
     DocumentName,
     Settings,
 )
+from zoomrank.service.experiments import MOST_ARMS
+from zoomrank.service.feedback import ImpressionFeedback
+from zoomrank.service.rank_options import Path, PathText, RankOptions, Vector
 
 CollectionName = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$", max_length=LONGEST_NAME)]
 # Arms of experiments can be ranked and inspected like collections: NAME~EXPERIMENT~ARM.

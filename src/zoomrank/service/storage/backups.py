@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from zoomrank.files import atomic_file
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.sqlite_store import SQLiteDatabase
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_snapshot import SQLiteSnapshot, StoreSnapshot

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.partitions import COORDINATOR
+from zoomrank.service.errors import StorageError
+from zoomrank.service.storage.ownership import COORDINATOR
 from zoomrank.service.storage.tables import ABOUT, LAYOUT, statements
 
 _MOST_ROWS = 256  # per statement

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from zoomrank.errors import MissingExtraError, ParameterError
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.partitions import PARTITIONS
+from zoomrank.service.storage.ownership import PARTITIONS
 
 _PATIENCE = 5.0  # seconds until the server has noticed that a service was killed
 # Every wait ends: for a server that cannot be reached, for a result that never comes, for a lock.

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from zoomrank.service.refusals import StorageError
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.database import Database
 
 NAME = "zoomrank.sqlite"  # of the file

@@ -12,13 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.batch import Batch, RetiredEvents, Snapshot
+from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import DAY, counted
-from zoomrank.service.storage.experiment_rows import StoredExperiment
-from zoomrank.service.storage.outcomes import VOIDED, Outcome
-from zoomrank.service.storage.partitions import partition_in
+from zoomrank.service.storage.events import DAY, VOIDED, Outcome, counted
+from zoomrank.service.storage.ownership import partition_in
+from zoomrank.service.storage.rows import Batch, RetiredEvents, Snapshot, StoredExperiment
 from zoomrank.service.storage.store_reader import StoredCollection, StoredVersion, StoreReader
 
 PIECE = 2**20  # bytes of a collection file that are written at once

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zoomrank.service.refusals import StorageError
-from zoomrank.service.storage.postgres_store import postgres_server
-from zoomrank.service.storage.sqlite_store import failure_words
+from zoomrank.errors import ParameterError
+from zoomrank.service.errors import StorageError
+from zoomrank.service.storage.postgres_store import PostgresDatabase, postgres_server
+from zoomrank.service.storage.sqlite_store import NAME, SQLiteDatabase, failure_words
+from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoreReader
 from zoomrank.service.storage.tables import LAYOUT
 
@@ -137,3 +139,22 @@ class PostgresSnapshot(StoreSnapshot):
     def damage(self) -> list[str]:
         """Return nothing: a server checks its files itself."""
         return []
+
+
+# Open the store in a folder of this machine, or the one at an address of PostgreSQL.
+
+
+def open_store(folder: Path, address: str | None) -> Store:
+    """Return the store at an address, or the one in a folder."""
+    return Store(SQLiteDatabase(folder) if address is None else PostgresDatabase(_checked(address)))
+
+
+def open_snapshot(folder: Path, address: str | None) -> StoreSnapshot:
+    """Return a snapshot of the store at an address, or of the one in a folder."""
+    return SQLiteSnapshot(folder / NAME) if address is None else PostgresSnapshot(_checked(address))
+
+
+def _checked(address: str) -> str:
+    if not address.startswith(("postgresql://", "postgres://")):
+        raise ParameterError(f"A store is at postgresql://…, not at {address.split(':')[0]}:…")
+    return address

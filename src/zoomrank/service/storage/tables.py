@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zoomrank.service.storage.outcomes import MOVED, SEEN, VOIDED, WAITING
+from zoomrank.service.storage.events import MOVED, SEEN, VOIDED, WAITING
 
 LAYOUT = 8
 

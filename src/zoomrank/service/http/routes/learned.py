@@ -9,10 +9,11 @@ from fastapi import FastAPI, Query
 from zoomrank import wire
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
+from zoomrank.service.errors import UnprocessableError
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.access import caller_digest
-from zoomrank.service.http.known_paths import VOID
-from zoomrank.service.http.learning_curve import LearningCurves
+from zoomrank.service.http.fast_path import VOID
+from zoomrank.service.http.page_details import LearningCurves
 from zoomrank.service.http.routes.parameters import (
     CollectionName,
     CopyParameter,
@@ -24,8 +25,7 @@ from zoomrank.service.http.routes.parameters import (
     Seconds,
     Sort,
 )
-from zoomrank.service.refusals import UnprocessableError
-from zoomrank.service.undoing import ImpressionFilter
+from zoomrank.service.learners.void import ImpressionFilter
 
 
 def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:

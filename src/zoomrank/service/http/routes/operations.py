@@ -10,9 +10,8 @@ from fastapi.responses import JSONResponse, Response
 from zoomrank import wire
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Keys
-from zoomrank.service.http.known_paths import HEALTH, READY
-from zoomrank.service.http.metrics import Metrics
-from zoomrank.service.http.replicas import Replicas, replicas_response
+from zoomrank.service.http.fast_path import HEALTH, READY
+from zoomrank.service.http.metrics import Metrics, Replicas, replicas_response
 
 
 def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, replicas: Replicas) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
-from zoomrank.service.http.known_paths import PAGE, PAGE_FILE
-from zoomrank.service.refusals import NotFoundError
+from zoomrank.service.errors import NotFoundError
+from zoomrank.service.http.fast_path import PAGE, PAGE_FILE
 
 _MEDIA = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _PAGE = resources.files("zoomrank.service.http").joinpath("page")

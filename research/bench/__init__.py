@@ -1,0 +1,1 @@
+"""Benchmarks: the measurements behind docs/benchmarks.md, by subject. `python -m research bench` runs them."""

@@ -1,0 +1,1 @@
+"""Commands of `python -m research`, one a module."""

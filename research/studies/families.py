@@ -1,0 +1,166 @@
+"""Worlds of the studies: families that differ in what is hard about them.
+
+Smooth ones follow the theory: small peaks, a tempting plateau, rare clicks, a wrong metric, distant documents that
+please the same visitors, a million documents. Life-like ones have wide and uneven trees, few documents, visitors who
+want categories and strays, or groups that the tree does not reflect, short and long rankings, and the user's own files.
+All parameters of rankers are the same in all families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from zoomrank.lab.curves import VISITS
+from zoomrank.lab.recipes import Recipe, recipe
+from zoomrank.lab.registry import kept_tree, kept_users
+
+SLOTS = 5  # by default
+
+_PAPER_TREE = recipe("exponential", depth=15)
+_UNEVEN_TREE = recipe("uneven")
+_TWO_PEAKS = recipe("two-peaks")
+_EIGHT_PEAKS = recipe("peaks", values=(0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1), background=0.01)
+_INTENTS = recipe("intents")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of world."""
+
+    name: str
+    title: str
+    users: Recipe
+    tree: Recipe = _PAPER_TREE
+    belief: Recipe | None = None
+    perfect: bool = False  # whether the metric satisfies the theory's assumptions
+    visits: int = VISITS
+    slots: int = SLOTS
+    needles: bool = False  # whether instances vary so much that twice as many are needed
+    lifelike: bool = False  # or smooth
+    kept: tuple[str, ...] = ()  # files of worlds that instances cycle through; without any, worlds are drawn
+
+    def instances(self, wanted: int) -> int:
+        """Return the number of instances to run if `wanted` are asked for."""
+        return 2 * wanted if self.needles else wanted
+
+    def world(self, instance: int) -> tuple[Recipe, Recipe]:
+        """Return the recipes of the tree and the users of an instance."""
+        if not self.kept:
+            return self.tree, self.users
+        file = self.kept[instance % len(self.kept)]
+        return recipe(kept_tree, file=file), recipe(kept_users, file=file)
+
+
+_SMOOTH = (
+    Family("two-peaks", "two peaks", _TWO_PEAKS, perfect=True, visits=200_000),  # as long as RankCorrZoom needs
+    Family("restaurant", "Chinese Restaurant, one network", recipe("chinese-restaurant"), perfect=True),
+    Family(
+        "restaurant-mixture",
+        "Chinese Restaurant, each visitor belongs to a peak",
+        recipe("chinese-restaurant", reading="mixture"),
+        perfect=True,
+    ),
+    Family("eight-peaks", "eight unequal peaks", _EIGHT_PEAKS, perfect=True),
+    Family("decoy", "two peaks, a quarter of all documents at 0.2", recipe("decoy"), perfect=True),
+    Family(
+        "rare-clicks",
+        "low click rates",
+        recipe("peaks", values=(0.15, 0.12, 0.1), background=0.005),
+        perfect=True,
+        needles=True,
+    ),
+    Family("halved", "two peaks, widths halved", _TWO_PEAKS, belief=recipe("scaled", factor=0.5)),
+    Family("doubled", "two peaks, widths doubled", _TWO_PEAKS, belief=recipe("scaled", factor=2.0)),
+    Family("shuffled-10", "two peaks, 10 % shuffled", _TWO_PEAKS, belief=recipe("shuffled", share=0.1)),
+    Family("shuffled-30", "two peaks, 30 % shuffled", _TWO_PEAKS, belief=recipe("shuffled", share=0.3)),
+    Family("twins", "peaks with echoes far away", recipe("twins")),
+    # Tests whether anything can be found among twenty times as many documents as visits.
+    Family(
+        "million",
+        "eight unequal peaks, a million documents",
+        _EIGHT_PEAKS,
+        recipe("exponential", depth=20),
+        perfect=True,
+    ),
+)
+_LIFELIKE = (
+    Family(
+        "uneven",
+        "a wide, uneven tree",
+        recipe("peaks", values=(0.5, 0.4, 0.3), background=0.02),
+        _UNEVEN_TREE,
+        lifelike=True,
+    ),
+    Family("hundred", "100 documents", recipe("peaks", values=(0.5, 0.4, 0.3)), recipe("hundred"), lifelike=True),
+    # Visitors of a shop want a part of a category, and strays; a few intents are far more common than others.
+    Family("intents", "intents: categories and strays", _INTENTS, _UNEVEN_TREE, lifelike=True),
+    # Measures what is lost by relying on a tree that is unrelated to visitors' tastes.
+    Family(
+        "scattered",
+        "groups that the tree does not know",
+        recipe("scattered"),
+        recipe("regular", branching=(20, 10, 10)),
+        lifelike=True,
+    ),
+    # Clicks so rare, and so far from each other, that finding one good document is luck.
+    Family(
+        "needles",
+        "needles: 8 of 1,500 documents are liked, a little",
+        recipe("needles"),
+        recipe("regular", branching=(15, 10, 10)),
+        needles=True,
+        lifelike=True,
+    ),
+    # Short rankings leave little room to explore; long ones have slots that few visitors reach.
+    Family("one-slot", "intents, 1 slot", _INTENTS, _UNEVEN_TREE, slots=1, lifelike=True),
+    Family("three-slots", "intents, 3 slots", _INTENTS, _UNEVEN_TREE, slots=3, lifelike=True),
+    Family("ten-slots", "intents, 10 slots", _INTENTS, _UNEVEN_TREE, slots=10, lifelike=True),
+)
+FAMILIES = (*_SMOOTH, *_LIFELIKE)
+
+
+def by_kind(families: Sequence[Family]) -> dict[str, list[Family]]:
+    """Group families as reports do: all, the smooth and the life-like."""
+    return {
+        "all": list(families),
+        "smooth": [family for family in families if not family.lifelike],
+        "life-like": [family for family in families if family.lifelike],
+    }
+
+
+def families_of(manifest: Mapping[str, Any]) -> tuple[Family, ...]:
+    """Return all families of a study, including those of the user's own files, which its manifest names."""
+    return (*FAMILIES, *_own_families(manifest))
+
+
+def _own_families(manifest: Mapping[str, Any]) -> Iterator[Family]:
+    if manifest.get("taxonomy"):
+        yield taxonomy_family(manifest["taxonomy"])
+        yield taxonomy_intents_family(manifest["taxonomy"])
+    if manifest.get("judged"):
+        judged = manifest["judged"]
+        name = judged["documents"]
+        yield judged_family("judged-topics", f"{name}, documents judged for a topic", judged["topics"])
+        yield judged_family("judged-all", f"{name}, all documents", judged["all"])
+
+
+def taxonomy_family(file: str) -> Family:
+    """Return a world on a real taxonomy: a file with a path such as "Animals > Birds" in each line."""
+    users = recipe("peaks", values=(0.5, 0.4, 0.3), background=0.02)
+    title = f"the taxonomy in {PurePath(file).name}"
+    return Family("taxonomy", title, users, recipe("taxonomy", file=file), lifelike=True)
+
+
+def taxonomy_intents_family(file: str) -> Family:
+    """Return the intents of a shop's visitors, on a real taxonomy."""
+    title = f"intents on the taxonomy in {PurePath(file).name}"
+    return Family("taxonomy-intents", title, _INTENTS, recipe("taxonomy", file=file), lifelike=True)
+
+
+def judged_family(name: str, title: str, files: Sequence[str]) -> Family:
+    """Return a family of judged topics: each file is the world of a topic, and instances cycle through them."""
+    users, tree = recipe(kept_users, file=files[0]), recipe(kept_tree, file=files[0])
+    return Family(name, title, users, tree, lifelike=True, kept=tuple(files))

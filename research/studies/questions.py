@@ -1,0 +1,230 @@
+"""Questions that studies put to ZoomRank and its competitors, and the runs that each takes.
+
+Efficiency: how many impressions a ranker needs, on every family of worlds, and which of ZoomRank's ingredients matter.
+Tuning: which constants suit each ranker best over all families, found on instances of another seed than those reported.
+Queries: what similar queries gain by learning from each other, and what is lost where they only seem similar.
+Warm start: what the log of another ranker or an order gains, and what a wrong order costs.
+Convergence: whether ZoomRank converges to greedy in the long run.
+Judging: whether judgments by a log are right; its logs are not runs of rankers (see `judged_runs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from research.studies.competitors import COMPETITORS, OURS
+from research.studies.families import FAMILIES, Family
+from research.studies.queries import RELATIONS, Lent, copied, one_for_all, oracle, query_users
+from research.studies.warm_start import OLD_RANKERS, ORDERS, Led, warm_started, worlds
+from zoomrank.lab.curves import VISITS
+from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
+from zoomrank.lab.registry import GREEDY
+
+# ZoomRank without one of its ingredients; "bare" keeps only counts along paths, the bound, witnesses and records.
+_WITHOUT: Mapping[str, Mapping[str, Any]] = {
+    "lending": {"borrow": 0.0},
+    "growth": {"growth": 0.0},
+    "optimism": {"optimism": 0.0},
+    "prior": {"prior": 0.0},
+    "margin": {"margin": 0.0},
+    "correlation": {"correlated": False},
+    "exchange": {"exchange": False},
+}
+_BARE = {key: value for ingredient in _WITHOUT.values() for key, value in ingredient.items()}
+ABLATIONS: Mapping[str, Recipe] = {
+    **{f"no-{name}": recipe("ZoomRank", **ingredient) for name, ingredient in _WITHOUT.items()},
+    "bare": recipe("ZoomRank", **_BARE),
+}
+ABLATED_INSTANCES = 10  # enough for means over all families
+EFFICIENCY_SEED = 4242  # instances of seed 2013 were used while ZoomRank was developed
+
+# Candidates for each ranker; COMPETITORS has the best of these.
+TUNING_SEED = 1
+QUERIES_SEED = 6161  # other seeds were used during development
+CANDIDATES: Mapping[str, Recipe] = {
+    str(candidate): candidate
+    for candidate in (
+        recipe("ZoomRank"),
+        *(recipe("ZoomRank", confidence=value) for value in (0.15, 0.4)),
+        *(recipe("ZoomRank", optimism=value) for value in (0.25, 0.06)),
+        *(recipe("RankCorrZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),
+        *(recipe("RankZoom", exploration=value) for value in (0.5, 0.25, 0.12, 0.06)),
+        *(recipe("RankContextZoom", exploration=value, scale=0.2) for value in (0.25, 0.06)),
+        *(recipe("RankContextZoom", exploration=value, scale=0.05) for value in (0.25, 0.06)),
+        *(recipe("RankUCB1", exploration=value) for value in (0.01, 0.003, 0.001, 0.0003)),
+        *(recipe("RankKLUCB", exploration=value) for value in (1.0, 0.1, 0.01, 0.001)),
+        *(recipe("CascadeKLUCB", exploration=value) for value in (0.1, 0.01, 0.003, 0.001)),
+        *(recipe("RankThompson", prior=value) for value in (1.0, 0.3, 0.1, 0.03)),
+    )
+}
+_GREEDILY = Curve(GREEDY, recipe(GREEDY))
+
+
+def experiment(family: Family) -> Experiment:
+    """Return the experiment of all competitors and ablations in one world."""
+    return _experiment("efficiency", family, {**COMPETITORS, **ABLATIONS}, family.visits)
+
+
+def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visits: int) -> Experiment:
+    curves = (Curve(name, ranker, belief=family.belief) for name, ranker in rankers.items())
+    return Experiment(
+        name=f"{study}-{family.name}",
+        title=family.title,
+        tree=family.tree,
+        users=family.users,
+        slots=family.slots,
+        visits=visits,
+        curves=(*curves, _GREEDILY),
+    )
+
+
+def _runs(one: Experiment, family: Family, instances: int, visits: int | None, seed: int) -> list[Setting]:
+    """Return the runs of an experiment, each in the world that its family has for the instance."""
+    runs = one.settings(instances=family.instances(instances), visits=visits, seed=seed)
+    worlds = (family.world(run.instance) for run in runs)
+    return [replace(run, tree=tree, users=users) for run, (tree, users) in zip(runs, worlds, strict=True)]
+
+
+def _efficiency(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
+    runs = [run for family in families for run in _runs(experiment(family), family, instances, visits, seed)]
+    return [run for run in runs if run.curve not in ABLATIONS or run.instance < ABLATED_INSTANCES]
+
+
+def _tuning(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
+    tried = ((_experiment("tuning", family, CANDIDATES, VISITS), family) for family in families)
+    return [run for one, family in tried for run in _runs(one, family, instances, visits, seed)]
+
+
+def _long(name: str, title: str, tree: Recipe, users: Recipe, slots: int = 2) -> Experiment:
+    return Experiment(
+        name=f"convergence-{name}",
+        title=title,
+        tree=tree,
+        users=users,
+        slots=slots,
+        visits=3_000_000,
+        curves=(Curve(OURS, COMPETITORS[OURS]), _GREEDILY),
+    )
+
+
+_SMALL_TREE = recipe("exponential", depth=7)
+_SMALL = ("two peaks, 128 documents, one network", _SMALL_TREE, recipe("two-peaks"))
+CONVERGENCE = (  # the small worlds of the paper, and shorter and longer rankings in the first of them
+    _long("small-1", *_SMALL, 1),
+    _long("small", *_SMALL),
+    *(_long(f"small-{slots}", *_SMALL, slots) for slots in (5, 10)),
+    _long(
+        "small-mixture",
+        "two peaks, 128 documents, each visitor belongs to a peak",
+        _SMALL_TREE,
+        recipe("two-peaks", reading="mixture"),
+    ),
+    _long(
+        "three-documents",
+        "the three documents of Section 5.1",
+        recipe("three-documents"),
+        recipe("three-documents"),
+    ),
+)
+
+
+def _convergence(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    return [run for one in CONVERGENCE for run in one.settings(instances=instances, visits=visits, seed=seed)]
+
+
+SIBLINGS = (1, 5, 20, 100)
+_QUERY_TREE = recipe("exponential", depth=12)
+WRONG_ORDERS = 2  # factor on instances for the cost of a wrong order
+NEGATIVE_CONTROLS = 20  # factor on instances for measuring small losses
+
+
+def query_experiment(relation: str, first: bool = False) -> Experiment:
+    """Return the experiment of a query whose siblings have learned before; `first`: the first visit only."""
+    curves = [Curve("alone", recipe("ZoomRank"))]
+    curves += [Curve(f"lent-{n}", recipe(Lent, relation=relation, siblings=n)) for n in SIBLINGS]
+    others = {"one-for-all": one_for_all, "copied": copied, "oracle": oracle}
+    curves += [Curve(name, recipe(make, relation=relation, siblings=20)) for name, make in others.items()]
+    return Experiment(
+        name=f"queries-{relation}{'-first' if first else ''}",
+        title=RELATIONS[relation].title,
+        tree=_QUERY_TREE,
+        users=recipe(query_users, relation=relation),
+        slots=5,
+        visits=1 if first else 10_000,
+        curves=(*curves, _GREEDILY),
+    )
+
+
+def _queries(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    runs: list[Setting] = []
+    for name, relation in RELATIONS.items():
+        for first in (True, False):
+            one = query_experiment(name, first)
+            longest = one.visits if visits is None else min(visits, one.visits)
+            runs += one.settings(instances=instances, visits=longest, seed=seed)
+            if relation.negative and not first:
+                compared = one.settings(
+                    ["alone", "lent-20", GREEDY], instances=NEGATIVE_CONTROLS * instances, visits=longest, seed=seed
+                )
+                runs += [run for run in compared if run.instance >= instances]
+    return runs
+
+
+KNOWN_BEFORE_SEED = 7171  # other seeds were used during development
+
+
+def known_before_experiments(family: Family) -> tuple[Experiment, Experiment]:
+    """Return the experiments of learners that begin with a log of another ranker, and with an order."""
+    world: dict[str, Any] = {"title": family.title, "tree": family.tree, "users": family.users, "slots": family.slots}
+    alone = Curve("alone", recipe("ZoomRank"))
+    logs = (Curve(old, recipe(warm_started, family=family.name, old=old)) for old in OLD_RANKERS)
+    orders = (Curve(order, recipe(Led, family=family.name, order=order)) for order in ORDERS)
+    return (
+        Experiment(name=f"log-{family.name}", visits=30_000, curves=(alone, *logs, _GREEDILY), **world),
+        Experiment(name=f"order-{family.name}", visits=1_000, curves=(alone, *orders), **world),
+    )
+
+
+def _known_before(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    runs: list[Setting] = []
+    for family in worlds():
+        log, order = known_before_experiments(family)
+        runs += log.settings(instances=instances, visits=visits, seed=seed)
+        shorter = order.visits if visits is None else min(visits, order.visits)
+        runs += order.settings(instances=WRONG_ORDERS * instances, visits=shorter, seed=seed)
+    return runs
+
+
+JUDGING_SEED = 8181  # other seeds were used during development
+
+
+def _judging(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:  # noqa: ARG001
+    return []
+
+
+@dataclass(frozen=True)
+class Study:
+    """A sweep that answers one question."""
+
+    title: str
+    instances: int
+    seed: int
+    runs: Callable[[int, int | None, int, Sequence[Family]], list[Setting]]
+
+    def settings(
+        self, instances: int, visits: int | None, seed: int, families: Sequence[Family] = FAMILIES
+    ) -> list[Setting]:
+        """Return all runs, instance by instance."""
+        return sorted(self.runs(instances, visits, seed, families), key=lambda run: run.instance)
+
+
+STUDIES: Mapping[str, Study] = {
+    "efficiency": Study("how many impressions ZoomRank and its competitors need", 30, EFFICIENCY_SEED, _efficiency),
+    "tuning": Study("which parameters are best over all families", 4, TUNING_SEED, _tuning),
+    "queries": Study("what similar queries are worth to each other", 30, QUERIES_SEED, _queries),
+    "warm-start": Study("what an old log or an order is worth to begin with", 30, KNOWN_BEFORE_SEED, _known_before),
+    "convergence": Study("whether ZoomRank gets to greedy in 3 million visits", 4, SEED, _convergence),
+    "judging": Study("whether what a log tells of other rankings is true", 500, JUDGING_SEED, _judging),
+}

@@ -1,0 +1,419 @@
+"""`PathZooming`: the slot learner of ZoomRank. Every click counts for all ancestors of the document, in every slot.
+
+Why it needs so few visits:
+
+1. *Path counting.* An examined document counts for itself and for all subtrees that hold it: no subtree starts from
+   zero when its parent is split.
+2. *Slots help each other.* What a subtree earned in other slots counts too, but for at most `borrow` visits: visitors
+   of other slots had skipped other documents, so a slot's own evidence wins in the end.
+3. *A bound for rare clicks.* With mean p of n visits, `p + a + sqrt(a² + 2pa)` with `a = c / n` bounds the click
+   probability from above as KL-UCB does, in closed form. It shrinks like 1/n without clicks; a confidence radius
+   shrinks like 1/sqrt(n).
+4. *Every ancestor is a witness.* The index of a subtree is its bound and `optimism` times its width, and nothing below
+   a subtree may have a higher index than the subtree itself. So the walk down along the best index finds the document
+   whose lowest ancestor index is highest. Observations are not limited in this way: the record of a single document,
+   its mean, counts in full.
+5. *The correlation rule* of RankCorrZoom, unchanged, for records and bounds alike.
+6. *Children take after their parents.* A subtree starts with `prior` pseudo-visits at the click rate of its parent. So
+   an unseen child is tried early below a good parent, late below a poor one.
+7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · neglect)` in the i-th of k slots (from
+   0). The neglect of a subtree is `log(2sN / n)`, with N the visits of its parent and s its share of the parent's
+   documents; so a subtree that looks poor by bad luck is tried again as its siblings are visited more and more. Neglect
+   beyond `log 4` (less than half of the fair share) is passed down to all subtrees within it. The factor (i + 1)/k
+   favours exploring at the bottom, where it costs least.
+8. *A trial must promise enough.* Bounds are reduced by a `margin`: among equally good documents, a slot stays with the
+   one that it has, and the slots below learn what to add to it.
+9. *Order is free.* A visitor is satisfied by a set of documents, whatever their order. So a document that does well
+   below a similar one is tried in its place.
+
+`state/path_bounds.py` keeps records and bounds up to date, `walks/path_walk.py` chooses by them, `walks/exchange.py`
+exchanges documents: a visit costs little, and ranking is a walk.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoomrank.bandits.bandit import Prospects
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.path_zooming.bounds import (
+    NO_RECORD,
+    PathBounds,
+    enlarged_bounds,
+    estimated_mean,
+    fresh_bounds,
+    on_evidence,
+    own_evidence,
+    refresh_all_bounds,
+    refresh_entries,
+    refresh_path,
+)
+from zoomrank.bandits.path_zooming.state import (
+    VisitCountingBandit,
+    VisitCounts,
+    count_visit,
+    entries_fit,
+    entry_of,
+    fresh_visited,
+    larger_capacity,
+    subtree_of_entry,
+)
+from zoomrank.bandits.path_zooming.walk import (
+    PathScratch,
+    are_deterministic,
+    best_of_all,
+    best_of_eligible,
+    exchange_partner,
+    exchange_similar,
+    fresh_path_scratch,
+    odds_along_paths,
+    odds_of_eligible,
+    on_best_of,
+    select_along_paths,
+    select_eligible,
+    swap,
+)
+from zoomrank.bandits.tree_view import ContextScratch, TreeView, fresh_context_scratch, shown_below, size_of
+from zoomrank.compiled import Function, Scalar, compiled, flat, inlined
+from zoomrank.errors import ParameterError
+from zoomrank.spaces import DocumentTree
+from zoomrank.types import Array, Seed, whole_number
+
+# Path zooming's estimates for a ranking: proven documents, documents on trial, and the cost of trials.
+#
+# A document is proven in a slot if it has the best record there and was clicked. Any other is on trial: it is shown
+# for its bound. The cost of a trial is the expected loss compared with the best record.
+#
+# After an exchange a document is in another slot than the one that chose it. The original choices are found by undoing
+# exchanges. The document that went up is on trial at no cost; the other keeps its status in the slot that chose it.
+# The walk ignores records once it has found a better bound, so the best record is searched for here.
+
+
+@inlined
+def _push_children(state: Any, slot: Scalar, entry: Scalar, limit: Scalar, size: Scalar) -> Scalar:
+    """Push the children of an entry on the stack, the one with the best record on top; return the stack size."""
+    column, top = np.uint64(slot), np.uint64(size)
+    first = np.uint64(state.child[np.uint64(entry)])
+    for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
+        state.search_entry[top], state.search_limit[top] = child, limit
+        below = top - np.uint64(1)
+        if child != first and state.record[np.uint64(state.search_entry[below]), column] > state.record[child, column]:
+            state.search_entry[top], state.search_entry[below] = state.search_entry[below], child
+        top += np.uint64(1)
+    return top
+
+
+@inlined
+def best_record(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar:
+    """Find the best record of the documents that may be shown in a slot, under the cap of those above; NO_RECORD if
+    none.
+
+    A branch-and-bound search. A limit below 0 marks entries that may hold documents of S: subtrees off their paths are
+    capped by the width of the node where they branch off.
+    """
+    found, column, size = NO_RECORD, np.uint64(slot), np.uint64(1)
+    capped = state.correlated and above > 0
+    state.search_entry[0], state.search_limit[0] = 0, -1.0 if capped else np.inf
+    while size > 0:
+        size -= np.uint64(1)
+        at, limit = np.uint64(state.search_entry[size]), state.search_limit[size]
+        node = np.uint64(state.node[at])
+        on_path = limit < 0.0 and shown_below(state, node, shown, above) > 0
+        if on_path:
+            limit = state.width[node]  # the largest distance of its documents to S
+        elif limit < 0.0:
+            limit = state.width[np.uint64(state.parent[node])]
+        value = min(limit, np.float64(state.record[at, column]))
+        if value > found and size_of(state, node) > 0:
+            if on_path and state.child[at] != 0:
+                size = _push_children(state, slot, at, -1.0, size)
+            elif len(state.eligible) > 0 and state.child[at] != 0:
+                size = _push_children(state, slot, at, limit, size)
+            else:
+                found = value
+    return found
+
+
+@inlined
+def _distance_above(state: Any, document: Scalar, shown: Array, above: Scalar) -> Scalar:
+    """Return the cap of a single document: its distance to the nearest of those above."""
+    distance = np.inf
+    if state.correlated and above > 0:
+        node = np.uint64(state.leaf[np.uint64(document)])
+        while shown_below(state, node, shown, above) == 0 and node != 0:
+            node = np.uint64(state.parent[node])
+        distance = state.width[node]
+    return distance
+
+
+@inlined
+def _is_trial(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, best: Scalar) -> Scalar:
+    """Return whether a document, with the entry that holds it, is on trial in a slot."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    own, hope = min(cap, np.float64(state.record[at, column])), min(cap, np.float64(state.bound[at, column]))
+    return own < 0.0 or own < best or (state.gains[at] == 0 and hope > own)
+
+
+@inlined
+def _undo_exchanges(state: Any, chosen: Array, pick: Array, entry: Array, place: Array, end: Scalar) -> Scalar:
+    """Undo exchanges above a slot: the last first, and only where the higher slot has a better record for the document
+    that made way. Return the lowest slot that took part.
+    """
+    lowest = 0
+    for back in range(1, end):
+        low = end - back
+        for high in range(low):
+            lower, upper = state.record[entry[low], high], state.record[entry[high], high]
+            done = lower > upper  # the higher slot has a better record of the lower document
+            if done:
+                _swap_all(chosen, pick, entry, place, low, high)
+                done = exchange_partner(state, chosen, pick, entry, np.uint64(low)) == high
+                if not done:
+                    _swap_all(chosen, pick, entry, place, low, high)
+            if done:
+                lowest = max(lowest, low)
+                break
+    return lowest
+
+
+@inlined
+def _swap_all(chosen: Array, pick: Array, entry: Array, place: Array, low: Scalar, high: Scalar) -> None:
+    swap(chosen, low, high)
+    swap(pick, low, high)
+    swap(entry, low, high)
+    swap(place, low, high)
+
+
+@compiled
+def slot_prospects(state: Any, before: Any, shown: Array, pick: Array, duplicates: Scalar) -> Prospects:
+    """Compute the prospects of a ranking; an earlier state, or the same, gives the click rates."""
+    slots = len(shown)
+    record, cost, chance, trial = np.empty(slots), np.zeros(slots), np.empty(slots), np.zeros(slots, np.bool_)
+    chosen, picked, entry, place = shown.copy(), pick.copy(), np.empty(slots, np.int64), np.arange(slots)
+    for slot in range(slots):
+        entry[slot] = entry_of(state, shown[slot])
+        record[slot] = best_record(state, slot, shown, slot)
+        seen = estimated_mean(before, entry_of(before, shown[slot]), slot)
+        chance[slot] = min(_distance_above(before, shown[slot], shown, slot), seen)
+    end, lowest = slots, slots
+    while state.exchange and not duplicates and lowest > 0:
+        lowest = _undo_exchanges(state, chosen, picked, entry, place, end)
+        if lowest == 0 or are_deterministic(state, chosen, 0, lowest):
+            break
+        end = lowest  # a random choice there: nothing was exchanged, so restart above it
+        for slot in range(slots):
+            chosen[slot], picked[slot], place[slot] = shown[slot], pick[slot], slot
+            entry[slot] = entry_of(state, shown[slot])
+    examined = 1.0
+    for slot in range(slots):
+        stands, cap = place[slot], _distance_above(state, chosen[slot], chosen, slot)
+        best = best_record(state, slot, chosen, slot)
+        trial[stands] = stands < slot
+        if _is_trial(state, slot, entry[slot], cap, best):
+            trial[stands] = True
+            cost[stands] = examined * max(0.0, best - min(cap, estimated_mean(state, entry[slot], slot)))
+        seen = estimated_mean(before, entry_of(before, chosen[slot]), slot)
+        examined *= 1.0 - min(_distance_above(before, chosen[slot], chosen, slot), seen)
+    return Prospects(record, trial, cost, chance)
+
+
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # docs/explanation/zoomrank.md
+LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
+
+
+class PathParameters(NamedTuple):
+    """Parameters of `PathZooming`."""
+
+    confidence: float
+    growth: float
+    optimism: float
+    borrow: float
+    prior: float
+    margin: float
+    correlated: bool
+    exchange: bool
+
+
+PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, PhaseClock)
+PathState = flat("PathState", *PARTS)
+# The same state for rankings restricted to eligible documents. It is a type of its own because the search for eligible
+# documents would slow down all rankings and takes as long to compile as the rest; it is compiled on first use.
+EligiblePathState = flat("ChoosyPathState", *PARTS)
+
+
+def _own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
+    return own_evidence(state, entry, slot)
+
+
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
+    refresh_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
+
+
+def register_paths(kind: Any, choosy: Any, evidence: Function, update: Function) -> None:
+    """Register the kernels of two state types that count along paths: one for all documents, and one for eligible
+    documents.
+
+    The state types differ in the evidence that counts in a slot and in the update.
+    """
+    kinds = (
+        (kind, select_along_paths, odds_along_paths, best_of_all),
+        (choosy, select_eligible, odds_of_eligible, best_of_eligible),
+    )
+    for each, select, odds, best in kinds:
+        on_best_of(each)(best)
+        on_evidence(each)(evidence)
+        register(
+            each,
+            select=select,
+            odds=odds,
+            update=update,
+            subtree=subtree_of_entry,
+            arrange=exchange_similar,
+            roomy=entries_fit,
+        )
+
+
+register_paths(PathState, EligiblePathState, _own_evidence, _update)
+
+
+class PathZooming(VisitCountingBandit):
+    """Path zooming: a visit counts for all subtrees that hold the document, and in every slot.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Tree of the documents, of any shape.
+    confidence : float
+        Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. This is the value of the last slot; slot i of
+        k, from 0, has (i + 1)/k of it.
+    growth : float
+        Extra width for a subtree that is visited less than its siblings, and for all within it: c is multiplied by `1 +
+        growth · neglect`.
+    optimism : float
+        Share of a subtree's width that is added to its bound.
+    borrow : float
+        Most visits that the evidence of the other slots counts for.
+    prior : float
+        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with.
+    margin : float
+        Share by which a bound must exceed the best record for a document to be tried; below 1.
+    correlated : bool
+        Cap bounds by the distance to the documents shown above (the correlation rule).
+    patience : int or None
+        Visits without a click after which a subtree is split into its children (after a click, at once); higher values
+        use less memory. None: one per thousand documents, from 1 to 15. A subtree with fewer documents is split after
+        one visit per document.
+    exchange : bool
+        Try a document that does well below a similar one in the other's slot.
+    seed : int, numpy.random.Generator or None
+        Seed of a bandit used on its own.
+
+    Examples
+    --------
+    >>> bandit = PathZooming(DocumentTree.exponential(depth=4), seed=0)
+    >>> for _ in range(100):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 5))
+    >>> bandit.select().document
+    5
+
+    References
+    ----------
+    Our own, in the frame of Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013): the
+    correlation rule is its Eq. 23. The bound is that of KL-UCB (Garivier and Cappé, COLT 2011) in closed form.
+    """
+
+    keeps_records = True
+    not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields)
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        *,
+        confidence: float = CONFIDENCE,
+        growth: float = GROWTH,
+        optimism: float = OPTIMISM,
+        borrow: float = BORROW,
+        prior: float = PRIOR,
+        margin: float = MARGIN,
+        correlated: bool = True,
+        patience: int | None = None,
+        exchange: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(tree, seed)
+        if patience is None:  # in a small collection waiting saves little memory but loses counts
+            patience = max(1, min(LONGEST_PATIENCE, len(tree) // 1000))
+        self.patience = whole_number(patience, "patience")
+        if not 1 <= self.patience < 2**31:
+            raise ParameterError(f"patience must be 1 or more, not {patience}.")
+        numbers = confidence, growth, optimism, borrow, prior, margin
+        for name, value in zip(PathParameters._fields, numbers, strict=False):
+            if not 0 <= value < np.inf or (name == "confidence" and value == 0):
+                raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
+        if margin >= 1:
+            raise ParameterError(f"margin must be a share, below 1, not {margin}.")
+        self.correlated = bool(correlated)
+        confidence, growth, optimism, borrow, prior, margin = map(float, numbers)
+        self.parameters = PathParameters(
+            confidence, growth, optimism, borrow, prior, margin, self.correlated, bool(exchange)
+        )
+        self._scratches: dict[int, tuple[Any, ...]] = {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Parameters that rebuild this bandit."""
+        return {**self.parameters._asdict(), "patience": self.patience}
+
+    def fresh_state(self, slots: int, more: int = 0) -> Any:
+        """Return a state with only the root, and room for `more` entries."""
+        visited = fresh_visited(self.tree, slots, self.patience, more)
+        bounds = fresh_bounds(len(visited.node), slots)
+        return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless_clock(slots))
+
+    def restricted(self, state: Any, allowed: Array) -> Any:
+        """Return the state for rankings of eligible documents, a type with kernels of its own."""
+        return EligiblePathState(*state)._replace(eligible=allowed)
+
+    def _scratch(self, slots: int) -> tuple[Any, ...]:
+        """Allocate scratch space, shared by all learners of this bandit."""
+        if slots not in self._scratches:
+            widest = self.tree.widest
+            context = fresh_context_scratch(self.tree, slots, widest)
+            room = max(len(context.stack_entry), (self.tree.depth + 1) * (widest + 1) + 1)
+            stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}
+            self._scratches[slots] = (*context._replace(**stack), *fresh_path_scratch(room))
+        return self._scratches[slots]
+
+    def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
+        """Carry over records and bounds, or recompute them where counts changed. Bounds of new documents are infinite,
+        so they are tried soon.
+        """
+        known = np.flatnonzero((origin >= 0) & ~anew)
+        for name in ("worth", "record", "want", "due"):
+            getattr(moved, name)[known] = getattr(state, name)[origin[known]]
+        refresh_entries(moved, anew)
+        refresh_all_bounds(moved)
+
+    def larger(self, state: Any) -> Any:
+        """Make room for more entries, with infinite bounds."""
+        bounds = enlarged_bounds(state, larger_capacity(state))
+        return super().larger(state)._replace(**bounds)
+
+    def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
+        """Return the uncertainty and index of an entry: its record or the bound its ancestors allow, whichever is
+        better.
+        """
+        plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
+        hope, at = float(state.bound[entry, slot]), entry
+        while at != 0:
+            at = int(state.up[at])
+            hope = min(hope, float(state.bound[at, slot]))
+        index = max(float(state.record[entry, slot]), hope)
+        return max(0.0, index - (clicks / plays if plays else 0.0)), index
+
+    def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects:
+        """Return records, trials and their costs, slot by slot."""
+        return slot_prospects(state, before, shown, pick, duplicates)

@@ -1,1 +1,0 @@
-"""Compiled walks by which the larger bandits choose and count."""

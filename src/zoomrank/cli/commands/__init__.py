@@ -1,1 +1,0 @@
-"""Sub-commands of `zoomrank`, one per module."""

@@ -1,0 +1,230 @@
+"""`zoomrank evaluate`: rankers on the user's own documents, with visitors from relevance judgments."""
+
+import argparse
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from research.studies.competitors import COMPETITORS
+
+from zoomrank.cli.arguments import (
+    Commands,
+    add_command,
+    add_documents,
+    add_instances,
+    add_out,
+    add_seed,
+    add_slots,
+    add_sweep,
+    add_visits,
+    listed,
+)
+from zoomrank.cli.inputs import (
+    CLICKS,
+    DEFAULT,
+    SOURCES,
+    add_relevance,
+    known_rows,
+    read_collection,
+    read_judgments,
+    relevance_words,
+    rescale_collection,
+    scale,
+    topics_of,
+)
+from zoomrank.errors import ParameterError
+from zoomrank.lab.curves import VISITS
+from zoomrank.lab.evaluation import DEFAULT_RANKERS, INSTANCES
+from zoomrank.lab.recipes import SEED
+from zoomrank.lab.registry import RANKERS, JudgedTopic
+from zoomrank.spaces import DocumentTree
+from zoomrank.users.judgments import SKIP
+
+if TYPE_CHECKING:
+    from zoomrank.documents import ClickLog
+
+_RANKERS = [*sorted({*COMPETITORS, *RANKERS}), "or module:Name of your own"]
+_ABOUT = f"""Let rankers learn on judged documents, topic by topic, and report how many
+clicks they collect. Clicks are simulated from the judgments: each kind of
+visitor clicks on the first document that is relevant to it.
+
+{SOURCES}
+{listed("rankers:", _RANKERS)}
+             Always included: the greedy optimum, popularity, MMR and random"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "evaluate",
+        "compare rankers on judged documents of yours",
+        _ABOUT,
+        "zoomrank evaluate pages.tsv --relevance STRel.txt --kind subtopics",
+        "zoomrank evaluate web.zoom --relevance qrels.txt --topics 51 52 --unknown skip",
+        "zoomrank evaluate films.csv --relevance ratings.csv --kind ratings",
+        "zoomrank evaluate pages.tsv --relevance qrels.txt --scale calibrated",
+        "zoomrank evaluate pages.tsv --relevance qrels.txt --visits 2000",
+        extras=("documents", "lab"),
+    )
+    add_documents(parser)
+    add_relevance(parser, required=True)
+    _add_task(parser)
+    add_visits(parser, VISITS)
+    add_instances(parser, INSTANCES, "each topic")
+    add_out(parser, "the report", Path("evaluation"))
+    add_sweep(parser)
+    add_seed(parser, SEED)
+    parser.set_defaults(run=run)
+
+
+def _add_task(parser: argparse.ArgumentParser) -> None:
+    """Add the options of what to rank, and by which rankers."""
+    parser.add_argument(
+        "--candidates",
+        choices=["topic", "all"],
+        default="topic",
+        help="rank the documents that are judged for the topic, or all (default: topic)",
+    )
+    parser.add_argument(
+        "--scale",
+        type=scale,
+        default=DEFAULT,
+        metavar="X",
+        help="multiply widths by X; or calibrated: by what half of the topics suggest, to evaluate on the other half "
+        "(default: widths as they are)",
+    )
+    parser.add_argument(
+        "--rankers",
+        nargs="+",
+        default=list(DEFAULT_RANKERS),
+        metavar="RANKER",
+        help=f"rankers that learn (default: {' '.join(DEFAULT_RANKERS)})",
+    )
+    add_slots(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read the files, run the rankers, write the report."""
+    from zoomrank.cli.terminal import SweepProgress, duration
+    from zoomrank.lab.evaluation import evaluate, write_evaluation_report
+
+    start = time.monotonic()
+    topics, notes = _read(options)
+    for note in notes:
+        print(note)
+    with SweepProgress() as progress:
+        folder = evaluate(
+            topics,
+            options.out,
+            options.rankers,
+            slots=options.slots,
+            visits=options.visits,
+            instances=options.instances,
+            seed=options.seed,
+            workers=options.workers,
+            resume=options.resume,
+            about={"command": _command(options), "notes": notes},
+            watcher=progress,
+        )
+    page = write_evaluation_report(folder)
+    count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
+    print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
+
+
+def _read(options: argparse.Namespace) -> tuple[list[JudgedTopic], list[str]]:
+    """Return the worlds to evaluate on, and notes for the reader."""
+    judgments, wanted = read_judgments(options)  # before placing documents, which is slow
+    collection = read_collection(options.documents)
+    collection, wanted, widths = rescale_collection(collection, judgments, wanted, options)
+    topics, notes = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    return topics, notes + widths
+
+
+def _command(options: argparse.Namespace) -> str:
+    """Return the command that repeats the evaluation, without the user's folders."""
+    words = ["zoomrank", "evaluate", options.documents.name, *relevance_words(options)]
+    words += ["--candidates", options.candidates]
+    words += [] if options.scale == DEFAULT else ["--scale", options.scale]
+    words += ["--rankers", *options.rankers, "--slots", options.slots, "--visits", options.visits]
+    words += ["--instances", options.instances, "--seed", options.seed]
+    return shlex.join(map(str, words))
+
+
+# `zoomrank inspect`: check whether the similarity of a collection agrees with labels or clicks.
+
+_ABOUT_INSPECT = f"""Summarise the tree of the documents: how deep, how wide, how uneven. With
+labels or clicks, also check whether close documents please the same
+visitors, suggest a factor for the widths, and say what that
+means for the choice of a ranker.
+
+{SOURCES}
+{CLICKS}"""
+
+
+def add_inspect(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "inspect",
+        "check whether the similarity of your documents is useful",
+        _ABOUT_INSPECT,
+        "zoomrank inspect categories.txt",
+        "zoomrank inspect pages.tsv --relevance STRel.txt --kind subtopics",
+        "zoomrank inspect films.csv --relevance ratings.csv --kind ratings",
+        "zoomrank inspect pages.tsv --clicks clicks.jsonl --unknown skip",
+        "zoomrank inspect pages.tsv --save pages.zoom   # keep the collection",
+        extras=("documents", "lab"),
+    )
+    add_documents(parser)
+    add_relevance(parser, required=False)
+    parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of --relevance")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="save the collection, which loads much faster")
+    add_out(parser, "the report", Path("inspection"))
+    add_seed(parser, 0)
+    parser.set_defaults(run=run_inspect)
+
+
+def run_inspect(options: argparse.Namespace) -> None:
+    """Inspect the collection, and write the report."""
+    from zoomrank.lab.inspection import inspect_tree, write_inspection
+
+    log = _click_log(options)
+    judgments = read_judgments(options) if options.relevance is not None else None
+    collection = read_collection(options.documents)
+    if options.save is not None:
+        collection.save(options.save)
+    tree, notes = collection.tree, list(collection.notes)
+    visitors: list[tuple[list[list[str]], list[float]]] = []
+    if judgments is not None:
+        topics, notes = topics_of(collection, *judgments, "all", options.unknown)
+        tree = topics[0].tree
+        visitors = [known_rows(judgments[0], topic) for topic in topics]
+    if log is not None and options.unknown == SKIP:
+        notes += _skipped(log, tree)
+    look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown)
+    for note in notes:
+        print(note)
+    page = write_inspection(look, options.documents.name, options.out)
+    print(f"{look.documents:,} documents, depth {look.depth}.")
+    if look.verdict is not None:
+        print(look.verdict.words)
+    print(f"Report: {page}")
+
+
+def _skipped(log: "ClickLog", tree: DocumentTree) -> list[str]:
+    missing, seen = len(log.unknown(tree.documents)), len(log.documents)
+    if not missing:
+        return []
+    return [f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped."]
+
+
+def _click_log(options: argparse.Namespace) -> "ClickLog | None":
+    from zoomrank.documents import read_clicks
+
+    if options.clicks is None:
+        return None
+    if options.relevance is not None or options.topics is not None:
+        raise ParameterError("Give labels (--relevance, with --topics) or clicks (--clicks), not both.")
+    return read_clicks(options.clicks)

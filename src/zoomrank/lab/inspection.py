@@ -1,0 +1,470 @@
+"""Inspection of a collection: whether its distances agree with labels or clicks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+
+from zoomrank.documents.calibration import (
+    Comparisons,
+    RelevanceRows,
+    comparisons,
+    mean_relevance,
+    predictive_power_from_clicks,
+    predictive_power_from_labels,
+    scale_from_labels,
+    true_steepness,
+)
+from zoomrank.documents.click_log import ClickLog
+from zoomrank.errors import ParameterError
+from zoomrank.lab.report_pages import BLUE, RED, STYLE, WIDTH, save, table, write_page
+from zoomrank.spaces import DocumentTree, covering_dimension
+from zoomrank.spaces.tree_shape import node_depths
+from zoomrank.types import Array
+
+# Agreement of relevance with the distances of a tree.
+#
+# Rankers assume that documents at distance D differ by at most D in the share of visitors who like them. With labels
+# or clicks this can be checked: pair by pair, level by level; and whether close documents please the same visitors at
+# all.
+
+LABELS, CLICKS = "labels", "clicks"
+GOOD, POOR = 0.75, 0.55  # probability that a pair that shares visitors is closer than one that does not
+LEAST_SCALE = 0.01  # labels may suggest less, even 0, but rankers need some width
+_SAMPLE = 2_000  # relevant documents per topic
+_DOUBT = 2.0  # standard errors that a difference of click rates may be off by
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of relevance and distance among the pairs that part at one depth."""
+
+    depth: int
+    pairs: int
+    width: float  # how far apart they are, on average
+    difference: float  # how much their relevance differs, on average; of click rates the root mean square, less noise
+    violations: float  # the share of pairs whose difference exceeds their distance, beyond noise
+    worst: float  # the largest excess, as a factor
+    shared: float | None  # the share of pairs with a visitor who likes both; unknown from clicks
+
+
+@dataclass(frozen=True)
+class MetricVerdict:
+    """Verdict of labels or clicks on a tree."""
+
+    topics: int
+    power: float | None  # AUC of closeness for shared relevance, or of neighbours' clicks; None if unknown
+    scale: float | None  # factor on the widths with which 95 % of pairs would agree; None if unknown
+    levels: tuple[Agreement, ...]
+    source: str = LABELS
+
+    @property
+    def words(self) -> str:
+        """Advice on the choice of a ranker."""
+        return f"{self._sense} {self._widths}"
+
+    @property
+    def _sense(self) -> str:
+        clicks = self.source == CLICKS
+        alike = "Close documents are clicked alike" if clicks else "Close documents please the same people"
+        if self.power is None:
+            return f"These {self.source} are too few to tell whether close documents are similar."
+        if self.power >= GOOD:
+            return f"{alike}: the metric is worth using, and ZoomRank will use it."
+        if self.power >= POOR:
+            return (
+                f"{alike} a little more often than others. ZoomRank still gains from the metric; give it time, and try "
+                "better vectors or texts."
+            )
+        return (
+            f"Closeness says next to nothing about {'what is clicked' if clicks else 'who likes what'}. The metric "
+            "will not help; ZoomRank with `correlated=False` or RankUCB1 do as well, and other vectors or texts may do "
+            "better."
+        )
+
+    @property
+    def _widths(self) -> str:
+        if self.scale is None:
+            return f"These {self.source} are too few to tell whether the widths are right."
+        if self.scale > 2:
+            return f"Widths are too small: multiply them by about {self.scale:.2g} (`collection.scaled`)."
+        if self.scale < 0.5:
+            return f"Widths are larger than they need be: a factor of {max(self.scale, LEAST_SCALE):.2g} would do."
+        return "The widths are about right as they are."
+
+
+def verdict_of_labels(
+    tree: DocumentTree, depths: Array, topics: Sequence[tuple[RelevanceRows, Sequence[float]]], seed: int
+) -> MetricVerdict:
+    """Judge a tree by topics: rows of relevant documents with their weights; `depths` are those of the nodes."""
+    rng = np.random.default_rng(seed)
+    powers, scales, pairs = [], [], []
+    for rows, weights in topics:
+        with suppress(ParameterError):  # no visitor likes two documents, or all like the same: nothing to predict
+            powers.append(predictive_power_from_labels(tree, rows, weights, seed=seed))
+        with suppress(ParameterError):  # no two documents are apart
+            scales.append(suggested_scale(tree, rows, weights, seed))
+        pairs.append(_pairs(tree, depths, rows, weights, rng))
+    found = np.concatenate(pairs)
+    levels = tuple(_agreement(found[found[:, 0] == depth]) for depth in np.unique(found[:, 0]))
+    power = float(np.mean(powers)) if powers else None
+    return MetricVerdict(len(topics), power, float(np.median(scales)) if scales else None, levels)
+
+
+def suggested_scale(tree: DocumentTree, rows: RelevanceRows, weights: Sequence[float], seed: int = 0) -> float:
+    """Suggest the factor on all widths that labels require: the largest that any of several samples requires.
+
+    Usually close pairs require the most. But where only distant documents differ in popularity, the factor of
+    close pairs would make the whole collection too narrow, so all pairs are used as well. And each slot learns from
+    visitors who skipped the documents above; among these, documents of equal popularity may differ a lot. So the
+    samples are repeated without the visitors who like the most popular document, and so on down to half of them.
+    """
+    left = [(frozenset(row), weight) for row, weight in zip(rows, weights, strict=True)]
+    enough = sum(weights) / 2
+    asked = []
+    while sum(weight for _, weight in left) >= enough and any(row for row, _ in left):
+        those, shares = [row for row, _ in left], [weight for _, weight in left]
+        asked.append(scale_from_labels(tree, those, shares, close=1.0, seed=seed))
+        with suppress(ParameterError):  # no two documents are close without being equal
+            asked.append(scale_from_labels(tree, those, shares, seed=seed))
+        popular = tree.documents[int(np.argmax(mean_relevance(tree, those, shares)))]
+        left = [(row, weight) for row, weight in left if popular not in row]
+    if not asked:
+        raise ParameterError("No document is relevant to any visitor.")
+    return max(asked)
+
+
+def verdict_of_clicks(tree: DocumentTree, depths: Array, log: ClickLog, seed: int, unknown: str) -> MetricVerdict:
+    """Judge a tree by a log of clicks."""
+    power, scale, levels = None, None, []
+    counts = log.counted(tree.documents, unknown)
+    with suppress(ParameterError):  # too few visits
+        power = predictive_power_from_clicks(tree, log, seed=seed, unknown=unknown)
+    with suppress(ParameterError):  # too few visits
+        found = comparisons(tree, counts, seed=seed)
+        depth = depths[found.parting]
+        levels = [_agreement_of_clicks(here, found, depth == here) for here in np.unique(depth).tolist()]
+        scale = true_steepness(tree, found)
+    return MetricVerdict(len(log.queries), power, scale, tuple(levels), CLICKS)
+
+
+def _agreement_of_clicks(depth: int, found: Comparisons, here: Array) -> Agreement:
+    """Measure differences of click rates, with the noise subtracted."""
+    _, width, difference, noise = (column[here] for column in found)
+    surely = np.abs(difference) - _DOUBT * noise
+    return Agreement(
+        depth=depth,
+        pairs=len(width),
+        width=float(width.mean()),
+        difference=float(np.sqrt(max(0.0, (difference**2 - noise**2).mean()))),
+        violations=float((surely > width).mean()),
+        worst=float(max(1.0, (surely / width).max())),
+        shared=None,
+    )
+
+
+def _pairs(
+    tree: DocumentTree, depths: Array, rows: RelevanceRows, weights: Sequence[float], rng: np.random.Generator
+) -> Array:
+    """Pair relevant documents, each with one other from every subtree around it.
+
+    Columns: depth where they part, distance, difference of relevance, whether some visitor likes both.
+    """
+    shape, mean = tree.shape, mean_relevance(tree, rows, weights)
+    likers: dict[int, set[int]] = {}
+    for visitor, row in enumerate(rows):
+        for document in row:
+            likers.setdefault(tree.documents.position(document), set()).add(visitor)
+    liked = np.array(sorted(likers))
+    found = []
+    for place in rng.permutation(liked)[:_SAMPLE].tolist():
+        node = int(shape.leaf[place])
+        while node != 0:
+            inside, node = node, int(shape.parent[node])
+            first, end = int(shape.first_document[node]), int(shape.end_document[node])
+            low, high = int(shape.first_document[inside]), int(shape.end_document[inside])
+            others = (end - first) - (high - low)
+            if others > 0:
+                other = first + int(rng.integers(others))
+                other += (high - low) if other >= low else 0
+                both = not likers[place].isdisjoint(likers.get(other, ()))
+                found.append((depths[node], tree.width[node], abs(mean[place] - mean[other]), both))
+    return np.array(found, dtype=np.float64).reshape(-1, 4)
+
+
+def _agreement(found: Array) -> Agreement:
+    depth, width, difference, both = found.T
+    broken = difference > width + 1e-12
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(broken, difference / width, 1.0)
+    return Agreement(
+        depth=int(depth[0]),
+        pairs=len(found),
+        width=float(width.mean()),
+        difference=float(difference.mean()),
+        violations=float(broken.mean()),
+        worst=float(excess.max()),
+        shared=float(both.mean()),
+    )
+
+
+# Summary of a collection's tree, level by level, and of how labels or clicks agree with its distances.
+
+
+@dataclass(frozen=True)
+class Level:
+    """All nodes of one depth."""
+
+    depth: int
+    nodes: int
+    documents: int  # that end here
+    branching: float  # mean number of children of inner nodes
+    widest_branching: int
+    width: float  # of those, on average
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Summary of a tree."""
+
+    documents: int
+    nodes: int
+    depth: int
+    mean_depth: float
+    dimension: float  # covering dimension
+    levels: tuple[Level, ...]
+    verdict: MetricVerdict | None = None
+
+
+def inspect_tree(
+    tree: DocumentTree,
+    topics: Sequence[tuple[RelevanceRows, Sequence[float]]] = (),
+    seed: int = 0,
+    *,
+    clicks: ClickLog | None = None,
+    unknown: str = "refuse",
+) -> Inspection:
+    """Summarise a tree and, if labels or clicks are given, whether relevance follows its distances.
+
+    Parameters
+    ----------
+    tree
+        The tree of the collection.
+    topics
+        For each topic the documents that each kind of visitor likes, and the weights of these kinds.
+    seed
+        The seed of the sample of pairs.
+    clicks
+        A log, instead of topics.
+    unknown
+        Whether to "refuse" or "skip" documents of the log that the tree does not have.
+
+    Returns
+    -------
+    Inspection
+        Levels of the tree, and a verdict if labels or clicks were given.
+    """
+    depths = node_depths(tree.shape.parent)
+    leaves = depths[tree.shape.leaf]
+    verdict = verdict_of_labels(tree, depths, topics, seed) if topics else None
+    if clicks is not None:
+        verdict = verdict_of_clicks(tree, depths, clicks, seed, unknown)
+    return Inspection(
+        documents=len(tree),
+        nodes=tree.nodes,
+        depth=int(leaves.max()),
+        mean_depth=float(leaves.mean()),
+        dimension=covering_dimension(tree).value,
+        levels=tuple(_level(tree, depths, depth) for depth in range(int(depths.max()) + 1)),
+        verdict=verdict,
+    )
+
+
+def _level(tree: DocumentTree, depths: Array, depth: int) -> Level:
+    here = np.flatnonzero(depths == depth)
+    fan = np.diff(tree.shape.child_start.astype(np.int64))[here]
+    inner = fan > 0
+    return Level(
+        depth=depth,
+        nodes=len(here),
+        documents=int((~inner).sum()),
+        branching=float(fan[inner].mean()) if inner.any() else 0.0,
+        widest_branching=int(fan.max()),
+        width=float(tree.width[here][inner].mean()) if inner.any() else 0.0,
+    )
+
+
+# Report of `zoomrank inspect`: a page with pictures and an explanation.
+
+LARGE = 20  # a covering dimension beyond which there is no structure
+
+
+def write_inspection(look: Inspection, name: str, folder: Path) -> Path:
+    """Draw and write everything; return the path of the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _draw(look, folder / "figures")
+    return write_page(folder, f"zoomrank: {name}", _sections(look, name))
+
+
+def _sections(look: Inspection, name: str) -> Iterable[str]:
+    yield f"# {name}"
+    yield (
+        f"{look.documents:,} documents below {look.nodes - look.documents:,} inner nodes; the deepest document is "
+        f"{look.depth} steps from the root, the average one {look.mean_depth:.1f}. {_dimension(look.dimension)}"
+    )
+    yield "![What the tree looks like](figures/figure-inspection.png)"
+    if look.verdict is not None:
+        yield f"## What the {look.verdict.source} say"
+        yield _meaning(look.verdict)
+        if look.verdict.levels:
+            yield _agreements(look.verdict)
+    yield "## Level by level"
+    yield _levels(look.levels)
+
+
+def _levels(levels: Sequence[Level]) -> str:
+    heads = (
+        "depth",
+        "nodes",
+        "documents that end here",
+        "children, on average",
+        "children, at most",
+        "width, on average",
+    )
+    return table(
+        heads,
+        (
+            (
+                str(level.depth),
+                f"{level.nodes:,}",
+                f"{level.documents:,}",
+                f"{level.branching:.1f}",
+                f"{level.widest_branching:,}",
+                f"{level.width:.3f}",
+            )
+            for level in levels
+        ),
+    )
+
+
+def _dimension(dimension: float) -> str:
+    if dimension > LARGE:
+        return (
+            f"The covering dimension is beyond {LARGE}: most documents are about as far from each other as the whole "
+            "collection is wide, so that distances say little on a large scale."
+        )
+    return (
+        f"Covering dimension {dimension:.2f}: to cover the collection with balls half as wide takes up to "
+        f"{2**dimension:.1f} times as many."
+    )
+
+
+def _meaning(verdict: MetricVerdict) -> str:
+    said = [f"{verdict.words}\n\n"]
+    clicks = verdict.source == CLICKS
+    if verdict.power is not None and clicks:
+        said.append(
+            f"Over {_counted(verdict.topics, 'query', 'queries')}, a document that is clicked has neighbours with a "
+            f"higher click rate than one that is skipped with probability {verdict.power:.2f} (AUC; 0.5 is chance). "
+        )
+    elif verdict.power is not None:
+        said.append(
+            f"Over {_counted(verdict.topics, 'topic', 'topics')}, a pair of documents that please the same visitor is "
+            f"closer than one that does not with probability {verdict.power:.2f} (AUC; 0.5 is chance). "
+        )
+    if verdict.scale is not None:
+        whose = "click rate" if clicks else "relevance, also to those who skip the most popular documents,"
+        said.append(
+            f"With widths times {verdict.scale:.3g}, 95 % of pairs would differ in {whose} by no more "
+            "than their distance. "
+        )
+    if clicks:
+        said.append(
+            "Documents that few have looked at are taken together with those around them. What luck explains is taken "
+            "out of differences, and only what is two standard errors beyond the distance is called too much."
+        )
+    return "".join(said).strip()
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"1 {one}" if number == 1 else f"{number:,} {several}"
+
+
+def _agreements(verdict: MetricVerdict) -> str:
+    clicks = verdict.source == CLICKS
+    heads = (
+        "pairs that part at depth",
+        "pairs",
+        "distance",
+        "difference in click rate" if clicks else "difference in relevance",
+        "differ too much",
+        "at worst by a factor",
+        *(() if clicks else ("liked by the same",)),
+    )
+    return table(
+        heads,
+        (
+            (
+                str(level.depth),
+                f"{level.pairs:,}",
+                f"{level.width:.3f}",
+                f"{level.difference:.3f}",
+                f"{level.violations:.0%}",
+                f"{level.worst:.1f}",
+                *(() if level.shared is None else (f"{level.shared:.0%}",)),
+            )
+            for level in verdict.levels
+        ),
+    )
+
+
+def _draw(look: Inspection, folder: Path) -> None:
+    verdict = look.verdict if look.verdict is not None and look.verdict.levels else None
+    with mpl.rc_context(STYLE):
+        drawing = Drawing(figsize=(WIDTH, 2.3 if verdict is None else 4.4), layout="constrained")
+        grid = drawing.subplots(1 if verdict is None else 2, 3, squeeze=False)
+        depth = [level.depth for level in look.levels]
+        inner = [level for level in look.levels if level.branching]
+        grid[0, 0].bar(depth, [level.documents for level in look.levels], color=BLUE)
+        grid[0, 0].set(xlabel="depth", title="documents")
+        grid[0, 1].plot([level.depth for level in inner], [level.branching for level in inner], "o-", color=BLUE)
+        grid[0, 1].plot([level.depth for level in inner], [level.widest_branching for level in inner], "v:", color=BLUE)
+        grid[0, 1].set(xlabel="depth", yscale="log", ylim=(1, None), title="children: mean and most")
+        grid[0, 2].plot([level.depth for level in inner], [level.width for level in inner], "o-", color=BLUE)
+        grid[0, 2].set(xlabel="depth", ylim=(0, None), title="width")
+        if verdict is not None:
+            _draw_verdict(grid[1], verdict)
+        for axes in grid.flat:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        children = grid[0, 1].yaxis
+        children.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        children.set_major_formatter(ScalarFormatter())
+        children.set_minor_formatter(NullFormatter())
+        save(drawing, folder, "inspection")
+
+
+def _draw_verdict(row: Sequence[Axes], verdict: MetricVerdict) -> None:
+    at = [level.depth for level in verdict.levels]
+    clicks = verdict.source == CLICKS
+    row[0].plot(at, [level.width for level in verdict.levels], "o-", color=BLUE, label="distance")
+    row[0].plot(at, [level.difference for level in verdict.levels], "o-", color=RED, label="difference")
+    row[0].set(ylim=(0, None), title=f"distance and {'click rate' if clicks else 'relevance'}")
+    row[0].legend()
+    row[1].bar(at, [100 * level.violations for level in verdict.levels], color=RED)
+    row[1].set(ylim=(0, 100), title="% of pairs that differ too much")
+    if clicks:
+        row[2].bar(at, [level.pairs for level in verdict.levels], color=BLUE)
+        row[2].set(title="pairs seen often enough")
+    else:
+        row[2].bar(at, [100 * (level.shared or 0.0) for level in verdict.levels], color=BLUE)
+        row[2].set(ylim=(0, 100), title="% of pairs liked by the same")
+    for axes in row:
+        axes.set_xlabel("depth at which pairs part")

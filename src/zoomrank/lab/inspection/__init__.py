@@ -1,1 +1,0 @@
-"""Inspection of a collection: whether its distances agree with labels or clicks."""

@@ -1,0 +1,132 @@
+"""One run: a setting in, rows out. Rows do not depend on when, where or after what the run was carried out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zoomrank.bandits.contextual_zooming.learner import ContextualState
+from zoomrank.bandits.contextual_zooming.pairs import ACTIVE
+from zoomrank.bandits.zooming import ZoomState
+from zoomrank.lab.recipes import Setting
+from zoomrank.lab.registry import believed, ranker, visitors  # imported by name, so that `code_version` follows it
+from zoomrank.lab.simulator import simulate, window_ends
+from zoomrank.types import Array
+
+# Final number of strategies of a ranker: the active subtrees, or pairs with contexts, of each slot.
+
+Counts = tuple[int, ...]
+
+
+def active_strategies(ranker: Any) -> Counts | None:
+    """Count the active strategies of each slot; None for rankers that do not zoom.
+
+    For contextual zooming, only pairs of contexts that have occurred are counted; others are not stored.
+
+    >>> from zoomrank import DocumentTree, RankZoom
+    >>> active_strategies(RankZoom(DocumentTree.exponential(depth=3), slots=2))
+    (1, 1)
+    """
+    state = getattr(ranker, "state", None)
+    if isinstance(state, ZoomState):
+        return tuple(_subtrees(state, slot) for slot in range(len(state.used)))
+    if isinstance(state, ContextualState):  # nothing is above the first slot: it has a plain zoom tree
+        return (_subtrees(state, 0), *(_pairs(state, slot) for slot in range(1, len(state.pair_used))))
+    return None
+
+
+def _subtrees(state: Any, slot: int) -> int:
+    return int(np.count_nonzero(state.child[slot, : state.used[slot]] == 0))
+
+
+def _pairs(state: Any, slot: int) -> int:
+    return int(np.count_nonzero(state.pair["known_for"][slot, : state.pair_used[slot]] == ACTIVE))
+
+
+FIRST_LOOK = 10
+LOOKS_PER_DECADE = 20
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """Counts at each checkpoint; clicks are counted from the first visit on, so windows are differences.
+
+    Attributes
+    ----------
+    setting
+        The setting of the run.
+    visits
+        Number of visits at each checkpoint.
+    clicks
+        Number of clicks on each slot so far; a row per checkpoint.
+    expected
+        The exact probability that the ranking shown last satisfies a visitor.
+    active
+        The final number of active strategies of each slot; None for rankers that do not zoom.
+    """
+
+    setting: Setting
+    visits: Array
+    clicks: Array
+    expected: Array
+    active: Counts | None = None
+
+    @property
+    def satisfied(self) -> Array:
+        """Number of visitors who clicked.
+
+        Returns
+        -------
+        ndarray of int
+            The number at each checkpoint.
+        """
+        return np.asarray(self.clicks.sum(axis=1))
+
+
+def checkpoints(visits: int) -> list[int]:
+    """Return the checkpoints: evenly spaced on a logarithmic scale from the tenth visit on, and the ends of equal
+    windows.
+    """
+    decades = np.log10(max(visits / FIRST_LOOK, 1.0))
+    spaced = FIRST_LOOK * 10 ** np.arange(0, decades, 1 / LOOKS_PER_DECADE)
+    return sorted({int(look) for look in spaced if look < visits} | set(window_ends(visits)))
+
+
+def run(setting: Setting) -> RunRows:
+    """Carry out one run.
+
+    Parameters
+    ----------
+    setting
+        The setting, which determines the rows.
+
+    Returns
+    -------
+    RunRows
+        Counts at each checkpoint.
+
+    Examples
+    --------
+    >>> from zoomrank.lab import Curve, Experiment, recipe
+    >>> world = {"tree": recipe("exponential", depth=4), "users": recipe("two-peaks")}
+    >>> curves = (Curve("ZoomRank", recipe("ZoomRank")), Curve("random", recipe("RankRandom")))
+    >>> experiment = Experiment("small", "A small world", **world, slots=2, visits=200, curves=curves)
+    >>> setting = experiment.settings(["random"], instances=1)[0]
+    >>> bool((run(setting).clicks == run(setting).clicks).all())
+    True
+    """
+    tree, users = believed(setting)
+    learner = ranker(setting, tree, users)
+    trace = simulate(
+        learner,
+        users,
+        setting.visits,
+        seed=visitors(setting),
+        delay=setting.delay,
+        windows=checkpoints(setting.visits),
+    )
+    expected = [users.satisfaction(dict.fromkeys(shown)) for shown in trace.shown]  # repeats add nothing
+    clicks = np.cumsum(trace.clicks, axis=0)
+    return RunRows(setting, trace.visits, clicks, np.array(expected), active_strategies(learner))

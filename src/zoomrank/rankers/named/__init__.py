@@ -1,1 +1,0 @@
-"""Named rankers: our own, those of the paper, and others to compare with."""

@@ -1,0 +1,133 @@
+"""`IdempotencyKeys`: idempotency keys. A request repeated under its key gets the response of the first one.
+
+A response may get lost. A retry then gets the same impression, instead of a second one while the first counts as a
+visitor who left. The key is stored in the log, in the event of the ranking: so both are durable or neither, and keys
+survive a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import NamedTuple
+
+from zoomrank.service.errors import KeyReusedError, NotOwnerError, StorageError
+from zoomrank.service.storage.events import Event, unpack_parts
+from zoomrank.service.storage.ownership import Ownership
+from zoomrank.service.storage.store import Store
+
+KEPT_FOR = 600.0  # seconds
+MOST_KEPT = 200_000
+_KEY = 16  # bytes of a request's digest that identify the key; the rest identifies the body
+
+
+def request_digest(collection: int, key: str, body: bytes) -> bytes:
+    """Return the digest that is stored of a request with a key."""
+    mine = hashlib.blake2b(f"{collection}/{key}".encode(), digest_size=_KEY).digest()
+    return mine + hashlib.blake2b(body, digest_size=8).digest()
+
+
+class AnsweredRequest(NamedTuple):
+    """A request that was answered, and its impression."""
+
+    request: bytes
+    learner: int
+    number: int
+    time: float  # of the impression
+    until: float  # time until which it is remembered
+
+
+class IdempotencyKeys:
+    """Recent requests by idempotency key."""
+
+    def __init__(self, store: Store, steady: Callable[[], float], ownership: Ownership) -> None:
+        self._store = store
+        self._steady = steady
+        self._ownership = ownership
+        self._answered: OrderedDict[bytes, AnsweredRequest] = OrderedDict()
+        self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | AnsweredRequest]]] = {}
+        self._unsure: dict[bytes, float] = {}  # failed requests whose write may have succeeded: until when
+
+    def start(self) -> None:
+        """Read the requests of late from the log."""
+        self.take(self.recent(self._ownership.partitions))
+
+    def recent(self, partitions: Collection[int]) -> list[Event]:
+        """Return recent ranking events of some partitions, newest first."""
+        return list(self._store.read.recent(KEPT_FOR, partitions))
+
+    def take(self, recent: Sequence[Event]) -> None:
+        """Remember the requests of recent events."""
+        for event in reversed(recent):
+            self._remember(_request_of(event), event)
+
+    def __len__(self) -> int:
+        return len(self._answered)
+
+    async def once(self, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | AnsweredRequest:
+        """Run `ask`, or return the earlier response if the same request came before under its key."""
+        key = request[:_KEY]
+        while key in self._coming:
+            _check(self._coming[key][0], request)
+            await asyncio.wait({self._coming[key][1]})
+        self._forget()
+        answering = asyncio.create_task(self._answer(key, request, ask))
+        answering.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # retrieved, since no caller may be left to do so
+        self._coming[key] = (request, answering)
+        return await asyncio.shield(answering)  # a caller that disconnects may retry and must get this response
+
+    async def _answer(self, key: bytes, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | AnsweredRequest:
+        try:
+            if key in self._unsure:
+                await self._find(key)
+            if key in self._answered:
+                _check(self._answered[key].request, request)
+                return self._answered[key]
+            try:
+                event = await ask()
+            except NotOwnerError:  # nothing was started
+                raise
+            except StorageError:
+                self._unsure[key] = self._steady() + KEPT_FOR
+                raise
+            self._remember(request, event)
+            return event
+        finally:
+            del self._coming[key]
+
+    def _remember(self, request: bytes | None, event: Event) -> None:
+        if request is not None:
+            until = self._steady() + KEPT_FOR
+            self._answered[request[:_KEY]] = AnsweredRequest(request, event.learner, event.number, event.time, until)
+
+    async def _find(self, key: bytes) -> None:
+        """Check whether the write of a failed request succeeded after all."""
+        for event in await asyncio.to_thread(self.recent, self._ownership.partitions):
+            request = _request_of(event)
+            if request is not None and request[:_KEY] == key:
+                self._remember(request, event)
+        self._unsure.pop(key, None)
+
+    def _forget(self) -> None:
+        """Forget expired requests."""
+        now = self._steady()
+        while self._answered:
+            oldest = next(iter(self._answered.values()))
+            if oldest.until > now and len(self._answered) <= MOST_KEPT:
+                break
+            self._answered.popitem(last=False)
+        while self._unsure and next(iter(self._unsure.values())) <= now:
+            del self._unsure[next(iter(self._unsure))]
+
+
+def _request_of(event: Event) -> bytes | None:
+    return unpack_parts(event.shown or b"\0\0").marks.request
+
+
+def _check(before: bytes, request: bytes) -> None:
+    if before != request:
+        raise KeyReusedError("This Idempotency-Key was used with another request: use a new key for each ranking.")

@@ -1,1 +1,0 @@
-"""Trees whose leaves are documents: their shape, their distances, and their sources."""

@@ -1,1 +1,0 @@
-"""Models of visitors, one in each module."""
