@@ -11,7 +11,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import zoomrank as zr
-from zoomrank.lab.report_pages import STYLE
+from zoomrank.lab.figure_style import STYLE
 
 DOCS = Path(__file__).parent.parent / "docs"
 FOLDER = DOCS / "figures"

@@ -11,11 +11,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from research.studies.competitors import COMPETITORS, OURS, PUBLISHED
 from research.studies.families import SLOTS, Family, by_kind
 from research.studies.questions import ABLATED_INSTANCES, ABLATIONS
 from zoomrank.errors import ResultsError
 from zoomrank.lab import registry
+from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED
 from zoomrank.lab.curves import (
     MARKS,
     SUSTAINED,
@@ -29,9 +29,10 @@ from zoomrank.lab.curves import (
     ratio_of_medians,
     settling_visit,
 )
+from zoomrank.lab.figure_style import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY
-from zoomrank.lab.report_pages import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save, table
+from zoomrank.lab.report_pages import table
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.types import Array
 from zoomrank.users import UserDistribution

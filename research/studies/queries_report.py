@@ -14,8 +14,9 @@ from matplotlib.figure import Figure as Drawing
 from research.studies.queries import EDGES, LEARNED, LEARNERS, RELATIONS, TrafficKind, results_so_far
 from research.studies.questions import SIBLINGS
 from zoomrank.lab.curves import SUSTAINED, CurveRows, Results, bootstrap, collected
+from zoomrank.lab.figure_style import BLUE, GREEN, GREY, ORANGE, RED, STYLE, WIDTH, save
 from zoomrank.lab.registry import GREEDY
-from zoomrank.lab.report_pages import BLUE, GREEN, GREY, ORANGE, RED, STYLE, WIDTH, save, table
+from zoomrank.lab.report_pages import table
 from zoomrank.types import Array
 
 MARKS = (100, 1_000, 10_000)

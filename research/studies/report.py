@@ -8,7 +8,6 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from research.studies.competitors import COMPETITORS, OURS
 from research.studies.efficiency import efficiency_sections
 from research.studies.families import Family, families_of
 from research.studies.judging_report import judging_sections
@@ -16,6 +15,7 @@ from research.studies.queries_report import query_sections
 from research.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
 from research.studies.warm_start import known_before_sections
 from zoomrank.errors import ResultsError
+from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.curves import MARKS, Results, collected
 from zoomrank.lab.registry import GREEDY
 from zoomrank.lab.report_pages import made_with, table, write_page

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from research.studies.competitors import COMPETITORS, RIVAL
 from research.studies.families import FAMILIES, Family
 from zoomrank.documents.click_log import Impression
 from zoomrank.errors import ResultsError
+from zoomrank.lab.competitors import COMPETITORS, RIVAL
 from zoomrank.lab.curves import SUSTAINED, CurveRows, Results, bootstrap, collected, ratio_of_medians
 from zoomrank.lab.registry import GREEDY, USERS
 from zoomrank.lab.report_pages import table

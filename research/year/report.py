@@ -12,7 +12,7 @@ from matplotlib.ticker import PercentFormatter
 
 from research.year.shop import Plan
 from research.year.whole_year import YearResult
-from zoomrank.lab.report_pages import BLACK, BLUE, GREY, ORANGE, STYLE, WIDTH, save
+from zoomrank.lab.figure_style import BLACK, BLUE, GREY, ORANGE, STYLE, WIDTH, save
 
 WITHIN = 0.02  # the accepted cost of a year, as a share of the undisturbed learners' satisfaction
 

@@ -20,7 +20,8 @@ from zoomrank.documents import (
     scale_from_clicks,
 )
 from zoomrank.documents.calibration import comparisons
-from zoomrank.lab.inspection import CLICKS, MetricVerdict, inspect_tree, write_inspection
+from zoomrank.lab.inspection import CLICKS, MetricVerdict, inspect_tree
+from zoomrank.lab.inspection_report import write_inspection
 from zoomrank.spaces import DocumentIds
 from zoomrank.spaces.packed_strings import PackedStrings
 from zoomrank.types import Array

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from research.studies.competitors import RIVAL
 
 from zoomrank import DocumentTree
 from zoomrank.cli import main
 from zoomrank.documents import Collection
 from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsError
+from zoomrank.lab.competitors import RIVAL
 from zoomrank.lab.curves import Results
 from zoomrank.lab.evaluation import (
     DEFAULT_RANKERS,
@@ -24,8 +24,8 @@ from zoomrank.lab.evaluation import (
     settings,
     shares,
     topics_in,
-    write_evaluation_report,
 )
+from zoomrank.lab.evaluation_report import write_evaluation_report
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY, JudgedTopic, load_world
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request

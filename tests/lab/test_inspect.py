@@ -9,7 +9,8 @@ import zoomrank as zr
 from zoomrank.cli import main
 from zoomrank.documents import scale_from_labels
 from zoomrank.errors import ParameterError
-from zoomrank.lab.inspection import MetricVerdict, inspect_tree, suggested_scale, write_inspection
+from zoomrank.lab.inspection import MetricVerdict, inspect_tree, suggested_scale
+from zoomrank.lab.inspection_report import write_inspection
 
 TREE = zr.DocumentTree.exponential(depth=4, branching=3, epsilon=0.5)
 

@@ -63,11 +63,11 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Compile what servers need, before there are threads."""
-    from zoomrank.service.catalogue.registry import warm_up
     from zoomrank.service.catalogue.served_collection import ServedCollection
     from zoomrank.service.catalogue.served_version import ServedVersion
     from zoomrank.service.catalogue.settings import Settings
     from zoomrank.service.catalogue_updates import warm_up_move
+    from zoomrank.service.learners.query_learner import warm_up
     from zoomrank.service.storage.store_reader import StoredCollection
 
     for similar in ("off", "words"):

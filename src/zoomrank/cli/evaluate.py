@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from research.studies.competitors import COMPETITORS
-
 from zoomrank.cli.arguments import (
     Commands,
     add_command,
@@ -34,6 +32,7 @@ from zoomrank.cli.inputs import (
     topics_of,
 )
 from zoomrank.errors import ParameterError
+from zoomrank.lab.competitors import COMPETITORS
 from zoomrank.lab.curves import VISITS
 from zoomrank.lab.evaluation import DEFAULT_RANKERS, INSTANCES
 from zoomrank.lab.recipes import SEED
@@ -108,7 +107,8 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Read the files, run the rankers, write the report."""
     from zoomrank.cli.terminal import SweepProgress, duration
-    from zoomrank.lab.evaluation import evaluate, write_evaluation_report
+    from zoomrank.lab.evaluation import evaluate
+    from zoomrank.lab.evaluation_report import write_evaluation_report
 
     start = time.monotonic()
     topics, notes = _read(options)
@@ -188,7 +188,8 @@ def add_inspect(commands: Commands) -> None:
 
 def run_inspect(options: argparse.Namespace) -> None:
     """Inspect the collection, and write the report."""
-    from zoomrank.lab.inspection import inspect_tree, write_inspection
+    from zoomrank.lab.inspection import inspect_tree
+    from zoomrank.lab.inspection_report import write_inspection
 
     log = _click_log(options)
     judgments = read_judgments(options) if options.relevance is not None else None

@@ -116,7 +116,7 @@ def add_report(commands: Commands) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Write the report of the command that created the folder."""
-    from zoomrank.lab.evaluation import write_evaluation_report
+    from zoomrank.lab.evaluation_report import write_evaluation_report
     from zoomrank.lab.paper.report import write_paper_report
     from zoomrank.lab.results_folder import ResultsFolder
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import PercentFormatter
-from research.studies.competitors import COMPETITORS, OURS, PUBLISHED, RIVAL
 
-from zoomrank.errors import CatalogueError, ParameterError, ResultsError
-from zoomrank.lab.curves import MARKS, VISITS, Results, collected, collected_so_far, estimate
+from zoomrank.errors import CatalogueError, ParameterError
+from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED, RIVAL
+from zoomrank.lab.curves import MARKS, VISITS, Results, collected, collected_so_far
 from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.registry import (
     GREEDY,
@@ -28,27 +24,6 @@ from zoomrank.lab.registry import (
     require_slots,
     store_topic,
     topic_file,
-    world_of_setting,
-)
-from zoomrank.lab.report_pages import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    INDIGO,
-    OLIVE,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    STYLE,
-    WIDTH,
-    WINE,
-    label,
-    made_with,
-    save,
-    table,
-    write_page,
 )
 from zoomrank.lab.results_folder import ResultsFolder
 from zoomrank.lab.sweep import Local
@@ -281,212 +256,3 @@ def _ranker(name: str) -> Recipe:
     if name == "RankEXP3":
         return recipe(name, horizon=ALL_VISITS)
     return COMPETITORS.get(name, recipe(name))
-
-
-# Report of an evaluation: learning curves over topics, clicks collected by each mark, and results by topic.
-
-_LEVEL = 0.005  # shares closer than this are called level
-_SAME = 1e-9  # means closer than this are equal
-_COLOUR: Mapping[str, str] = {
-    OURS: RED,
-    RIVAL: PINK,
-    PUBLISHED: BLUE,
-    POPULARITY: ORANGE,
-    DIVERSIFIED: GREEN,
-    CHANCE: GREY,
-}
-_OTHERS = (SKY, WINE, INDIGO, OLIVE, BLACK)
-
-
-def write_evaluation_report(folder: ResultsFolder) -> Path:
-    """Draw and write everything; return the path of the page."""
-    results = Results(folder.rows())
-    rankers, topics = _common(results)
-    if not topics:
-        raise ResultsError(f"{folder.path} has no topic on which all rankers have run: nothing to report yet.")
-    paragraphs = (*_sections(folder, results, rankers, topics), "## Made with", made_with(folder))
-    return write_page(folder.path, "zoomrank: an evaluation on judged documents", paragraphs)
-
-
-def _common(results: Results) -> tuple[list[str], list[str]]:
-    """Return the learning rankers, ours first, and the topics that all of them have run on."""
-    curves = dict.fromkeys(curve for name in results.experiments() for curve in results.curves(name))
-    rankers = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != OURS, curve))
-    return rankers, topics_in(results, *rankers, *GIVEN)
-
-
-def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
-    first = results.curve(experiment_of(topics[0]), GREEDY)
-    curves = [*rankers, POPULARITY, DIVERSIFIED, CHANCE]
-    at = marks(first.length)
-    _draw(results, rankers, topics, folder.path / "figures")
-    yield "# Rankers on judged documents"
-    yield _opening(folder, len(topics), len(first.instances), first.length, first.settings[0].slots)
-    yield "![Clicks so far as a share of greedy's](figures/figure-evaluation.png)"
-    yield (
-        f"Clicks so far as a share of greedy's{_bands(topics)}. {_legend(rankers)} [SVG](figures/figure-evaluation.svg)"
-    )
-    yield f"## Clicks collected by {_listed(at)} visits"
-    yield table(
-        ("ranker", "is told", *(f"by {mark:,}" for mark in at)),
-        (
-            (
-                label(curve),
-                _given_information(curve),
-                *(str(estimate(shares(results, topics, curve, mark))) for mark in at),
-            )
-            for curve in curves
-        ),
-    )
-    yield _caution(folder.path, results, topics)
-    if {OURS, RIVAL} <= set(rankers):
-        yield f"## Topics that {OURS} wins and loses against {RIVAL}"
-        yield _wins_and_losses(results, topics, at)
-    yield "## Topic by topic"
-    yield (
-        f"Shares of greedy's clicks by {_listed(at)} visits, means of instances. *Greedy* is the share of visitors "
-        "that the greedy optimum satisfies; every other number is a part of it."
-    )
-    yield _by_topic(folder.path, results, topics, curves, at)
-
-
-def _opening(folder: ResultsFolder, topics: int, instances: int, visits: int, slots: int) -> str:
-    command = folder.manifest.get("command")
-    made = f"Made by `{command}`. " if command else ""
-    notes = "".join(f" {note}" for note in folder.manifest.get("notes", ()))
-    return (
-        "**Clicks here are simulated from real labels.** Which documents are relevant to which kind of visitor was "
-        "judged by people; that visitors come in these shares, read top-down and click on the first relevant document "
-        f"is our model, without real clicks. {made}{topics} {'topics' if topics > 1 else 'topic'}, {slots} "
-        f"slots, {visits:,} visits, {instances} {'instances' if instances > 1 else 'instance'} of each; on every topic "
-        "rankers start from nothing, and all of an instance meet the same visitors. Clicks are counted as "
-        "shares of what the greedy optimum, with full information, is expected to collect in as many visits. "
-        f"{_interval_words(topics)}{notes}"
-    )
-
-
-def _interval_words(topics: int) -> str:
-    if topics > 1:
-        return "Intervals are 95 %, Student's, over topics."
-    return "There is but one topic, so there are no intervals."
-
-
-def _bands(topics: Sequence[str]) -> str:
-    return ", the mean over topics with its 95 % band" if len(topics) > 1 else ""
-
-
-def _legend(rankers: Sequence[str]) -> str:
-    duel = {OURS, RIVAL} <= set(rankers)
-    return f"On the right, {OURS}'s share minus that of {RIVAL}, a point per topic." if duel else ""
-
-
-def _given_information(curve: str) -> str:
-    known = {
-        POPULARITY: "to how many each document is relevant",
-        DIVERSIFIED: f"the same, and distances (λ = {TRADEOFF})",
-        CHANCE: "nothing, and learns nothing",
-    }
-    return known.get(curve, "clicks alone")
-
-
-def _caution(path: Path, results: Results, topics: Sequence[str]) -> str:
-    """Say how much popularity tells about relevance, and how far chance alone gets."""
-    runs = [results.curve(experiment_of(topic), GREEDY).settings[0] for topic in topics]
-    worlds = [world_of_setting(run, path)[1] for run in runs]
-    relevant = [mean[mean > 0] for mean in (users.mean() for users in worlds)]
-    level = sum(float(np.ptp(mean)) < _SAME for mean in relevant)
-    share = np.mean([len(mean) / len(users) for mean, users in zip(relevant, worlds, strict=True)])
-    return (
-        f"On average {share:.0%} of a topic's candidates are relevant to some visitor. On {level} of {len(topics)} "
-        "topics "
-        "all of these are relevant to equally many: there, popularity cannot tell one from another."
-    )
-
-
-def _wins_and_losses(results: Results, topics: Sequence[str], at: Sequence[int]) -> str:
-    rows = []
-    for mark in at:
-        lead = _lead(results, topics, mark)
-        wins, losses = int((lead > _LEVEL).sum()), int((lead < -_LEVEL).sum())
-        mean = estimate(lead)
-        surely = len(lead) > 1 and (mean.low > 0 or mean.high < 0)
-        verdict = ("ahead" if mean.mean > 0 else "**behind**") if surely else "cannot tell"
-        counts = (str(count) for count in (wins, len(lead) - wins - losses, losses))
-        rows.append((f"{mark:,}", *counts, f"{lead.min():.3f}", f"{lead.max():.3f}", str(mean), verdict))
-    heads = ("by visit", "wins", "level", "losses", "worst", "best", "mean lead", "on average")
-    return (
-        f"Differences of shares, topic by topic, means of instances; less than {_LEVEL} is level. Whether the mean "
-        "lead is more than luck is said from its interval over topics.\n\n" + table(heads, rows)
-    )
-
-
-def _lead(results: Results, topics: Sequence[str], mark: int) -> Any:
-    return shares(results, topics, OURS, mark) - shares(results, topics, RIVAL, mark)
-
-
-def _by_topic(path: Path, results: Results, topics: Sequence[str], curves: Sequence[str], at: Sequence[int]) -> str:
-    cells = {curve: np.stack([shares(results, topics, curve, mark) for mark in at], axis=1) for curve in curves}
-    rows = []
-    for number, topic in enumerate(topics):
-        greedy = results.curve(experiment_of(topic), GREEDY)
-        tree, users = world_of_setting(greedy.settings[0], path)
-        rows.append(
-            (
-                topic,
-                f"{len(tree):,}",
-                f"{len(users.weights):,}",
-                f"{greedy.expected[0, 0]:.3f}",
-                *(" / ".join(f"{share:.2f}" for share in cells[curve][number]) for curve in curves),
-            )
-        )
-    return table(("topic", "documents", "kinds of visitors", "greedy", *map(label, curves)), rows)
-
-
-def _listed(at: Sequence[int]) -> str:
-    return ", ".join(f"{mark:,}" for mark in at)
-
-
-def _draw(results: Results, rankers: Sequence[str], topics: Sequence[str], folder: Path) -> None:
-    duel = {OURS, RIVAL} <= set(rankers)
-    with mpl.rc_context(STYLE):
-        drawing = Drawing(figsize=(WIDTH, 2.9), layout="constrained")
-        grid = drawing.subplots(1, 1 + duel, squeeze=False, width_ratios=(2, 1)[: 1 + duel])[0]
-        _draw_curves(grid[0], results, rankers, topics)
-        if duel:
-            _draw_leads(grid[1], results, topics)
-        handles, names = grid[0].get_legend_handles_labels()
-        drawing.legend(handles, names, loc="outside lower center", ncols=min(len(names), 4))
-        save(drawing, folder, "evaluation")
-
-
-def _draw_curves(axes: Axes, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> None:
-    spare = iter(_OTHERS * len(rankers))
-    for curve in (CHANCE, POPULARITY, DIVERSIFIED, *reversed(rankers)):  # ours is drawn over the others
-        colour = _COLOUR.get(curve) or next(spare)
-        at, values = learning_curves(results, topics, curve)
-        bands = [estimate(column) for column in values.T]
-        line = "-" if curve in rankers else "--"
-        axes.plot(at, [band.mean for band in bands], color=colour, linestyle=line, label=label(curve))
-        if len(topics) > 1:
-            low, high = ([getattr(band, side) for band in bands] for side in ("low", "high"))
-            axes.fill_between(at, low, high, color=colour, alpha=0.12, linewidth=0)
-    axes.axhline(1.0, color="black", linewidth=0.9, linestyle=(0, (1, 1.5)), label=label(GREEDY))
-    axes.set_title("clicks so far, as a share of greedy's", loc="left")
-    axes.set_xlabel("visits")
-    axes.set_xscale("log")
-    axes.set_xlim(min(100, at[-1] / 10), at[-1])
-    axes.set_ylim(0, 1.08)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-
-
-def _draw_leads(axes: Axes, results: Results, topics: Sequence[str]) -> None:
-    at = marks(results.curve(experiment_of(topics[0]), GREEDY).length)
-    for place, mark in enumerate(at):
-        lead = np.sort(_lead(results, topics, mark))
-        beside = place + np.linspace(-0.28, 0.28, len(lead)) if len(lead) > 1 else np.array([float(place)])
-        axes.scatter(beside, lead, s=7, color=_COLOUR[OURS], linewidths=0)
-        axes.plot([place - 0.34, place + 0.34], [lead.mean()] * 2, color="black", linewidth=1.0)
-    axes.axhline(0.0, color="0.35", linewidth=0.7)
-    axes.set_xticks(range(len(at)), [f"by {mark:,}" for mark in at])
-    axes.set_title(f"lead over {RIVAL}", loc="left")
-    axes.grid(visible=False, axis="x")

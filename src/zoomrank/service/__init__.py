@@ -1,14 +1,14 @@
-"""Rankers behind HTTP: a learner per query, a durable log of everything that was shown and what became of it, a page.
+"""Rankers behind HTTP: a learner for each query, a durable log of impressions and their feedback, and a page.
 
-From the inside out: `storage` where everything is kept · `settings` what a collection's owner chooses · `neighbours`
-which queries are alike, and what they lend each other · `answers` what is said of impressions · `served_collection`
-one collection · `query_learner` one query's ranker, made of events alone · `learner_cache` those in memory ·
-`collection_registry` all collections · `ledger` what they note is written down and counted · `undoing` what is taken
-back · `sweeping` what is done every second · `engine` the service without HTTP · `copies` learners to play with ·
-`http` the service with HTTP · `server` a process that runs it. Beside them: `impression_names` by which feedback comes
-back, `patience` for how long, `repeats` of requests, `newcomers` among queries, `nameless_files` which nobody can
-alter, `refusals`, `logs`; `learner_log` what the log says of a learner, `exporting` for others to read, and `verifying`
-whether all else agrees with it.
+From top to bottom:
+
+`server` a process · `http` requests and responses · `engine` the service without HTTP · `learners` one for each query,
+and their log · `catalogue` collections and their versions · `experiments` A/B tests · `feedback` what a client reports
+of an impression · `idempotency` recognising a retried request · `catalogue_updates` changes of documents ·
+`write_queue` the event log: many events in one durable write · `storage` SQLite and PostgreSQL.
+
+Beside them: `rank_options` the options of a ranking, `copies` learners to try things with, `click_import` and `export` of
+logs, `verification` of a store against its log, `errors`, `logs`. Nothing here knows of replicas: see `zoomrank.cluster`.
 """
 
 from importlib.util import find_spec

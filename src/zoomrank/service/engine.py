@@ -37,7 +37,7 @@ from zoomrank.service.learners.housekeeping import Housekeeper
 from zoomrank.service.learners.learner_cache import NewLearner
 from zoomrank.service.learners.learner_events import LearnerEvents
 from zoomrank.service.learners.limits import FeedbackDeadline, QueryQuota
-from zoomrank.service.learners.query_learner import QueryLearner
+from zoomrank.service.learners.query_learner import QueryLearner, warm_up
 from zoomrank.service.learners.void import ImpressionFilter, VoidService
 from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
 from zoomrank.service.storage.events import (
@@ -83,7 +83,7 @@ class Engine:
         self.ready = False
         self.signer = ImpressionSigner(store.read.about("secret"))
         self.patience = FeedbackDeadline(now, steady)
-        self.collections = CollectionRegistry(store, folder, now, ownership)
+        self.collections = CollectionRegistry(store, folder, now, ownership, warm_up)
         by_id = self.collections.by_id
         self.ledger = LearnerEvents(store, by_id, budget, now, self.patience, QueryQuota(steady), ownership)
         self.journal, self.learners = self.ledger.journal, self.ledger.learners

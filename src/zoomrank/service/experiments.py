@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from zoomrank.judging.comparison import LEVEL, Differences, difference
-from zoomrank.service.catalogue.registry import CollectionRegistry, warm_up
+from zoomrank.service.catalogue.registry import CollectionRegistry
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.errors import ExistsError, NotFoundError, UnprocessableError
@@ -353,7 +353,7 @@ class ExperimentRegistry:
             called = arm_name(home.name, name, arm.name)
             stored = StoredCollection(number, called, self._now(), settings.model_dump_json(), home.id)
             new = ServedCollection(stored, settings, home.editions.for_arm(settings), home)
-            warm_up(new)
+            self._collections.warm_up(new)
             made.append(ExperimentArm(arm.name, arm.share, new))
         return made
 

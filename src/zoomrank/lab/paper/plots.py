@@ -13,25 +13,11 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from zoomrank.lab.curves import Band, Estimate, Results, estimate
+from zoomrank.lab.figure_style import BLACK, BLUE, GREEN, GREY, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WIDTH, WINE, save
 from zoomrank.lab.paper.figures import EXPERIMENTS, Figure, Panel
 from zoomrank.lab.paper.theory import WORST_CASE, Facts, guarantee
 from zoomrank.lab.registry import GREEDY
-from zoomrank.lab.report_pages import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    OLIVE,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    STYLE,
-    WIDTH,
-    WINE,
-    label,
-    save,
-)
+from zoomrank.lab.report_pages import label
 
 _COLOUR = {
     "RankUCB1": PINK,

@@ -31,7 +31,6 @@ from zoomrank.service.errors import (
     StorageError,
     UnprocessableError,
 )
-from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.ownership import Ownership
 from zoomrank.service.storage.store import PIECE, Store
 from zoomrank.service.storage.store_reader import StoredCollection
@@ -44,8 +43,16 @@ _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped th
 class CollectionRegistry:
     """Collections that are served, and names of those that are being created."""
 
-    def __init__(self, store: Store, folder: Path, now: Callable[[], float], ownership: Ownership) -> None:
+    def __init__(
+        self,
+        store: Store,
+        folder: Path,
+        now: Callable[[], float],
+        ownership: Ownership,
+        warm_up: Callable[[ServedCollection], None],
+    ) -> None:
         self.folder = folder  # for temporary files
+        self.warm_up = warm_up  # compiles the kernels of a collection before its first request
         self.by_name: dict[str, ServedCollection] = {}
         self.by_id: dict[int, ServedCollection] = {}  # arms of experiments, too
         self.arms: dict[str, ServedCollection] = {}  # of experiments, by names that no collection can have
@@ -86,7 +93,7 @@ class CollectionRegistry:
         served = ServedCollection(stored, settings, editions, home)
         if served.neighbours is not None:
             served.neighbours.read_back(self._store.read.learners(stored.id), self._store.read.reports(stored.id))
-        warm_up(served)
+        self.warm_up(served)
         return served
 
     def promote_all(self, kept: Iterable[StoredCollection]) -> None:
@@ -226,7 +233,7 @@ class CollectionRegistry:
         stored = StoredCollection(number, name, self._now(), settings.model_dump_json())
         editions = VersionHistory.kept(self._store.read, stored, settings, self.folder, edition)
         served = ServedCollection(stored, settings, editions)
-        warm_up(served)
+        self.warm_up(served)
         return served
 
     def _kept(self, served: ServedCollection, digest: str, file: IO[bytes]) -> ServedCollection:
@@ -263,13 +270,6 @@ def homes_first(kept: Sequence[StoredCollection]) -> list[StoredCollection]:
     there = {stored.id for stored in kept}
     whole = (stored for stored in kept if stored.home is None or stored.home in there)
     return sorted(whole, key=lambda one: one.home is not None)
-
-
-def warm_up(served: ServedCollection) -> None:
-    """Rank, learn and lend once, so that all kernels are compiled before the first request."""
-    learner = QueryLearner.warm_up(served.editions, served.settings)
-    if served.neighbours is not None:
-        learner.show(0.0, served.settings.slots, None, served.neighbours.warmed_up(learner.ranker.state))
 
 
 def _checked(work: Callable[[], Done], otherwise: str) -> Done:

@@ -162,5 +162,5 @@ class Housekeeper:
             before = self._now() - max(settings.asked_again_within, settings.feedback_within)
             once = await asyncio.to_thread(self._store.read.asked_once, served.id, before, _REMOVE_AT_ONCE)
             for query in once:
-                if partition_of(served.home.id, query) in self._ownership:  # else somebody else removes it
-                    await self._void_service.remove(served, query, most=1)  # or somebody asks it just now
+                if partition_of(served.home.id, query) in self._ownership:  # otherwise its owner removes it
+                    await self._void_service.remove(served, query, most=1)  # it may be asked again just now

@@ -27,6 +27,7 @@ from zoomrank.rankers.feedback import VisitorActions, learn_outcomes, slot_outco
 from zoomrank.rankers.ranker_file import from_bytes, to_bytes
 from zoomrank.rankers.ranking import RankingArrays
 from zoomrank.rankers.slot_bandits import best_of_order, order_leads
+from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.catalogue.version_history import VersionHistory
@@ -424,6 +425,13 @@ class QueryLearner:
             elif event.outcome == WAITING:
                 self._note_voided(event.number, event.time)
         self.arm_visits.clear()  # they were counted when they came
+
+
+def warm_up(served: ServedCollection) -> None:
+    """Rank, learn and borrow once in a collection, so that all kernels are compiled before the first request."""
+    learner = QueryLearner.warm_up(served.editions, served.settings)
+    if served.neighbours is not None:
+        learner.show(0.0, served.settings.slots, None, served.neighbours.warmed_up(learner.ranker.state))
 
 
 def _borrow(ranker: Ranked, granted: GrantedLoan) -> None:

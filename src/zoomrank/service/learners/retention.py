@@ -100,7 +100,7 @@ class Retention:
             served = self._collections.get(collection)
             due = None if served is None else self._due(served)
             self._after = place
-            is_owned = partition_in(learner) in self._ownership  # else somebody else sees to it
+            is_owned = partition_in(learner) in self._ownership  # otherwise its owner removes them
             if served is not None and due is not None and time < due and is_owned:
                 return _Due(place, served, learner, self._now() - (served.settings.keep_events or 0.0))
             if youngest is not None and time >= youngest:

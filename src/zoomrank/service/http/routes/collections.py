@@ -35,6 +35,16 @@ from zoomrank.service.http.routes.parameters import (
 _A_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {}}}}}
 
 
+def streamed(receive: Callable[[Request], Coroutine[Any, Any, Response]]) -> type[APIRoute]:
+    """Return a kind of route that is documented with its body, but whose handler reads it off the event loop."""
+
+    class Streamed(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            return receive
+
+    return Streamed
+
+
 def add_collections(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:
     """Add the routes."""
     made: dict[str, Any] = {
@@ -56,16 +66,10 @@ def add_collections(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> N
         content = to_json(page_data.about(engine, await kept(new.name, file, new.settings)))
         return Response(content, 201, media_type="application/json")
 
-    class Streamed(APIRoute):
-        """A route that is documented with its body, but reads it off the event loop."""
-
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            return receive
-
     async def create(asked: schema.NewCollection) -> Any:
         """Make a collection of documents that are sent with their paths, vectors or texts."""
 
-    api.router.add_api_route(COLLECTIONS.path, create, methods=["POST"], route_class_override=Streamed, **made)
+    api.router.add_api_route(COLLECTIONS.path, create, methods=["POST"], route_class_override=streamed(receive), **made)
 
     @api.put(wire.COLLECTION, **made, openapi_extra=_A_FILE)
     async def upload(request: Request, name: Annotated[schema.CollectionName, Path()], settings: str = "{}") -> Any:
@@ -164,11 +168,7 @@ class _ChangeResponder:
                 told = await self.change_all(request.path_params["name"], parts, _chosen(said, "unknown"))
             return Response(to_json(told), media_type="application/json")
 
-        class Streamed(APIRoute):
-            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-                return receive
-
-        return Streamed
+        return streamed(receive)
 
 
 def add_changes(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:

@@ -1,7 +1,7 @@
 """The rankers that ZoomRank is compared with, each with the constants that suit it best.
 
-The constants are the same in all worlds. They were chosen by `zoomrank study tuning` on instances that are not among
-those reported, with about as many candidates for every ranker: see docs/efficiency/tuning.md.
+The constants are the same in all worlds. They were chosen by `python -m research study tuning` on instances that are
+not among those reported, with about as many candidates for every ranker: see docs/efficiency/tuning.md.
 """
 
 from __future__ import annotations
