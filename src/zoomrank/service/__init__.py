@@ -7,8 +7,9 @@ and their log · `catalogue` collections and their versions · `experiments` A/B
 of an impression · `idempotency` recognising a retried request · `catalogue_updates` changes of documents ·
 `write_queue` the event log: many events in one durable write · `storage` SQLite and PostgreSQL.
 
-Beside them: `rank_options` the options of a ranking, `copies` learners to try things with, `click_import` and `export` of
-logs, `verification` of a store against its log, `errors`, `logs`. Nothing here knows of replicas: see `zoomrank.cluster`.
+Beside them: `rank_options` the options of a ranking, `copies` learners to try things with, `click_import` and `export`
+of logs, `verification` of a store against its log, `errors`, `logs`. Nothing here knows of replicas: see
+`zoomrank.cluster`.
 """
 
 from importlib.util import find_spec
