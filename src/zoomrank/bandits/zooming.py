@@ -3,6 +3,10 @@
 A set of active subtrees partitions the documents. Each visit plays the one with the highest index, an upper confidence
 bound on the click probability of its documents; one whose radius is below its width is replaced by its children.
 
+The active subtrees and those that they replaced form a *zoom tree*. Every entry keeps the best index below it, so
+choosing is a walk down along the best and updating is a walk up; no array is scanned. Ties are broken at each branch,
+uniformly among the branches that attain the maximum.
+
 Off the root paths of the documents above, the correlation rule caps all indices below a node by one number, so the walk
 down the zoom tree stays a walk; only entries on those paths need a cap of their own, and few of them, since no entry
 below can be worth more than the best index and the width.
@@ -15,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.bandit import Bandit, Strategy
-from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register, reset_all
 from zoomrank.bandits.tree_view import (
     ContextScratch,
     TreeView,
@@ -31,11 +35,6 @@ from zoomrank.bandits.ucb1 import Exploration, ExplorationParameters, UCBBandit,
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed
-
-# Zoom trees: the active subtrees of Algorithm 3, which partition the documents, and those that they replaced.
-#
-# Every entry keeps the best index below it, so choosing is a walk down along the best and updating is a walk up; no
-# array is scanned. Ties are broken at each branch, uniformly among the branches that attain the maximum.
 
 
 class ZoomCounts(NamedTuple):
@@ -207,16 +206,12 @@ def reset_zoom_tree(state: Any, slot: Scalar, fresh: Scalar) -> None:
 
 
 @compiled
-def reset_zoom_trees(state: Any) -> None:
-    """Reset the zoom trees of all slots."""
-    for slot in range(len(state.used)):
-        reset_zoom_tree(state, slot, 2.0 * np.sqrt(state.constant[slot]))
-
-
-@compiled
 def find_entry(state: Any, slot: Scalar, document: Scalar) -> Scalar:
     """Return the active entry that holds a document."""
     return holder(state, slot, 0, document)
+
+
+# The walk under the correlation rule, and the bandit.
 
 
 class ZoomParameters(NamedTuple):
@@ -342,11 +337,9 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     reset_zoom_tree(state, slot, 2.0 * np.sqrt(state.constant[slot]))
 
 
-def _roomy(state: Any) -> Scalar:
-    return zoom_trees_are_roomy(state)
-
-
-register(ZoomState, select=_select, odds=_odds, update=_update, subtree=_subtree, reset=_reset, roomy=_roomy)
+register(
+    ZoomState, select=_select, odds=_odds, update=_update, subtree=_subtree, reset=_reset, roomy=zoom_trees_are_roomy
+)
 
 
 class Zooming(UCBBandit):
@@ -381,6 +374,7 @@ class Zooming(UCBBandit):
     """
 
     not_saved = Bandit.not_saved | frozenset(ContextScratch._fields)
+    setting_names: tuple[str, ...] = ("exploration", "horizon", "correlated")
 
     def __init__(
         self,
@@ -394,15 +388,10 @@ class Zooming(UCBBandit):
         super().__init__(tree, exploration=exploration, horizon=horizon, seed=seed)
         self.correlated = correlated
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {**super().settings, "correlated": self.correlated}
-
     def fresh_state(self, slots: int) -> Any:
         """Return a state with an active root per slot."""
         state = ZoomState(*self.zoom_parts(slots), *endless_clock(slots))
-        reset_zoom_trees(state)
+        reset_all(state)
         return state
 
     def zoom_parts(self, slots: int) -> tuple[Any, ...]:

@@ -310,7 +310,7 @@ class Ranked(SlotBandits):
         ----------
         tree : DocumentTree
             The new tree.
-        movement : Movement
+        movement : Remap
             Mapping from this ranker's tree to the new one (see `zoomrank.documents.Edition.movement_to`).
 
         Examples
@@ -336,7 +336,8 @@ class Ranked(SlotBandits):
             present = None if chosen.all() else Eligible(tree.documents, chosen)
         if self.slots > (len(tree) if present is None else len(present)):
             raise SlotsError(f"{self.slots} slots cannot be filled from the documents that are left: keep more.")
-        self.bandit, self.state = self.bandit.moved_to_tree(self.state, tree, movement)
+        self.bandit = self.bandit.rebuilt(tree, self.bandit.settings)
+        self.state = self.bandit.adopted(self.state, movement)
         self.moves = [np.where(move < 0, -1, place[move]) for move in self.moves] + [place]
         self.present, self.tree = present, tree
 

@@ -93,9 +93,6 @@ def pair_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) -> Ar
     )
 
 
-# Hashes of nodes: 64 bits for each, added up to name a set of nodes regardless of order.
-
-
 @inlined
 def hash64(value: Scalar) -> Scalar:
     """Hash 64 bits (a finaliser in the style of splitmix64): sums of hashes name multisets."""

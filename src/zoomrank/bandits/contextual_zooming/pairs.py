@@ -1,5 +1,8 @@
 """Zoom trees over pairs of a subtree and a context node; lower parts are shared by similar contexts only.
 
+The context of a slot is described level by level. A *context node* is an unordered tuple of nodes, one above each
+document of the context, all of one level. Its name is a hash that does not depend on the order of the documents.
+
 Children are kept in families, one for each refinement of the context that occurred, found by a hash table; a family
 that never occurred is not stored, since all its members are fresh.
 
@@ -18,11 +21,6 @@ from zoomrank.bandits.tree_view import store_paths
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.spaces.contexts import hash64
 from zoomrank.types import Array
-
-# The context of a slot, level by level: the context node of the documents above, its name and its width.
-#
-# A *context node* is an unordered tuple of nodes, one above each document of the context, all of one level. Its name
-# is a hash that does not depend on the order of the documents.
 
 
 class ContextDescription(NamedTuple):
@@ -84,6 +82,8 @@ def width_around(state: Any, level: Scalar) -> Scalar:
     return state.context_width[np.uint64(state.described[1]), np.uint64(level)]
 
 
+# The pairs.
+
 ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # not the name of any context
 
 
@@ -120,24 +120,17 @@ class PairParameters(NamedTuple):
 
 def fresh_pairs(slots: int, levels: int, room: int, table: int) -> PairCounts:
     """Allocate room for this many pairs and families in every slot."""
-    shape = (slots, room)
-    return PairCounts(
-        pair=np.zeros(shape, PAIR),
-        pair_plays=np.zeros(shape, np.uint32),
-        pair_clicks=np.zeros(shape, np.uint32),
-        pair_used=np.zeros(slots, np.int64),
-        family=np.zeros((slots, table, 2), np.uint64),
-        families=np.zeros(slots, np.int64),
-        opened=np.zeros((slots, table), np.uint64),
-        opened_at=np.zeros((slots, levels), np.int64),
-    )
+    plays, clicks = (np.zeros((slots, room), np.uint32) for _ in range(2))
+    used, families = (np.zeros(slots, np.int64) for _ in range(2))
+    family, opened = np.zeros((slots, table, 2), np.uint64), np.zeros((slots, table), np.uint64)
+    levels_opened = np.zeros((slots, levels), np.int64)
+    return PairCounts(np.zeros((slots, room), PAIR), plays, clicks, used, family, families, opened, levels_opened)
 
 
 @inlined
 def pair_width(state: Any, node: Scalar, level: Scalar) -> Scalar:
     """Return the width of a pair at this level."""
-    around = width_around(state, level)
-    return state.scale * (state.width[np.uint64(node)] + around)
+    return state.scale * (state.width[np.uint64(node)] + width_around(state, level))
 
 
 @inlined
@@ -289,24 +282,15 @@ def reset_pairs(state: Any, slot: Scalar) -> None:
     """Reset the zoom tree to the pair of roots, active."""
     state.pair_used[slot] = 1
     state.families[slot] = 0
-    for place in range(state.opened.shape[1]):
-        state.family[slot, place, 0] = 0
-        state.opened[slot, place] = 0
-    for level in range(state.opened_at.shape[1]):
-        state.opened_at[slot, level] = 0
+    state.family[slot, :, 0] = 0
+    state.opened[slot, :] = 0
+    state.opened_at[slot, :] = 0
     state.pair[slot, 0].latest_context = 0
     state.pair[slot, 0].known_level = 0
     state.pair[slot, 0].known_for = ACTIVE
     state.pair_plays[slot, 0] = 0
     state.pair_clicks[slot, 0] = 0
     state.pair[slot, 0].value = np.inf  # it has no competitors
-
-
-@compiled
-def reset_all_pairs(state: Any) -> None:
-    """Reset the zoom trees of all slots to the pair of roots."""
-    for slot in range(len(state.pair_used)):
-        reset_pairs(state, slot)
 
 
 @compiled
