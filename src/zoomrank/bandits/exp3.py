@@ -106,16 +106,8 @@ def update_weight_sums(state: Any, slot: Scalar, arm: Scalar) -> None:
 @inlined
 def fresh_weights(state: Any, slot: Scalar, arms: Scalar, horizon: Scalar) -> None:
     """Reset all weights to 1, and γ for K arms and g visits to min(1, sqrt(K ln K / ((e - 1) g)))."""
-    lay_out(state, slot, arms)
+    lay_out(state, slot, arms, state.weight)
     state.gamma[slot] = min(1.0, np.sqrt(arms * np.log(arms) / ((math.e - 1.0) * horizon)))
-    below = 1
-    for level in range(state.levels[slot]):
-        left = arms
-        start = state.level_start[slot, level]
-        for node in range(start, start + state.level_size[slot, level]):
-            state.weight[slot, node] = min(below, left)
-            left -= below
-        below *= FAN
 
 
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:

@@ -200,19 +200,12 @@ def index_of(state: Any, row: Scalar, arm: Scalar) -> Scalar:
 @inlined
 def fresh_indices(state: Any, slot: Scalar, arms: Scalar, fresh: Scalar) -> None:
     """Reset all indices, so that all arms tie."""
-    lay_out(state, slot, arms)
+    lay_out(state, slot, arms, state.ties)
     for arm in range(arms):
         state.plays[slot, arm] = 0
         state.clicks[slot, arm] = 0
-    below = 1
-    for level in range(state.levels[slot]):
-        left = arms
-        start = state.level_start[slot, level]
-        for node in range(start, start + state.level_size[slot, level]):
-            state.top[slot, node] = fresh
-            state.ties[slot, node] = min(below, left)
-            left -= below
-        below *= FAN
+    for node in range(state.level_start[slot, state.levels[slot] - 1] + 1):
+        state.top[slot, node] = fresh
 
 
 @inlined

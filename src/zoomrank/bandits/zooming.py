@@ -255,6 +255,26 @@ def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: S
 
 
 @inlined
+def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
+    """Value the children of an entry that holds documents of S, exactly if they attain the best; return the best."""
+    row, at, top = np.uint64(slot), np.uint64(entry), -1.0
+    first, fan, node = np.uint64(state.child[row, at]), np.uint64(state.fan[row, at]), np.uint64(state.node[row, at])
+    split_mask(state, state.below, node, depth, mask)
+    for step in range(fan):  # first the children off the paths: their values prune the others
+        if state.below[step] == 0:
+            state.value[step] = min(state.best[row, first + step], state.width[node])
+            top = max(top, state.value[step])
+    start = np.uint64(state.child_start[node])
+    for step in range(fan):
+        if state.below[step] != 0:
+            state.value[step] = -1.0
+            if min(state.best[row, first + step], state.width[start + step]) >= top:
+                state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
+                top = max(top, state.value[step])
+    return top
+
+
+@inlined
 def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best capped index; off the paths of S the cap is one number, and the walk is plain."""
     store_paths(state, shown, above)
@@ -262,41 +282,13 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
     depth, mask, cap = 0, (1 << above) - 1, np.inf
     while mask != 0 and state.child[row, at] != 0:
         first, fan = np.uint64(state.child[row, at]), np.uint64(state.fan[row, at])
-        node = np.uint64(state.node[row, at])
-        cap = state.width[node]
-        split_mask(state, state.below, node, depth, mask)
-        top = -1.0
-        for step in range(fan):  # first the children off the paths: their values prune the others
-            if state.below[step] == 0:
-                state.value[step] = min(state.best[row, first + step], cap)
-                top = max(top, state.value[step])
-        start = np.uint64(state.child_start[node])
-        for step in range(fan):
-            if state.below[step] != 0:
-                state.value[step] = -1.0
-                if min(state.best[row, first + step], state.width[start + step]) >= top:
-                    state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
-                    top = max(top, state.value[step])
+        cap = state.width[np.uint64(state.node[row, at])]
+        top = _value_children(state, slot, at, depth, mask)
         chosen = random_best(state.value, fan, top, rng)
         at = first + chosen
         depth += 1
         mask = state.below[chosen]
     return walk_best(state, slot, at, cap, rng)
-
-
-@inlined
-def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
-    """Value all children of an entry that holds documents of S; return the best."""
-    row, at, top = np.uint64(slot), np.uint64(entry), -1.0
-    first, node = np.uint64(state.child[row, at]), np.uint64(state.node[row, at])
-    split_mask(state, state.below, node, depth, mask)
-    for step in range(np.uint64(state.fan[row, at])):
-        if state.below[step] == 0:
-            value = min(state.best[row, first + step], state.width[node])
-        else:
-            value = _capped_best(state, slot, first + step, depth + 1, state.below[step], -1.0)
-        state.value[step], top = value, max(top, value)
-    return top
 
 
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:

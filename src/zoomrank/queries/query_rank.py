@@ -278,7 +278,34 @@ class QueryRank:
         path : str or path
             Path of the file; it is written atomically.
         """
-        _save(self, path)
+        queries, learners = self.queries, self.learners()
+        reports = {number: report_to_bytes(report) for number, report in self.lending.reports.items()}
+        leaders = queries.placing.leaders
+        header = json.dumps(
+            {
+                "parameters": self.bandit.settings,
+                "slots": self.slots,
+                "lend": self.lend,
+                "live": self.live,
+                "seed": self.seed,
+                "name": self.name,
+                "tree": {"fingerprint": self.tree.fingerprint, "recipe": self.tree.recipe},
+                "placing": {"kind": queries.placing.kind, **queries.placing.settings},
+                "groups": [queries.groups.parent, queries.groups.label],
+                "leaders": list(leaders.shape),
+                "queries": [queries.queries, queries.group],
+                "known": [[group, list(known.items())] for group, known in self.lending.known.items()],
+                "learners": [[number, len(content)] for number, content in learners.items()],
+                "reports": [[number, len(content)] for number, content in reports.items()],
+            }
+        ).encode()
+        parts = (PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
+        digest = hashlib.sha256()
+        with atomic_file(path) as file:
+            for part in (*parts, *learners.values(), *reports.values()):
+                digest.update(part)
+                file.write(part)
+            file.write(digest.digest())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], tree: DocumentTree | None = None) -> QueryRank:
@@ -296,7 +323,27 @@ class QueryRank:
         QueryRank
             The ranker with all learners and the tree of queries.
         """
-        return _load(path, tree)
+        content = Path(path).read_bytes()
+        header, start = checked_header(content, MAGIC, VERSION, path)
+        strange = set(header["parameters"]) ^ set(LoanZooming(DocumentTree.exponential(depth=1)).settings)
+        if strange:
+            raise FileFormatError(f"{path} was saved by another version of zoomrank with other parameters: {strange}.")
+        ranker = cls(
+            tree_of(header["tree"], tree),
+            _queries(header, content, start),
+            header["slots"],
+            parameters=header["parameters"],
+            lend=header["lend"],
+            live=header["live"],
+            seed=header["seed"],
+        )
+        start += 4 * header["leaders"][0] * header["leaders"][1]
+        learners, start = _pieces(content, start, header["learners"])
+        reports, _ = _pieces(content, start, header["reports"])
+        ranker.lending.reports = {number: report_from_bytes(report) for number, report in reports.items()}
+        ranker.lending.known = {group: dict(known) for group, known in header["known"]}
+        ranker.restore(header["name"], learners)
+        return ranker
 
     def restore(self, name: str, learners: Mapping[int, bytes]) -> None:
         """Restore packed learners.
@@ -367,63 +414,6 @@ def _unpacked(content: bytes, bandit: LoanZooming) -> _QueryLearner:
 
 
 # The file.
-
-
-def _save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
-    """Write everything to a file, atomically."""
-    queries, learners = ranker.queries, ranker.learners()
-    reports = {number: report_to_bytes(report) for number, report in ranker.lending.reports.items()}
-    leaders = queries.placing.leaders
-    header = json.dumps(
-        {
-            "parameters": ranker.bandit.settings,
-            "slots": ranker.slots,
-            "lend": ranker.lend,
-            "live": ranker.live,
-            "seed": ranker.seed,
-            "name": ranker.name,
-            "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
-            "placing": {"kind": queries.placing.kind, **queries.placing.settings},
-            "groups": [queries.groups.parent, queries.groups.label],
-            "leaders": list(leaders.shape),
-            "queries": [queries.queries, queries.group],
-            "known": [[group, list(known.items())] for group, known in ranker.lending.known.items()],
-            "learners": [[number, len(content)] for number, content in learners.items()],
-            "reports": [[number, len(content)] for number, content in reports.items()],
-        }
-    ).encode()
-    parts = (PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
-    digest = hashlib.sha256()
-    with atomic_file(path) as file:
-        for part in (*parts, *learners.values(), *reports.values()):
-            digest.update(part)
-            file.write(part)
-        file.write(digest.digest())
-
-
-def _load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> QueryRank:
-    """Load a ranker of queries; it continues exactly where the saved one was."""
-    content = Path(path).read_bytes()
-    header, start = checked_header(content, MAGIC, VERSION, path)
-    strange = set(header["parameters"]) ^ set(LoanZooming(DocumentTree.exponential(depth=1)).settings)
-    if strange:
-        raise FileFormatError(f"{path} was saved by another version of zoomrank with other parameters: {strange}.")
-    ranker = QueryRank(
-        tree_of(header["tree"], tree),
-        _queries(header, content, start),
-        header["slots"],
-        parameters=header["parameters"],
-        lend=header["lend"],
-        live=header["live"],
-        seed=header["seed"],
-    )
-    start += 4 * header["leaders"][0] * header["leaders"][1]
-    learners, start = _pieces(content, start, header["learners"])
-    reports, _ = _pieces(content, start, header["reports"])
-    ranker.lending.reports = {number: report_from_bytes(report) for number, report in reports.items()}
-    ranker.lending.known = {group: dict(known) for group, known in header["known"]}
-    ranker.restore(header["name"], learners)
-    return ranker
 
 
 def _pieces(content: bytes, start: int, sizes: Iterable[tuple[int, int]]) -> tuple[dict[int, bytes], int]:

@@ -156,9 +156,7 @@ def is_inner(state: Any, node: Scalar) -> Scalar:
 @inlined
 def child_at(state: Any, node: Scalar, step: Scalar) -> Scalar:
     """Return the child of a subtree; of a document, itself."""
-    at = np.uint64(node)
-    start = np.int64(state.child_start[at])
-    return start + step if start != np.int64(state.child_start[at + np.uint64(1)]) else node
+    return np.int64(state.child_start[np.uint64(node)]) + step if is_inner(state, node) else node
 
 
 @inlined
@@ -220,6 +218,18 @@ def is_opened(state: Any, slot: Scalar, level: Scalar) -> Scalar:
 
 
 @inlined
+def _activate(state: Any, slot: Scalar, entry: Scalar, index: Scalar) -> None:
+    """Make an entry an active pair without plays."""
+    pair = state.pair[slot, entry]
+    pair.value = index
+    pair.known_for = ACTIVE
+    pair.latest_context = 0
+    pair.known_level = 0
+    state.pair_plays[slot, entry] = 0
+    state.pair_clicks[slot, entry] = 0
+
+
+@inlined
 def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Scalar) -> Scalar:
     """Store the children of an entry in a context that occurs for the first time; return the first child."""
     first = state.pair_used[slot]
@@ -231,13 +241,7 @@ def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Sc
     state.opened_at[slot, level] += 1 if state.opened[slot, at] == 0 else 0
     state.opened[slot, at] = name
     for step in range(fan_of(state, node)):
-        pair = state.pair[slot, first + step]
-        pair.value = fresh_index(state, slot, child_at(state, node, step), level)
-        pair.known_for = ACTIVE
-        pair.latest_context = 0
-        pair.known_level = 0
-        state.pair_plays[slot, first + step] = 0
-        state.pair_clicks[slot, first + step] = 0
+        _activate(state, slot, first + step, fresh_index(state, slot, child_at(state, node, step), level))
     state.pair_used[slot] += fan_of(state, node)
     return first
 
@@ -285,12 +289,7 @@ def reset_pairs(state: Any, slot: Scalar) -> None:
     state.family[slot, :, 0] = 0
     state.opened[slot, :] = 0
     state.opened_at[slot, :] = 0
-    state.pair[slot, 0].latest_context = 0
-    state.pair[slot, 0].known_level = 0
-    state.pair[slot, 0].known_for = ACTIVE
-    state.pair_plays[slot, 0] = 0
-    state.pair_clicks[slot, 0] = 0
-    state.pair[slot, 0].value = np.inf  # it has no competitors
+    _activate(state, slot, 0, np.inf)  # it has no competitors
 
 
 @compiled

@@ -112,6 +112,9 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     refresh_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
+_OF_ALL_PATHS: dict[str, Any] = {"subtree": subtree_of_entry, "arrange": exchange_similar, "roomy": entries_fit}
+
+
 def register_paths(kind: Any, eligible: Any, evidence: Function, update: Function) -> None:
     """Register the kernels of two state types that count along paths: one for all documents, and one for eligible
     documents.
@@ -125,15 +128,7 @@ def register_paths(kind: Any, eligible: Any, evidence: Function, update: Functio
     for each, select, odds, best in kinds:
         on_best_of(each)(best)
         on_evidence(each)(evidence)
-        register(
-            each,
-            select=select,
-            odds=odds,
-            update=update,
-            subtree=subtree_of_entry,
-            arrange=exchange_similar,
-            roomy=entries_fit,
-        )
+        register(each, select=select, odds=odds, update=update, **_OF_ALL_PATHS)
 
 
 register_paths(PathState, EligiblePathState, own_evidence, _update)

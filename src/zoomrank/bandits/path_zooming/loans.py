@@ -193,26 +193,12 @@ def _score_past_visits(state: Any) -> None:
 
 
 @compiled
-def loan_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
-    """Return the maximal number of entries of a loan: all children of its parents."""
-    found, last = np.int64(0), np.int64(-1)
-    for place in range(1, len(node)):
-        above = np.int64(parent[node[place]])
-        if above != last:  # parents are in ascending order, like their children
-            found += np.int64(child_start[above + 1]) - np.int64(child_start[above])
-            last = above
-    return found
-
-
-@compiled
 def take_loan(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> Scalar:
     """Replace the loan: nodes in ascending order, with the root, each with its parent.
 
     Return whether there was room; if not, enlarge the state and call again.
     """
-    for old in range(state.filled[0]):
-        for slot in range(lent.shape[1]):
-            state.lent[old, slot], state.lent_clicks[old, slot] = 0.0, 0.0
+    state.lent[: state.filled[0]], state.lent_clicks[: state.filled[0]] = 0.0, 0.0
     entry_of_node = np.zeros(len(node), np.uint64)
     above = 0
     for place in range(len(node)):
@@ -228,8 +214,7 @@ def take_loan(state: Any, node: Array, lent: Array, clicks: Array, credit: Scala
                 split_entry(state, over)
             entry = np.uint64(state.child[over]) + np.uint64(node[place]) - np.uint64(state.child_start[parent])
         entry_of_node[place] = entry
-        for slot in range(lent.shape[1]):
-            state.lent[entry, slot], state.lent_clicks[entry, slot] = lent[place, slot], clicks[place, slot]
+        state.lent[entry], state.lent_clicks[entry] = lent[place], clicks[place]
     habit = PAST_LOANS_SHARE * (state.credit[1] + np.float64(state.score[0]))
     state.credit[1] = max(-LARGEST_PAST_SCORE, min(LARGEST_PAST_SCORE, habit))
     state.credit[0] = credit + state.credit[1]
@@ -338,8 +323,8 @@ class LoanZooming(PathZooming):
             The state to use from now on.
         """
         if not take_loan(state, *loan):
-            shape = self.tree.shape
-            room = int(state.filled[0]) + loan_entries(shape.parent, shape.child_start, loan.node)
+            parents, start = np.unique(self.tree.shape.parent[loan.node[1:]]), self.tree.shape.child_start
+            room = int(state.filled[0]) + int((start[parents + 1] - start[parents]).sum())  # all their children
             room += room // 2  # the next loan will be larger
             state = self.with_room(state, room)
             take_loan(state, *loan)

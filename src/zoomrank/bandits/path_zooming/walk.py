@@ -97,20 +97,15 @@ _best_of, on_best_of = generic(_no_body)  # one version for all documents, one f
 
 
 @inlined
-def _kept(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, seen: Scalar) -> Scalar:
-    """Return the stored record or bound of an entry, ignoring eligibility."""
+def best_of_all(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
+    """Return the stored record or bound of an entry without documents of S."""
     at, column = np.uint64(entry), np.uint64(slot)
     return min(cap, state.record[at, column] if seen else state.bound[at, column])
 
 
-def best_of_all(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
-    """Return the record or the bound of an entry without documents of S."""
-    return _kept(state, slot, entry, cap, seen)
-
-
 def best_of_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
     """Return the same for its eligible documents; inexact if below the threshold."""
-    value = _kept(state, slot, entry, cap, seen)
+    value = best_of_all(state, slot, entry, cap, threshold, seen)
     if value >= threshold:
         value = _best_eligible(state, slot, entry, cap, threshold, seen)
     return value
