@@ -1,6 +1,6 @@
 """Decorators that compile kernels, and the cache that keeps compiled kernels on disk.
 
-- `@compiled`: a kernel that Python calls; `@alongside`: one beside which other threads run;
+- `@compiled`: a kernel that Python calls; `@compiled_nogil`: one beside which other threads run;
 - `@inlined`, `@separate`, `@allocating`: pieces of kernels, compiled only as parts of the kernels that call them;
 - `generic`: a piece with one body per class of state.
 
@@ -106,8 +106,9 @@ def generic(
 
     def register(state: type) -> Callable[[Function], Function]:
         def add(body: Function) -> Function:
-            bodies[state] = body
-            piece.register(state)(body)
+            plain = getattr(body, "py_func", body)  # a piece is compiled again as part of this one
+            bodies[state] = plain
+            piece.register(state)(plain)
             return body
 
         return add

@@ -35,6 +35,7 @@ class Anytime(Bandit):
     """
 
     anytime = True
+    setting_names = ("bandit",)
 
     def __init__(self, bandit: Bandit, *, seed: Seed = None) -> None:
         if bandit.anytime:
@@ -42,11 +43,6 @@ class Anytime(Bandit):
         super().__init__(bandit.tree, seed)
         self.bandit = bandit
         self.not_saved = bandit.not_saved
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {"bandit": self.bandit}
 
     def fresh_state(self, slots: int) -> Any:
         """Return the state of phase 0, which lasts one visit."""

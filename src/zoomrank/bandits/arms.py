@@ -36,16 +36,20 @@ def fresh_arms(slots: int, most: int) -> tuple[Arms, int]:
 
 
 @inlined
-def lay_out(state: Any, slot: Scalar, arms: Scalar) -> None:
-    """Set the start and size of each level of the tree over this many arms."""
+def lay_out(state: Any, slot: Scalar, arms: Scalar, below: Array) -> None:
+    """Set the start and size of each level of the tree over this many arms; store in `below` how many each node has."""
     state.arms[slot] = arms
-    size, start, level = arms, 0, 0
-    state.level_start[slot, 0] = 0
-    state.level_size[slot, 0] = arms
-    while size > 1:
+    size, start, level, most = arms, 0, 0, 1
+    going = True
+    while going:
+        state.level_start[slot, level], state.level_size[slot, level] = start, size
+        left = arms
+        for node in range(start, start + size):
+            below[slot, node] = min(most, left)
+            left -= most
+        going = size > 1
         start += size
         size = (size + FAN - 1) // FAN
         level += 1
-        state.level_start[slot, level] = start
-        state.level_size[slot, level] = size
-    state.levels[slot] = level + 1
+        most *= FAN
+    state.levels[slot] = level

@@ -1,4 +1,4 @@
-"""Interface of one-slot learners: the class that users hold. The kernels' view is in `registration.py`.
+"""Interface of one-slot learners: the class that users hold. The kernels' view is in `kernel_interface`.
 
 A *strategy* is what a learner chooses among: a document, a subtree, or a subtree in certain contexts.
 """
@@ -95,6 +95,7 @@ class Bandit(ABC):
     counts_visits: bool = False  # learns from another ranker's choices as from its own
     weighs: bool = True  # its rankings carry propensities; if False, they are computed on request
     needs_horizon: bool = False  # requires the number of visits
+    setting_names: tuple[str, ...] = ()  # attributes that are its `settings`
     not_saved: frozenset[str] = frozenset(TreeView._fields)  # parts of the state that a file does not need
 
     def __init__(self, tree: DocumentTree, seed: Seed = None) -> None:
@@ -133,11 +134,6 @@ class Bandit(ABC):
     def clear_caches(self, state: Any) -> None:  # noqa: B027  (most bandits cache nothing)
         """Clear search caches, so that the state depends only on what was learned."""
 
-    def moved_to_tree(self, state: Any, tree: DocumentTree, movement: Remap) -> tuple[Bandit, Any]:
-        """Move this bandit and its state to another tree; called only if it is `growable`."""
-        bandit = self.rebuilt(tree, self.settings)
-        return bandit, bandit.adopted(state, movement)
-
     def adopted(self, state: Any, movement: Remap) -> Any:
         """Remap the state of a learner of the same kind to this bandit's tree; called only if it is `growable`."""
         raise NotImplementedError(f"{type(self).__name__} cannot move to another tree.")
@@ -145,7 +141,7 @@ class Bandit(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """Parameters that rebuild this bandit on a tree, as plain numbers and strings."""
-        return {}
+        return {name: getattr(self, name) for name in self.setting_names}
 
     def select(self, context: Iterable[DocumentId] = ()) -> Choice:
         """Choose a document, given the documents shown before it and skipped.

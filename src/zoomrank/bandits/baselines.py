@@ -1,4 +1,12 @@
-"""Two bandits that do not learn: `Uniform` plays a random document, `Fixed` always the same one in each slot."""
+"""Baselines: `Uniform` plays a random document, `Fixed` always the same one in each slot, and `ExploreThenCommit` shows
+every document equally often, then the best one for ever.
+
+In the slots of a ranker the last is Ranked Explore and Commit (Radlinski, Kleinberg and Joachims 2008): a slot begins
+when the one above has committed, and shows random documents until then. Documents are explored in passes, each in a
+random order: in `order`, the documents already seen in this pass come first. Only counted visits move them: if feedback
+is late, a document may be shown more often, but it counts once per pass like all others. Ties go to the document that
+reached its clicks first; since the order of a pass is random, so is the tie-break.
+"""
 
 from __future__ import annotations
 
@@ -140,14 +148,7 @@ class Fixed(_NonLearningBandit):
         return FixedState(*self.view, self._positions, *endless_clock(slots))
 
 
-# `ExploreThenCommit`: show every document equally often, then the best one for ever.
-#
-# In the slots of a ranker it is Ranked Explore and Commit (Radlinski, Kleinberg and Joachims 2008): a slot begins when
-# the one above has committed, and shows random documents until then. Documents are explored in passes, each in a
-# random order: in `order`, the documents already seen in this pass come first. Only counted visits move them: if
-# feedback is late, a document may be shown more often, but it counts once per pass like all others.
-#
-# Ties go to the document that reached its clicks first; since the order of a pass is random, so is the tie-break.
+# Explore, then commit.
 
 LOOKS = 1  # of each document
 
@@ -248,17 +249,13 @@ class ExploreThenCommit(Bandit):
     """
 
     anytime = True
+    setting_names = ("looks",)
 
     def __init__(self, tree: DocumentTree, *, looks: int = LOOKS, seed: Seed = None) -> None:
         super().__init__(tree, seed)
         self.looks = whole_number(looks, "looks")
         if self.looks < 1:
             raise ParameterError(f"looks must be 1 or more, not {looks}: the choice needs every document shown once.")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {"looks": self.looks}
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
         """Return the arm of the document; documents are compared by their clicks."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from zoomrank.bandits.arms import FAN, Arms, fresh_arms, lay_out
 from zoomrank.bandits.bandit import Bandit, Strategy
-from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register, reset_all
 from zoomrank.bandits.tree_view import TreeView
 from zoomrank.bandits.ucb1 import checked_horizon
-from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.compiled import Scalar, flat, inlined
 from zoomrank.errors import HorizonError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed
@@ -41,12 +41,6 @@ EXP3State = flat("EXP3State", TreeView, Arms, EXP3Parameters, EXP3Weights, Phase
 
 
 @inlined
-def mixing_rate(arms: Scalar, horizon: Scalar) -> Scalar:
-    """Compute γ = min(1, sqrt(K ln K / ((e - 1) g))) for K arms and g visits."""
-    return min(1.0, np.sqrt(arms * np.log(arms) / ((math.e - 1.0) * horizon)))
-
-
-@inlined
 def chance_of_arm(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
     """Return the probability that an arm is drawn."""
     row = np.uint64(slot)
@@ -55,9 +49,10 @@ def chance_of_arm(state: Any, slot: Scalar, arm: Scalar) -> Scalar:
     return (1.0 - gamma) * state.weight[row, np.uint64(arm)] / total + gamma / state.arms[row]
 
 
-@inlined
-def random_arm(state: Any, slot: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
-    """Draw an arm with one random number; return it and its probability."""
+def random_arm(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
+    """Draw an arm with one random number; return it and its probability: the registered `select`."""
     row = np.uint64(slot)
     arms, gamma = state.arms[row], state.gamma[row]
     level = state.levels[row] - 1
@@ -110,22 +105,9 @@ def update_weight_sums(state: Any, slot: Scalar, arm: Scalar) -> None:
 
 @inlined
 def fresh_weights(state: Any, slot: Scalar, arms: Scalar, horizon: Scalar) -> None:
-    """Reset all weights to 1."""
-    lay_out(state, slot, arms)
-    state.gamma[slot] = mixing_rate(arms, horizon)
-    below = 1
-    for level in range(state.levels[slot]):
-        left = arms
-        for node in range(
-            state.level_start[slot, level], state.level_start[slot, level] + state.level_size[slot, level]
-        ):
-            state.weight[slot, node] = min(below, left)
-            left -= below
-        below *= FAN
-
-
-def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
-    return random_arm(state, slot, rng)
+    """Reset all weights to 1, and γ for K arms and g visits to min(1, sqrt(K ln K / ((e - 1) g)))."""
+    lay_out(state, slot, arms, state.weight)
+    state.gamma[slot] = min(1.0, np.sqrt(arms * np.log(arms) / ((math.e - 1.0) * horizon)))
 
 
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -140,13 +122,7 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     fresh_weights(state, slot, len(state.leaf), horizon)
 
 
-register(EXP3State, select=_select, odds=_odds, update=_update, reset=_reset)
-
-
-@compiled
-def _start(state: Any, arms: Scalar, horizon: Scalar) -> None:
-    for slot in range(len(state.arms)):
-        fresh_weights(state, slot, arms, horizon)
+register(EXP3State, select=random_arm, odds=_odds, update=_update, reset=_reset)
 
 
 class EXP3(Bandit):
@@ -175,15 +151,11 @@ class EXP3(Bandit):
     """
 
     needs_horizon = True
+    setting_names = ("horizon",)
 
     def __init__(self, tree: DocumentTree, *, horizon: int | None = None, seed: Seed = None) -> None:
         super().__init__(tree, seed)
         self.horizon = checked_horizon(horizon)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {"horizon": self.horizon}
 
     def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
         """Return the parts of a state with room for this many arms."""
@@ -199,7 +171,7 @@ class EXP3(Bandit):
         if self.horizon is None:
             raise HorizonError("EXP3 needs a horizon: pass horizon=..., or wrap it in Anytime.")
         state = EXP3State(*self.view, *self.arm_state(slots, len(self.tree)), *endless_clock(slots))
-        _start(state, len(self.tree), float(self.horizon))
+        reset_all(state, float(self.horizon))
         return state
 
 

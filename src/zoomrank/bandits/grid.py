@@ -28,19 +28,19 @@ from zoomrank.bandits.exp3 import (
     random_arm,
     reinforce_arm,
 )
-from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register, reset_all
 from zoomrank.bandits.tree_view import TreeView
 from zoomrank.bandits.ucb1 import (
     UCB1,
     ExplorationParameters,
     UCB1Counts,
     arm_bounds,
-    best_arm,
     chance_of_best,
     follow_horizon,
     index_of,
     reset_arms,
     reward_arm,
+    select_best_arm,
     update_all_tops,
 )
 from zoomrank.compiled import Scalar, compiled, flat, inlined
@@ -123,21 +123,6 @@ def _first_phase(state: Any, slot: Scalar) -> None:
 
 
 @inlined
-def _begin_ucb1(state: Any, slot: Scalar) -> None:
-    _first_phase(state, slot)
-    reset_arms(state, slot, _arms_at(state, state.first_phase))
-    for node in range(state.seen_plays.shape[1]):
-        state.seen_plays[slot, node] = 0
-        state.seen_clicks[slot, node] = 0
-
-
-@inlined
-def _begin_exp3(state: Any, slot: Scalar) -> None:
-    _first_phase(state, slot)
-    fresh_weights(state, slot, _arms_at(state, state.first_phase), state.nominal[state.first_phase])
-
-
-@inlined
 def _remember(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> None:
     """Keep a visit for the arms of all later phases that hold the document; documents above a depth stay arms there."""
     node = state.leaf[document]
@@ -162,18 +147,6 @@ def _replay(state: Any, slot: Scalar) -> None:
     update_all_tops(state, slot)
 
 
-def _select_ucb1(
-    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
-) -> tuple[Scalar, Scalar]:
-    return best_arm(state, slot, rng), 1.0
-
-
-def _select_exp3(
-    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
-) -> tuple[Scalar, Scalar]:
-    return random_arm(state, slot, rng)
-
-
 def _odds_ucb1(
     state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
@@ -186,10 +159,6 @@ def _odds_exp3(
 ) -> tuple[Scalar, Scalar, Scalar]:
     arm = _arm_of(state, slot, document)
     return chance_of_arm(state, slot, arm), _node_of(state, slot, arm), False
-
-
-def _subtree(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
-    return _node_of(state, slot, strategy)
 
 
 def _update_ucb1(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
@@ -211,47 +180,27 @@ def _update_exp3(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abo
 
 def _reset_ucb1(state: Any, slot: Scalar, horizon: Scalar) -> None:
     follow_horizon(state, slot, horizon)
-    _begin_ucb1(state, slot)
+    _first_phase(state, slot)
+    reset_arms(state, slot, _arms_at(state, state.first_phase))
+    state.seen_plays[slot, :] = 0
+    state.seen_clicks[slot, :] = 0
 
 
 def _reset_exp3(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    _begin_exp3(state, slot)
+    _first_phase(state, slot)
+    fresh_weights(state, slot, _arms_at(state, state.first_phase), state.nominal[state.first_phase])
 
 
 register(
-    GridUCB1State,
-    select=_select_ucb1,
-    odds=_odds_ucb1,
-    update=_update_ucb1,
-    subtree=_subtree,
-    reset=_reset_ucb1,
+    GridUCB1State, select=select_best_arm, odds=_odds_ucb1, update=_update_ucb1, subtree=_node_of, reset=_reset_ucb1
 )
-register(
-    GridEXP3State,
-    select=_select_exp3,
-    odds=_odds_exp3,
-    update=_update_exp3,
-    subtree=_subtree,
-    reset=_reset_exp3,
-)
+register(GridEXP3State, select=random_arm, odds=_odds_exp3, update=_update_exp3, subtree=_node_of, reset=_reset_exp3)
 
 
 @compiled
 def _find_arm(state: Any, slot: Scalar, document: Scalar) -> tuple[Scalar, Scalar]:
     arm = _arm_of(state, slot, document)
     return arm, _node_of(state, slot, arm)
-
-
-@compiled
-def _start_ucb1(state: Any) -> None:
-    for slot in range(len(state.arms)):
-        _begin_ucb1(state, slot)
-
-
-@compiled
-def _start_exp3(state: Any) -> None:
-    for slot in range(len(state.arms)):
-        _begin_exp3(state, slot)
 
 
 class Grid(Bandit):
@@ -282,6 +231,8 @@ class Grid(Bandit):
     Gollapudi use it in *Ranked bandits in metric spaces*, JMLR 14 (2013), Section 4.
     """
 
+    setting_names = ("bandit", "start", "stretch", "replay")
+
     def __init__(
         self,
         bandit: Bandit,
@@ -307,11 +258,6 @@ class Grid(Bandit):
         if not 0 <= self.start <= deepest:
             raise ParameterError(f"start must be a depth of this tree, from 0 to {deepest}, not {start}.")
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {"bandit": self.bandit, "start": self.start, "stretch": self.stretch, "replay": self.replay}
-
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
         """Return the subtree of the phase's depth that holds the document."""
         arm, node = _find_arm(state, slot, document)
@@ -327,10 +273,9 @@ class Grid(Bandit):
             nodes = self.tree.nodes if self.replay else 0
             seen = ReplayCounts(*(np.zeros((slots, nodes), np.uint32) for _ in ReplayCounts._fields))
             state = GridUCB1State(*parts, *seen, *endless_clock(slots))
-            _start_ucb1(state)
         else:
             state = GridEXP3State(*parts, *endless_clock(slots))
-            _start_exp3(state)
+        reset_all(state)
         return state
 
 

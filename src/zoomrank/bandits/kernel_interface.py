@@ -1,18 +1,23 @@
-"""Kernel interface of a one-slot learner: seven functions, registered by each type of state.
+"""Kernel interface of a one-slot learner: seven functions, registered by each type of state; and propensities.
 
-Kernels treat all learners alike; the ranker never asks for the type. One state holds the learners
-of all slots of a ranker; `shown[:above]` are the documents above the slot, a context that context-free learners ignore.
+Kernels treat all learners alike; the ranker never asks for the type. One state holds the learners of all slots of a
+ranker; `shown[:above]` are the documents above the slot, a context that context-free learners ignore.
 
 - `select(state, slot, shown, above, rng)` chooses a strategy, and returns its probability where that matters;
 - `subtree(state, slot, strategy)` is the node below which its document is drawn;
 - `update(state, slot, feedback, shown, above)` credits the strategy that made the choice or, if that is no longer
   active, the one that now holds the document it picked;
-- `reset(state, slot, horizon)` resets the slot's learner;
+- `reset(state, slot, horizon)` resets the slot's learner, for this many visits; 0: for as many as before;
 - `odds(state, slot, shown, above, document)` is the probability that it chooses the strategy that holds a document, the
   node of that strategy where this is above 0, and whether it is `sure` that no strategy is chosen all of whose
   documents, eligible or not, are above;
 - `arrange(state, shown, pick, strategy, chance)` may reorder the documents of a complete ranking;
 - `roomy(state)` returns whether the arrays have room for one more visit; Python enlarges them, kernels cannot.
+
+The *propensity* of a document is its probability in a slot, given the documents above. Only ties and draws inside a
+subtree are random, so there is a closed form, except for `TreeThompson`, whose draws take integrals. Either the slot's
+strategy holds the document, which is then drawn from its subtree; or all documents of the strategy are shown above, and
+then the document may be drawn from the whole tree.
 """
 
 from __future__ import annotations
@@ -23,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.tree_view import chance_to_draw, draw_document, is_exhausted
-from zoomrank.compiled import Function, Scalar, compiled, generic, inlined, separate
+from zoomrank.compiled import Scalar, compiled, generic, inlined, separate
 from zoomrank.types import Array
 
-_Kernel = tuple[Callable[..., Any], Callable[[Any], Callable[[Function], Function]]]
+_ADD_BODY: dict[str, Callable[[type], Callable[..., Any]]] = {}  # for each kernel, what registers a body
 
 
 class PhaseClock(NamedTuple):
@@ -50,21 +55,22 @@ class Feedback(NamedTuple):
     reward: int
 
 
-def _kernel(name: str) -> _Kernel[Any]:
+def _kernel(name: str) -> Callable[..., Any]:
     def no_body(state: Any, *_: Any) -> Any:
         raise TypeError(f"{type(state).__name__} is not the state of a bandit: no {name} is registered for it.")
 
     no_body.__name__ = name
-    return generic(no_body)
+    kernel, _ADD_BODY[name] = generic(no_body)
+    return kernel
 
 
-select, _on_select = _kernel("select")
-subtree, _on_subtree = _kernel("subtree")
-update, _on_update = _kernel("update")
-reset, _on_reset = _kernel("reset")
-odds, _on_odds = _kernel("odds")
-arrange, _on_arrange = _kernel("arrange")
-roomy, _on_roomy = _kernel("roomy")
+select = _kernel("select")
+subtree = _kernel("subtree")
+update = _kernel("update")
+reset = _kernel("reset")
+odds = _kernel("odds")
+arrange = _kernel("arrange")
+roomy = _kernel("roomy")
 
 
 def _own_leaf(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
@@ -83,29 +89,23 @@ def _always(state: Any) -> Scalar:
     return len(state.leaf) > 0
 
 
-def register(
-    state: Any,
-    *,
-    select: Callable[..., Any],
-    odds: Callable[..., Any],
-    update: Callable[..., Any],
-    subtree: Callable[..., Any] = _own_leaf,
-    reset: Callable[..., Any] = _goes_on,
-    arrange: Callable[..., Any] = _as_it_is,
-    roomy: Callable[..., Any] = _always,
-) -> None:
-    """Register the functions of a state type: plain functions, compiled into the kernels that call them.
+_DEFAULTS: dict[str, Callable[..., Any]] = {
+    "subtree": _own_leaf,
+    "reset": _goes_on,
+    "arrange": _as_it_is,
+    "roomy": _always,
+}
+
+
+def register(state: Any, **kernels: Callable[..., Any]) -> None:
+    """Register the functions of a state type, compiled into the kernels that call them: `select`, `odds`, `update`, and
+    those of the others that are not the default.
 
     By default a strategy is a document, a learner is never reset, rankings stay as the slots chose them, and there is
     always room.
     """
-    _on_select(state)(select)
-    _on_odds(state)(odds)
-    _on_update(state)(update)
-    _on_subtree(state)(subtree)
-    _on_reset(state)(reset)
-    _on_arrange(state)(arrange)
-    _on_roomy(state)(roomy)
+    for name, body in {**_DEFAULTS, **kernels}.items():
+        _ADD_BODY[name](state)(body)
 
 
 @inlined
@@ -117,6 +117,13 @@ def update_slot(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
         state.phase[slot] += 1
         state.left[slot] = 1 << state.phase[slot]
         reset(state, slot, state.left[slot])
+
+
+@compiled
+def reset_all(state: Any, horizon: Scalar = 0) -> None:
+    """Reset the learners of all slots: the start of a fresh state."""
+    for slot in range(len(state.left)):
+        reset(state, slot, horizon)
 
 
 @compiled
@@ -138,11 +145,7 @@ def is_roomy(state: Any) -> Scalar:
     return bool(roomy(state))
 
 
-# Propensity: the probability of a document in a slot, given the documents above.
-#
-# Only ties and draws inside a subtree are random, so there is a closed form, except for `TreeThompson`, whose draws
-# take integrals. Either the slot's strategy holds the document, which is then drawn from its subtree; or all documents
-# of the strategy are shown above, and then the document may be drawn from the whole tree.
+# Propensities.
 
 
 @separate

@@ -19,7 +19,7 @@ from zoomrank.bandits.arms import Arms, fresh_arms
 from zoomrank.bandits.bandit import Bandit, Strategy
 from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
 from zoomrank.bandits.tree_view import TreeView, largest_context
-from zoomrank.bandits.ucb1 import best_arm, chance_of_best, fresh_indices, set_index, update_top
+from zoomrank.bandits.ucb1 import best_arm, chance_of_best, fresh_indices, set_index, update_all_tops
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
@@ -91,9 +91,7 @@ def _refresh(state: Any, row: Scalar) -> None:
         plays = state.plays[row, arm]
         if plays > 0:
             state.top[row, arm] = kl_bound(state.clicks[row, arm] / plays, plays, state.budget[row])
-    for level in range(1, state.levels[row]):
-        for node in range(np.uint64(state.level_size[row, level])):
-            update_top(state, row, level, node)
+    update_all_tops(state, row)
 
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
@@ -180,6 +178,7 @@ class KLUCB(Bandit):
 
     anytime = True
     not_saved = Bandit.not_saved | frozenset(KLUCBScratch._fields)
+    setting_names = ("exploration", "shared")
 
     def __init__(
         self, tree: DocumentTree, *, exploration: float = EXPLORATION, shared: bool = False, seed: Seed = None
@@ -189,24 +188,14 @@ class KLUCB(Bandit):
             raise ParameterError(f"exploration must be a positive number, not {exploration}.")
         self.exploration, self.shared = float(exploration), bool(shared)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {"exploration": self.exploration, "shared": self.shared}
-
     def fresh_state(self, slots: int) -> Any:
         """Return a state in which every document is an arm without plays."""
         rows, most = 1 if self.shared else slots, len(self.tree)
         arms, nodes = fresh_arms(rows, most)
-        counts = KLUCBCounts(
-            rounds=np.zeros(rows, np.int64),
-            due=np.ones(rows, np.int64),
-            budget=np.zeros(rows),
-            plays=np.zeros((rows, most), np.uint32),
-            clicks=np.zeros((rows, most), np.uint32),
-            top=np.zeros((rows, nodes)),
-            ties=np.zeros((rows, nodes), np.uint32),
-        )
+        rounds, due, budget = np.zeros(rows, np.int64), np.ones(rows, np.int64), np.zeros(rows)
+        plays, clicks = (np.zeros((rows, most), np.uint32) for _ in range(2))
+        top, ties = np.zeros((rows, nodes)), np.zeros((rows, nodes), np.uint32)
+        counts = KLUCBCounts(rounds, due, budget, plays, clicks, top, ties)
         scratch = KLUCBScratch(np.zeros(largest_context(slots)))
         state = KLUCBState(*self.view, *arms, self.shared, self.exploration, *counts, *scratch, *endless_clock(slots))
         _start(state)

@@ -2,8 +2,18 @@
 
 Every subtree of a slot has a Beta belief from the clicks and skips of all documents below it. The correlation rule of
 the paper caps the draws, as it caps indices in `Zooming`. Unlike an index learner it shows different visitors different
-documents even before their feedback arrives. Its propensities are products of integrals, one per branch
-(`largest_draw.py`).
+documents even before their feedback arrives.
+
+Its propensities are products, over the branches, of the probability that one of several draws from Beta beliefs is the
+largest. A draw above its cap counts as the cap, so draws may tie; each of the tied draws is taken with equal
+probability. With densities f and distribution functions F, an uncapped draw is the largest with probability
+`∫ f(x) ∏ F_other(x) dx`; a draw at its cap c competes with the others there as if each had drawn a uniform number too.
+
+There is no closed form for more than two draws, or with caps. The integral is taken over t = log(x / (1 - x)), where
+every density is smooth and log-concave, from the highest left end of all beliefs on, by Gauss-Legendre quadrature in
+panels as wide as the sharpest belief allows. No distribution function is evaluated: densities are accumulated on the
+way. The result is exact to about 1e-10, and to 1e-9 for beliefs of a million visits. Draws of the same belief and cap
+are counted, not repeated, so hundreds of new documents cost as much as one.
 """
 
 from __future__ import annotations
@@ -38,17 +48,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed
 
-# Probability that one of several draws from Beta beliefs is the largest: a numerical integral in one dimension.
-#
-# A draw above its cap counts as the cap, so draws may tie; each of the tied draws is taken with equal probability.
-# With densities f and distribution functions F, an uncapped draw is the largest with probability `∫ f(x) ∏ F_other(x)
-# dx`; a draw at its cap c competes with the others there as if each had drawn a uniform number too.
-#
-# There is no closed form for more than two draws, or with caps. The integral is taken over t = log(x / (1 - x)), where
-# every density is smooth and log-concave, from the highest left end of all beliefs on, by Gauss-Legendre quadrature in
-# panels as wide as the sharpest belief allows. No distribution function is evaluated: densities are accumulated on the
-# way. The result is exact to about 1e-10, and to 1e-9 for beliefs of a million visits. Draws of the same belief and
-# cap are counted, not repeated, so hundreds of new documents cost as much as one.
+# The probability that a draw is the largest.
 
 _POINTS = 12
 _BEND, _SLOPE = 3.0, 12.0  # most curvature and slope of a log density in one panel
@@ -94,20 +94,10 @@ class DrawScratch(NamedTuple):
 def fresh_draw_scratch(widest: int) -> DrawScratch:
     """Allocate scratch space for this many draws."""
     kinds = max(widest, 1)
-    return DrawScratch(
-        times=np.zeros(kinds, np.int64),
-        a=np.zeros(kinds),
-        b=np.zeros(kinds),
-        draw_cap=np.zeros(kinds),
-        log_scale=np.zeros(kinds),
-        begins=np.zeros(kinds),
-        ends=np.zeros(kinds),
-        top=np.zeros(kinds),
-        passed=np.zeros(kinds),
-        density=np.zeros((kinds, _POINTS)),
-        soft=np.zeros(_POINTS),
-        product=np.zeros(_POINTS),
-    )
+    a, b, cap, log_scale, begins, ends, top, passed = (np.zeros(kinds) for _ in range(8))
+    density, soft, product = np.zeros((kinds, _POINTS)), np.zeros(_POINTS), np.zeros(_POINTS)
+    times = np.zeros(kinds, np.int64)
+    return DrawScratch(times, a, b, cap, log_scale, begins, ends, top, passed, density, soft, product)
 
 
 @inlined
@@ -369,6 +359,8 @@ def chance_of_largest(state: Any, kinds: Scalar, own: Scalar) -> Scalar:
     return found
 
 
+# The learner.
+
 PRIOR = 1.0
 _NEVER_ZERO = 0.02  # with a smaller prior, draws may underflow
 PATIENCE = 1  # visits without a click before a subtree is split
@@ -507,17 +499,13 @@ class TreeThompson(VisitCountingBandit):
 
     weighs = False  # computing propensities takes 50 times as long as choosing
     not_saved = VisitCountingBandit.not_saved | frozenset(DrawScratch._fields)
+    setting_names = ("prior", "correlated")
 
     def __init__(self, tree: DocumentTree, *, prior: float = PRIOR, correlated: bool = True, seed: Seed = None) -> None:
         super().__init__(tree, seed)
         if not 0 < prior < np.inf:
             raise ParameterError(f"prior must be a positive number, not {prior}.")
         self.prior, self.correlated = float(prior), bool(correlated)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {"prior": self.prior, "correlated": self.correlated}
 
     def fresh_state(self, slots: int, more: int = 0) -> Any:
         """Return a state with only the root, and room for `more` entries."""

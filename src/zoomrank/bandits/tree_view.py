@@ -1,7 +1,12 @@
-"""Draw a random document of a subtree: uniformly at each branch, as in the paper, not uniformly over documents.
+"""The document tree as learners see it: `TreeView`, random draws from a subtree, and the correlation rule.
 
-One random number serves a whole walk down: at a branch with m children, `r · m` picks one by its integer part and its
-fraction is as random as r was. A fresh number is drawn before its bits run out.
+*Draws* are uniform at each branch, as in the paper, not uniform over documents. One random number serves a whole walk
+down: at a branch with m children, `r · m` picks one by its integer part and its fraction is as random as r was. A fresh
+number is drawn before its bits run out.
+
+*The correlation rule* caps an index by `max over x in u of D(x, S)`, with S the documents shown above: a visitor who
+skipped S is unlikely to like documents close to it. The cap is one number for every subtree that hangs off the root
+paths of S, namely the width of the node where it branches off; only subtrees on those paths need a cap of their own.
 """
 
 from __future__ import annotations
@@ -137,12 +142,7 @@ def chance_to_draw(tree: Any, node: Scalar, document: Scalar, shown: Array, abov
     return chance
 
 
-# Root paths of the documents above a slot, and the correlation rule along them.
-#
-# The correlation rule caps an index by `max over x in u of D(x, S)`, with S the documents shown above: a visitor who
-# skipped S is unlikely to like documents close to it. The cap is one number for every subtree that hangs off the root
-# paths of S, namely the width of the node where it branches off; only subtrees on those paths need a cap of their own.
-# The documents above are the bits of a mask.
+# The correlation rule along the root paths of the documents above.
 
 LARGEST_CONTEXT = 62  # documents above a slot: they are the bits of a mask
 
@@ -169,16 +169,9 @@ def fresh_context_scratch(tree: DocumentTree, slots: int, widest: int) -> Contex
     """Allocate scratch space for the context of any slot."""
     documents = largest_context(slots)
     stack = documents * (tree.depth + 2)
-    return ContextScratch(
-        path=np.zeros((documents, tree.depth + 1), np.uint32),
-        path_leaf=np.full(documents, tree.nodes, np.int64),
-        value=np.zeros(max(widest, 1)),
-        below=np.zeros(max(widest, 1), np.int64),
-        inner=np.zeros(max(widest, 1), np.int64),
-        stack_entry=np.zeros(stack, np.int64),
-        stack_depth=np.zeros(stack, np.int64),
-        stack_mask=np.zeros(stack, np.int64),
-    )
+    path, leaf = np.zeros((documents, tree.depth + 1), np.uint32), np.full(documents, tree.nodes, np.int64)
+    value, below, inner = (np.zeros(max(widest, 1), kind) for kind in (np.float64, np.int64, np.int64))
+    return ContextScratch(path, leaf, value, below, inner, *(np.zeros(stack, np.int64) for _ in range(3)))
 
 
 @inlined
@@ -268,10 +261,7 @@ def best_places(value: Array, fan: Scalar, top: Scalar) -> tuple[Scalar, Scalar]
 @inlined
 def random_best(value: Array, fan: Scalar, top: Scalar, rng: np.random.Generator) -> Scalar:
     """Return the place of a value among the first `fan` that attains the top, uniformly among ties."""
-    ties = 0
-    for step in range(np.uint64(fan)):
-        if value[step] == top:
-            ties += 1
+    ties, _ = best_places(value, fan, top)
     skip: Scalar = np.int64(rng.random() * ties) if ties > 1 else np.int64(0)
     chosen = np.uint64(0)
     while value[chosen] != top or skip > 0:

@@ -4,6 +4,9 @@ The bound is the index of Algorithm 3, `r/n + 2 · sqrt(C / (1 + n))` with C = 4
 zooming would use if one document said nothing about another. The paper does not print its own; with a single radius the
 optimistic version learns in 300,000 visits what its Figure 1 says it does not. Ties are broken uniformly. A node of the
 tree over the arms keeps the highest index below it and how many arms attain it.
+
+`UCBBandit` is the base of all learners with such a radius, sqrt(C / (1 + n)) (Eq. 17). The paper proves its bounds for
+C = 4 log T ("pessimistic") and finds C = 1 ("optimistic") far better in practice.
 """
 
 from __future__ import annotations
@@ -15,16 +18,12 @@ import numpy as np
 
 from zoomrank.bandits.arms import FAN, Arms, fresh_arms, lay_out
 from zoomrank.bandits.bandit import Bandit, Strategy
-from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register, reset_all
 from zoomrank.bandits.tree_view import TreeView
-from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.compiled import Scalar, flat, inlined
 from zoomrank.errors import ExplorationError, HorizonError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed
-
-# Exploration of UCB-style learners: the constant C in the confidence radius sqrt(C / (1 + n)) (Eq. 17).
-#
-# The paper proves its bounds for C = 4 log T ("pessimistic") and finds C = 1 ("optimistic") far better in practice.
 
 Exploration = str | float
 
@@ -38,8 +37,8 @@ class ExplorationParameters(NamedTuple):
 
 @inlined
 def follow_horizon(state: Any, slot: Scalar, horizon: Scalar) -> None:
-    """Set C to the paper's value for this horizon, if the learner is pessimistic."""
-    if state.pessimistic:
+    """Set C to the paper's value for this horizon, if there is one and the learner is pessimistic."""
+    if state.pessimistic and horizon > 0:
         state.constant[slot] = 4.0 * np.log(horizon)
 
 
@@ -83,6 +82,8 @@ class UCBBandit(Bandit):
         Seed of a bandit used on its own.
     """
 
+    setting_names: tuple[str, ...] = ("exploration", "horizon")
+
     def __init__(
         self,
         tree: DocumentTree,
@@ -94,11 +95,6 @@ class UCBBandit(Bandit):
         super().__init__(tree, seed)
         self.constant = exploration_constant(exploration, horizon)
         self.exploration, self.horizon = exploration, horizon
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {"exploration": self.exploration, "horizon": self.horizon}
 
     def exploration_parameters(self, slots: int) -> ExplorationParameters:
         """Return the same radius for every slot."""
@@ -204,20 +200,12 @@ def index_of(state: Any, row: Scalar, arm: Scalar) -> Scalar:
 @inlined
 def fresh_indices(state: Any, slot: Scalar, arms: Scalar, fresh: Scalar) -> None:
     """Reset all indices, so that all arms tie."""
-    lay_out(state, slot, arms)
+    lay_out(state, slot, arms, state.ties)
     for arm in range(arms):
         state.plays[slot, arm] = 0
         state.clicks[slot, arm] = 0
-    below = 1
-    for level in range(state.levels[slot]):
-        left = arms
-        for node in range(
-            state.level_start[slot, level], state.level_start[slot, level] + state.level_size[slot, level]
-        ):
-            state.top[slot, node] = fresh
-            state.ties[slot, node] = min(below, left)
-            left -= below
-        below *= FAN
+    for node in range(state.level_start[slot, state.levels[slot] - 1] + 1):
+        state.top[slot, node] = fresh
 
 
 @inlined
@@ -235,7 +223,10 @@ def update_all_tops(state: Any, slot: Scalar) -> None:
             update_top(state, row, level, np.uint64(node))
 
 
-def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
+def select_best_arm(
+    state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
+) -> tuple[Scalar, Scalar]:
+    """Choose a best arm: the registered `select`."""
     return best_arm(state, slot, rng), 1.0
 
 
@@ -252,13 +243,7 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     reset_arms(state, slot, len(state.leaf))
 
 
-register(UCB1State, select=_select, odds=_odds, update=_update, reset=_reset)
-
-
-@compiled
-def _start(state: Any, arms: Scalar) -> None:
-    for slot in range(len(state.arms)):
-        reset_arms(state, slot, arms)
+register(UCB1State, select=select_best_arm, odds=_odds, update=_update, reset=_reset)
 
 
 class UCB1(UCBBandit):
@@ -294,12 +279,8 @@ class UCB1(UCBBandit):
     def arm_state(self, slots: int, most: int) -> tuple[Any, ...]:
         """Return the parts of a state with room for this many arms."""
         arms, nodes = fresh_arms(slots, most)
-        counts = UCB1Counts(
-            plays=np.zeros((slots, most), np.uint32),
-            clicks=np.zeros((slots, most), np.uint32),
-            top=np.zeros((slots, nodes)),
-            ties=np.zeros((slots, nodes), np.uint32),
-        )
+        plays, clicks = (np.zeros((slots, most), np.uint32) for _ in range(2))
+        counts = UCB1Counts(plays, clicks, np.zeros((slots, nodes)), np.zeros((slots, nodes), np.uint32))
         return (*arms, *self.exploration_parameters(slots), *counts)
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:  # noqa: ARG002
@@ -309,7 +290,7 @@ class UCB1(UCBBandit):
     def fresh_state(self, slots: int) -> Any:
         """Return a state in which every document is an arm without plays."""
         state = UCB1State(*self.view, *self.arm_state(slots, len(self.tree)), *endless_clock(slots))
-        _start(state, len(self.tree))
+        reset_all(state)
         return state
 
 

@@ -3,6 +3,10 @@
 A set of active subtrees partitions the documents. Each visit plays the one with the highest index, an upper confidence
 bound on the click probability of its documents; one whose radius is below its width is replaced by its children.
 
+The active subtrees and those that they replaced form a *zoom tree*. Every entry keeps the best index below it, so
+choosing is a walk down along the best and updating is a walk up; no array is scanned. Ties are broken at each branch,
+uniformly among the branches that attain the maximum.
+
 Off the root paths of the documents above, the correlation rule caps all indices below a node by one number, so the walk
 down the zoom tree stays a walk; only entries on those paths need a cap of their own, and few of them, since no entry
 below can be worth more than the best index and the width.
@@ -15,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoomrank.bandits.bandit import Bandit, Strategy
-from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register, reset_all
 from zoomrank.bandits.tree_view import (
     ContextScratch,
     TreeView,
@@ -31,11 +35,6 @@ from zoomrank.bandits.ucb1 import Exploration, ExplorationParameters, UCBBandit,
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed
-
-# Zoom trees: the active subtrees of Algorithm 3, which partition the documents, and those that they replaced.
-#
-# Every entry keeps the best index below it, so choosing is a walk down along the best and updating is a walk up; no
-# array is scanned. Ties are broken at each branch, uniformly among the branches that attain the maximum.
 
 
 class ZoomCounts(NamedTuple):
@@ -207,16 +206,12 @@ def reset_zoom_tree(state: Any, slot: Scalar, fresh: Scalar) -> None:
 
 
 @compiled
-def reset_zoom_trees(state: Any) -> None:
-    """Reset the zoom trees of all slots."""
-    for slot in range(len(state.used)):
-        reset_zoom_tree(state, slot, 2.0 * np.sqrt(state.constant[slot]))
-
-
-@compiled
 def find_entry(state: Any, slot: Scalar, document: Scalar) -> Scalar:
     """Return the active entry that holds a document."""
     return holder(state, slot, 0, document)
+
+
+# The walk under the correlation rule, and the bandit.
 
 
 class ZoomParameters(NamedTuple):
@@ -260,6 +255,26 @@ def _capped_best(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: S
 
 
 @inlined
+def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
+    """Value the children of an entry that holds documents of S, exactly if they attain the best; return the best."""
+    row, at, top = np.uint64(slot), np.uint64(entry), -1.0
+    first, fan, node = np.uint64(state.child[row, at]), np.uint64(state.fan[row, at]), np.uint64(state.node[row, at])
+    split_mask(state, state.below, node, depth, mask)
+    for step in range(fan):  # first the children off the paths: their values prune the others
+        if state.below[step] == 0:
+            state.value[step] = min(state.best[row, first + step], state.width[node])
+            top = max(top, state.value[step])
+    start = np.uint64(state.child_start[node])
+    for step in range(fan):
+        if state.below[step] != 0:
+            state.value[step] = -1.0
+            if min(state.best[row, first + step], state.width[start + step]) >= top:
+                state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
+                top = max(top, state.value[step])
+    return top
+
+
+@inlined
 def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator) -> Scalar:
     """Walk down along the best capped index; off the paths of S the cap is one number, and the walk is plain."""
     store_paths(state, shown, above)
@@ -267,41 +282,13 @@ def _walk_capped(state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.
     depth, mask, cap = 0, (1 << above) - 1, np.inf
     while mask != 0 and state.child[row, at] != 0:
         first, fan = np.uint64(state.child[row, at]), np.uint64(state.fan[row, at])
-        node = np.uint64(state.node[row, at])
-        cap = state.width[node]
-        split_mask(state, state.below, node, depth, mask)
-        top = -1.0
-        for step in range(fan):  # first the children off the paths: their values prune the others
-            if state.below[step] == 0:
-                state.value[step] = min(state.best[row, first + step], cap)
-                top = max(top, state.value[step])
-        start = np.uint64(state.child_start[node])
-        for step in range(fan):
-            if state.below[step] != 0:
-                state.value[step] = -1.0
-                if min(state.best[row, first + step], state.width[start + step]) >= top:
-                    state.value[step] = _capped_best(state, slot, first + step, depth + 1, state.below[step], top)
-                    top = max(top, state.value[step])
+        cap = state.width[np.uint64(state.node[row, at])]
+        top = _value_children(state, slot, at, depth, mask)
         chosen = random_best(state.value, fan, top, rng)
         at = first + chosen
         depth += 1
         mask = state.below[chosen]
     return walk_best(state, slot, at, cap, rng)
-
-
-@inlined
-def _value_children(state: Any, slot: Scalar, entry: Scalar, depth: Scalar, mask: Scalar) -> Scalar:
-    """Value all children of an entry that holds documents of S; return the best."""
-    row, at, top = np.uint64(slot), np.uint64(entry), -1.0
-    first, node = np.uint64(state.child[row, at]), np.uint64(state.node[row, at])
-    split_mask(state, state.below, node, depth, mask)
-    for step in range(np.uint64(state.fan[row, at])):
-        if state.below[step] == 0:
-            value = min(state.best[row, first + step], state.width[node])
-        else:
-            value = _capped_best(state, slot, first + step, depth + 1, state.below[step], -1.0)
-        state.value[step], top = value, max(top, value)
-    return top
 
 
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -342,11 +329,9 @@ def _reset(state: Any, slot: Scalar, horizon: Scalar) -> None:
     reset_zoom_tree(state, slot, 2.0 * np.sqrt(state.constant[slot]))
 
 
-def _roomy(state: Any) -> Scalar:
-    return zoom_trees_are_roomy(state)
-
-
-register(ZoomState, select=_select, odds=_odds, update=_update, subtree=_subtree, reset=_reset, roomy=_roomy)
+register(
+    ZoomState, select=_select, odds=_odds, update=_update, subtree=_subtree, reset=_reset, roomy=zoom_trees_are_roomy
+)
 
 
 class Zooming(UCBBandit):
@@ -381,6 +366,7 @@ class Zooming(UCBBandit):
     """
 
     not_saved = Bandit.not_saved | frozenset(ContextScratch._fields)
+    setting_names: tuple[str, ...] = ("exploration", "horizon", "correlated")
 
     def __init__(
         self,
@@ -394,15 +380,10 @@ class Zooming(UCBBandit):
         super().__init__(tree, exploration=exploration, horizon=horizon, seed=seed)
         self.correlated = correlated
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {**super().settings, "correlated": self.correlated}
-
     def fresh_state(self, slots: int) -> Any:
         """Return a state with an active root per slot."""
         state = ZoomState(*self.zoom_parts(slots), *endless_clock(slots))
-        reset_zoom_trees(state)
+        reset_all(state)
         return state
 
     def zoom_parts(self, slots: int) -> tuple[Any, ...]:

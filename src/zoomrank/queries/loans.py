@@ -1,8 +1,18 @@
-"""`LoanRegistry`: which queries lend to which, and when.
+"""Loans between similar queries: `LoanRegistry` decides which queries lend to which, and when.
 
 A query exchanges reports with its neighbours when it is asked for the first time, and whenever its feedback has grown
 by half. Then it reports its visits, and when it is asked next it takes a new loan in place of the old one. So both cost
 little, however often it is asked, and its state depends only on its own visits and a few loans.
+
+A *report* has the visits and clicks of the subtrees in which a query was clicked. It is small, whatever the query has
+learned, and caps the visits of each subtree: a busy query must not drown out its neighbours' other lenders.
+
+A *loan* is made from the pooled reports of similar queries. Lenders are ordered by level: the borrower's own group
+first, then the group around it, and so on. The pool of a group is the sum of the visits and clicks of its queries. The
+nearest pool lends first, the next ones fill up. The worth of a pool depends on how much its queries differ beyond luck.
+If the click probability varies from query to query by the share ρ of p(1 - p), the pool is worth 1/ρ - 1 visits of
+one's own to another query, however large the pool is. ρ is estimated for each depth of the document tree, from all
+subtrees there that two queries or more have visited; the estimate of the depth above is the prior.
 """
 
 from __future__ import annotations
@@ -21,10 +31,7 @@ from zoomrank.spaces import DocumentTree, Remap
 from zoomrank.spaces.tree_shape import node_depths
 from zoomrank.types import Array
 
-# Reports between queries: visits and clicks of the subtrees in which a query was clicked.
-#
-# A report is small, whatever the query has learned, and caps the visits of each subtree: a busy query must not drown
-# out its neighbours' other lenders.
+# Reports.
 
 ROWS = 128  # most subtrees in a report
 CAP = 100.0  # most visits that a subtree counts for
@@ -33,9 +40,8 @@ CAP = 100.0  # most visits that a subtree counts for
 class QueryReport(NamedTuple):
     """A row for each subtree, ordered by node; the root first, every other with its parent."""
 
-    rows: (
-        Array  # its number, then the bits of its visits and then of its clicks, slot by slot: one array of 4 bytes each
-    )
+    # its number, then the bits of its visits and then of its clicks, slot by slot: one array of 4 bytes each
+    rows: Array
     score: float  # score of the query's own loan
 
     @property
@@ -60,14 +66,6 @@ def counts_of(rows: Array) -> Array:
     return rows.view(np.float32)
 
 
-def make_report(node: Array, visits: Array, clicks: Array, score: float) -> QueryReport:
-    """Build a report from arrays."""
-    rows = np.empty((len(node), 1 + 2 * visits.shape[1]), np.uint32)
-    rows[:, 0] = node
-    counts_of(rows)[:, 1:] = np.hstack((visits, clicks))
-    return QueryReport(rows, score)
-
-
 def with_nodes(report: QueryReport, node: Array) -> QueryReport:
     """Return the same report with renumbered subtrees."""
     rows = report.rows.copy()
@@ -81,11 +79,11 @@ def remapped_report(report: QueryReport, node: Array, parent: Array) -> QueryRep
     """
     rows = with_nodes(report, node).rows[node >= 0]
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
-    told: set[int] = set()
+    reported: set[int] = set()
     kept = []
     for row, at in enumerate(rows[:, 0].tolist()):
-        if at == 0 or int(parent[at]) in told:
-            told.add(at)
+        if at == 0 or int(parent[at]) in reported:
+            reported.add(at)
             kept.append(row)
     return QueryReport(np.ascontiguousarray(rows[kept]), report.score)
 
@@ -102,13 +100,13 @@ def report_of(state: Any) -> QueryReport:
 
 @compiled
 def _rows(filled: int, node: Array, total: Array, gains: Array, plays: Array, clicks: Array) -> Array:
-    told = _reported_entries(filled, total, gains)
-    told = told[np.argsort(node[told])]
+    reported = _reported_entries(filled, total, gains)
+    reported = reported[np.argsort(node[reported])]
     slots = plays.shape[1]
-    rows = np.empty((len(told), 1 + 2 * slots), np.uint32)
+    rows = np.empty((len(reported), 1 + 2 * slots), np.uint32)
     counts = counts_of(rows)
-    for row in range(len(told)):
-        at = told[row]
+    for row in range(len(reported)):
+        at = reported[row]
         share = np.float64(np.float32(min(1.0, CAP / total[at])))
         rows[row, 0] = node[at]
         for slot in range(slots):
@@ -136,14 +134,7 @@ def _reported_entries(filled: int, total: Array, gains: Array) -> Array:
     return seen
 
 
-# Build a loan from reports: the pooled visits of similar queries, and how many visits they are worth to another.
-#
-# Lenders are ordered by level: the borrower's own group first, then the group around it, and so on. The pool of a
-# group is the sum of the visits and clicks of its queries. The nearest pool lends first, the next ones fill up. The
-# worth of a pool depends on how much its queries differ beyond luck. If the click probability varies from query to
-# query by the share ρ of p(1 - p), the pool is worth 1/ρ - 1 visits of one's own to another query, however large the
-# pool is. ρ is estimated for each depth of the document tree, from all subtrees there that two queries or more have
-# visited; the estimate of the depth above is the prior.
+# Loans from pooled reports.
 
 MOST_LENT = 200.0  # visits
 ENTRIES = 256  # most subtrees in a loan
@@ -316,6 +307,8 @@ def _chosen(pool: _Pool, child_start: Array) -> Array:
     return places[np.argsort(pool.node[places])]
 
 
+# The registry.
+
 MOST_LENDERS = 32  # most lenders to one query, and most remembered per group
 _HEAD = struct.Struct("<IIId")
 
@@ -393,7 +386,11 @@ def report_to_bytes(report: QueryReport) -> bytes:
 
 def report_from_bytes(content: bytes) -> QueryReport:
     """Deserialise a report."""
-    return make_report(*loan_from_bytes(content).loan)
+    node, visits, clicks, score = loan_from_bytes(content).loan
+    rows = np.empty((len(node), 1 + 2 * visits.shape[1]), np.uint32)
+    rows[:, 0] = node
+    counts_of(rows)[:, 1:] = np.hstack((visits, clicks))
+    return QueryReport(rows, score)
 
 
 def loan_to_bytes(granted: GrantedLoan) -> bytes:

@@ -1,7 +1,18 @@
 """`QueryRank`: one object that learns for all queries. Every query has its own learner, and similar queries lend.
 
 The learners idle longest are packed into a few bytes, from which they continue exactly. So there can be hundreds of
-thousands of queries.
+thousands of queries. All of them are saved in one file, verified by checksum before use. Never a pickle.
+
+| bytes | what |
+|---|---|
+| 8 | `zoomqrys` |
+| 4 | format version, little-endian like all numbers here |
+| 8 | length of the header |
+| … | header: JSON with the settings, the tree of queries, the queries that reported, the lengths of the parts below |
+| … | the vectors of groups, then for each query its learner and its report |
+| 32 | SHA-256 of everything before |
+
+The tree of documents is not in the file (see `rankers/ranker_file.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +44,8 @@ from zoomrank.spaces.document_tree import growth_remap
 from zoomrank.types import whole_number
 
 LIVE = 2000  # most unpacked learners
+MAGIC = b"zoomqrys"
+VERSION = 1
 _LENGTH = struct.Struct("<I")
 
 
@@ -59,8 +72,8 @@ class Support:
 class _QueryLearner:
     ranker: Ranked
     answers: int = 0
-    meets: int = 0  # feedback count at the next exchange of reports
-    reports: int = 1
+    next_loan: int = 0  # feedback count at which it takes a new loan
+    next_report: int = 1  # and at which it reports again
     lenders: tuple[int, ...] = ()
 
 
@@ -121,7 +134,7 @@ class QueryRank:
             raise ParameterError(f"live must be 1 or more, not {live}.")
         self.name = uuid.uuid4().hex
         self.lending = LoanRegistry(self.queries, tree, self.bandit.parameters.borrow)
-        self._at_hand: OrderedDict[int, _QueryLearner] = OrderedDict()
+        self._unpacked_learners: OrderedDict[int, _QueryLearner] = OrderedDict()
         self._packed: dict[int, bytes] = {}
         self._new(-1)  # rejects a wrong number of slots early
 
@@ -162,16 +175,16 @@ class QueryRank:
         """
         number = self.queries.add(query, about, beside=beside)
         learner = self._learner(number)
-        if self.lend and learner.answers >= learner.meets:
-            self._meet(number, learner)
+        if self.lend and learner.answers >= learner.next_loan:
+            self._borrow(number, learner)
         return learner.ranker.rank(eligible)
 
-    def _meet(self, number: int, learner: _QueryLearner) -> None:
+    def _borrow(self, number: int, learner: _QueryLearner) -> None:
         granted = self.lending.grant(number)
         if granted is not None:
             learner.ranker.state = self.bandit.with_loan(learner.ranker.state, granted.loan)
             learner.lenders = granted.lenders
-            learner.meets = next_exchange_at(learner.answers)
+            learner.next_loan = next_exchange_at(learner.answers)
 
     def learn(self, ranking: Ranking, click: int | None) -> None:
         """Learn from the feedback to a ranking, in any order and however late.
@@ -187,8 +200,8 @@ class QueryRank:
         learner = self._learner(number)
         learner.ranker.learn(ranking, click)
         learner.answers += 1
-        if learner.answers >= learner.reports:
-            learner.reports = next_exchange_at(learner.answers)
+        if learner.answers >= learner.next_report:
+            learner.next_report = next_exchange_at(learner.answers)
             if self.lend:
                 self.lending.tell(number, report_of(learner.ranker.state), learner.answers)
 
@@ -245,7 +258,7 @@ class QueryRank:
         ----------
         tree : DocumentTree
             The new tree.
-        movement : Movement
+        movement : Remap
             Mapping from this ranker's tree to the new one.
         """
         moved = {}
@@ -265,7 +278,34 @@ class QueryRank:
         path : str or path
             Path of the file; it is written atomically.
         """
-        save(self, path)
+        queries, learners = self.queries, self.learners()
+        reports = {number: report_to_bytes(report) for number, report in self.lending.reports.items()}
+        leaders = queries.placing.leaders
+        header = json.dumps(
+            {
+                "parameters": self.bandit.settings,
+                "slots": self.slots,
+                "lend": self.lend,
+                "live": self.live,
+                "seed": self.seed,
+                "name": self.name,
+                "tree": {"fingerprint": self.tree.fingerprint, "recipe": self.tree.recipe},
+                "placing": {"kind": queries.placing.kind, **queries.placing.settings},
+                "groups": [queries.groups.parent, queries.groups.label],
+                "leaders": list(leaders.shape),
+                "queries": [queries.queries, queries.group],
+                "known": [[group, list(known.items())] for group, known in self.lending.known.items()],
+                "learners": [[number, len(content)] for number, content in learners.items()],
+                "reports": [[number, len(content)] for number, content in reports.items()],
+            }
+        ).encode()
+        parts = (PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
+        digest = hashlib.sha256()
+        with atomic_file(path) as file:
+            for part in (*parts, *learners.values(), *reports.values()):
+                digest.update(part)
+                file.write(part)
+            file.write(digest.digest())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], tree: DocumentTree | None = None) -> QueryRank:
@@ -283,7 +323,27 @@ class QueryRank:
         QueryRank
             The ranker with all learners and the tree of queries.
         """
-        return load(path, tree)
+        content = Path(path).read_bytes()
+        header, start = checked_header(content, MAGIC, VERSION, path)
+        strange = set(header["parameters"]) ^ set(LoanZooming(DocumentTree.exponential(depth=1)).settings)
+        if strange:
+            raise FileFormatError(f"{path} was saved by another version of zoomrank with other parameters: {strange}.")
+        ranker = cls(
+            tree_of(header["tree"], tree),
+            _queries(header, content, start),
+            header["slots"],
+            parameters=header["parameters"],
+            lend=header["lend"],
+            live=header["live"],
+            seed=header["seed"],
+        )
+        start += 4 * header["leaders"][0] * header["leaders"][1]
+        learners, start = _pieces(content, start, header["learners"])
+        reports, _ = _pieces(content, start, header["reports"])
+        ranker.lending.reports = {number: report_from_bytes(report) for number, report in reports.items()}
+        ranker.lending.known = {group: dict(known) for group, known in header["known"]}
+        ranker.restore(header["name"], learners)
+        return ranker
 
     def restore(self, name: str, learners: Mapping[int, bytes]) -> None:
         """Restore packed learners.
@@ -296,7 +356,7 @@ class QueryRank:
             Result of `learners`.
         """
         self.name = name
-        self._at_hand.clear()
+        self._unpacked_learners.clear()
         self._packed = dict(learners)
 
     def learners(self) -> dict[int, bytes]:
@@ -307,8 +367,8 @@ class QueryRank:
         dict of int to bytes
             Packed learners in the order of their numbers.
         """
-        at_hand = {number: _packed(learner) for number, learner in self._at_hand.items()}
-        return dict(sorted({**self._packed, **at_hand}.items()))
+        unpacked = {number: _packed(learner) for number, learner in self._unpacked_learners.items()}
+        return dict(sorted({**self._packed, **unpacked}.items()))
 
     def _asked(self, ranking: Ranking) -> int:
         owner, _, number = ranking.ranker.rpartition("/")
@@ -318,15 +378,15 @@ class QueryRank:
 
     def _learner(self, number: int) -> _QueryLearner:
         """Return the unpacked learner of a query; the learner idle longest is packed if there are too many."""
-        learner = self._at_hand.get(number)
+        learner = self._unpacked_learners.get(number)
         if learner is None:
             packed = self._packed.pop(number, None)
             learner = self._new(number) if packed is None else _unpacked(packed, self.bandit)
-            self._at_hand[number] = learner
-            if len(self._at_hand) > self.live:
-                idle, least = self._at_hand.popitem(last=False)
+            self._unpacked_learners[number] = learner
+            if len(self._unpacked_learners) > self.live:
+                idle, least = self._unpacked_learners.popitem(last=False)
                 self._packed[idle] = _packed(least)
-        self._at_hand.move_to_end(number)
+        self._unpacked_learners.move_to_end(number)
         return learner
 
     def _new(self, number: int) -> _QueryLearner:
@@ -337,89 +397,23 @@ class QueryRank:
 
 def support_of(state: Any, lenders: list[Query]) -> Support:
     """Compute the support of a learner."""
-    faith = float(state.faith[0])
-    return Support(float(state.lent[0, 0]) * faith, faith if lenders else 0.0, lenders)
+    trust = float(state.faith[0])
+    return Support(float(state.lent[0, 0]) * trust, trust if lenders else 0.0, lenders)
 
 
 def _packed(learner: _QueryLearner) -> bytes:
-    about = json.dumps([learner.answers, learner.meets, learner.reports, learner.lenders]).encode()
+    about = json.dumps([learner.answers, learner.next_loan, learner.next_report, learner.lenders]).encode()
     return _LENGTH.pack(len(about)) + about + to_bytes(learner.ranker)
 
 
 def _unpacked(content: bytes, bandit: LoanZooming) -> _QueryLearner:
     (length,) = _LENGTH.unpack_from(content)
     start = _LENGTH.size + length
-    answers, meets, reports, lenders = json.loads(content[_LENGTH.size : start])
-    return _QueryLearner(from_bytes(content[start:], bandit), answers, meets, reports, tuple(lenders))
+    answers, next_loan, next_report, lenders = json.loads(content[_LENGTH.size : start])
+    return _QueryLearner(from_bytes(content[start:], bandit), answers, next_loan, next_report, tuple(lenders))
 
 
-# All learners of a `QueryRank` in one file, verified by checksum before use. Never a pickle.
-#
-# | bytes | what | |---|---| | 8 | `zoomqrys` | | 4 | format version, little-endian like all numbers here | | 8 |
-# length
-# of the header | | … | header: JSON with the settings, the tree of queries, the queries that reported, and the lengths
-# of
-# the parts below | | … | the vectors of groups, then for each query its learner and its report | | 32 | SHA-256 of
-# everything before |
-#
-# The tree of documents is not in the file (see `rankers/ranker_file.py`).
-
-MAGIC = b"zoomqrys"
-VERSION = 1
-
-
-def save(ranker: QueryRank, path: str | os.PathLike[str]) -> None:
-    """Write everything to a file, atomically."""
-    queries, learners = ranker.queries, ranker.learners()
-    reports = {number: report_to_bytes(report) for number, report in ranker.lending.reports.items()}
-    leaders = queries.placing.leaders
-    header = json.dumps(
-        {
-            "parameters": ranker.bandit.settings,
-            "slots": ranker.slots,
-            "lend": ranker.lend,
-            "live": ranker.live,
-            "seed": ranker.seed,
-            "name": ranker.name,
-            "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
-            "placing": {"kind": queries.placing.kind, **queries.placing.settings},
-            "groups": [queries.groups.parent, queries.groups.label],
-            "leaders": list(leaders.shape),
-            "queries": [queries.queries, queries.group],
-            "known": [[group, list(known.items())] for group, known in ranker.lending.known.items()],
-            "learners": [[number, len(content)] for number, content in learners.items()],
-            "reports": [[number, len(content)] for number, content in reports.items()],
-        }
-    ).encode()
-    parts = (PREFIX.pack(MAGIC, VERSION, len(header)), header, leaders.astype("<f4").tobytes())
-    digest = hashlib.sha256()
-    with atomic_file(path) as file:
-        for part in (*parts, *learners.values(), *reports.values()):
-            digest.update(part)
-            file.write(part)
-        file.write(digest.digest())
-
-
-def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> QueryRank:
-    """Load a ranker of queries; it continues exactly where the saved one was."""
-    content = Path(path).read_bytes()
-    header, start = _read(content, path)
-    ranker = QueryRank(
-        tree_of(header["tree"], tree),
-        _queries(header, content, start),
-        header["slots"],
-        parameters=header["parameters"],
-        lend=header["lend"],
-        live=header["live"],
-        seed=header["seed"],
-    )
-    start += 4 * header["leaders"][0] * header["leaders"][1]
-    learners, start = _pieces(content, start, header["learners"])
-    reports, _ = _pieces(content, start, header["reports"])
-    ranker.lending.reports = {number: report_from_bytes(report) for number, report in reports.items()}
-    ranker.lending.known = {group: dict(known) for group, known in header["known"]}
-    ranker.restore(header["name"], learners)
-    return ranker
+# The file.
 
 
 def _pieces(content: bytes, start: int, sizes: Iterable[tuple[int, int]]) -> tuple[dict[int, bytes], int]:
@@ -429,14 +423,6 @@ def _pieces(content: bytes, start: int, sizes: Iterable[tuple[int, int]]) -> tup
         found[number] = content[start : start + size]
         start += size
     return found, start
-
-
-def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], int]:
-    header, end = checked_header(content, MAGIC, VERSION, path)
-    strange = set(header["parameters"]) ^ set(LoanZooming(DocumentTree.exponential(depth=1)).settings)
-    if strange:
-        raise FileFormatError(f"{path} was saved by another version of zoomrank with other parameters: {strange}.")
-    return header, end
 
 
 def _queries(header: dict[str, Any], content: bytes, start: int) -> QueryTree:

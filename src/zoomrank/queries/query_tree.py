@@ -1,7 +1,12 @@
 """`QueryTree`: similarity of queries. It grows with the queries, and every query belongs to a group.
 
-Groups are nested like categories: the smaller the group that two queries share, the more similar they are. The group of
-a new query is given by its path, or found by its vector or its words (`placing.py`).
+Groups are nested like categories: the smaller the group that two queries share, the more similar they are. A placer
+finds the group of a new query: by its path, its vector, or its words.
+
+Vectors are grouped by leaders. Every group has the vector of the query that founded it, and takes in queries within its
+radius; groups within it have a smaller radius. A new query descends from the root group: at each level into the group
+of the nearest leader, if that is near enough, or else it founds a group of its own. So a tree grows query by query, and
+the same queries in the same order make the same tree.
 """
 
 from __future__ import annotations
@@ -17,13 +22,6 @@ from zoomrank.errors import ParameterError, UnknownDocumentError, VectorError
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.tree_shape import TaxonomyPath
 from zoomrank.types import Array
-
-# Find the group of a new query: by its path, its vector, or its words.
-#
-# Vectors are grouped by leaders. Every group has the vector of the query that founded it, and takes in queries within
-# its radius; groups within it have a smaller radius. A new query descends from the root group: at each level into the
-# group of the nearest leader, if that is near enough, or else it founds a group of its own. So a tree grows query by
-# query, and the same queries in the same order make the same tree.
 
 RADII = (0.9, 0.7, 0.45, 0.2)  # radii of groups, from the widest: 1 less the cosine of the angle
 DIMENSIONS = 128  # length of word vectors
@@ -221,7 +219,7 @@ class QueryTree:
 
     Parameters
     ----------
-    placing : Placing
+    placing : QueryPlacer
         Method that places new queries.
 
     Examples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoomrank.bandits import EXP3, UCB1, Bandit, Grid
+from zoomrank.bandits import EXP3, UCB1, Grid
 from zoomrank.bandits.ucb1 import Exploration
 from zoomrank.rankers.baseline_rankers import UCBRanker, maybe_anytime
 from zoomrank.rankers.ranked import Ranked
@@ -38,10 +38,6 @@ class RankUCB1(UCBRanker):
     """
 
     bandit_kind = UCB1
-
-    @staticmethod
-    def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
-        return UCB1(tree, exploration=exploration, horizon=horizon)
 
 
 class RankGridUCB1(Ranked):

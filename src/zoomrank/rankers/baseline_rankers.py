@@ -1,20 +1,49 @@
-"""`RankRandom` and `FixedRanking`: baselines that do not learn."""
+"""Rankers beside those of the paper, and the common base of rankers with a confidence radius.
+
+`RankRandom` and `FixedRanking` do not learn. `RankKLUCB` and `CascadeKLUCB` use upper bounds over documents,
+`RankExploreCommit` explores first, `RankThompson` samples along the tree.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from zoomrank.bandits import KLUCB, Anytime, Bandit, ExploreThenCommit, Fixed, TreeThompson, Uniform
 from zoomrank.bandits.baselines import LOOKS
 from zoomrank.bandits.kl_ucb import EXPLORATION
 from zoomrank.bandits.thompson import PRIOR
-from zoomrank.bandits.ucb1 import Exploration
+from zoomrank.bandits.ucb1 import Exploration, UCBBandit
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.types import Seed
+
+
+def maybe_anytime(bandit: Bandit, anytime: bool) -> Bandit:
+    """Return the bandit, or its anytime version."""
+    return Anytime(bandit) if anytime else bandit
+
+
+class UCBRanker(Ranked):
+    """Ranker whose only parameters are those of exploration."""
+
+    bandit_kind: ClassVar[type[UCBBandit]]
+    bandit_settings: ClassVar[dict[str, Any]] = {}  # other parameters of its bandits
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        slots: int = SLOTS,
+        *,
+        exploration: Exploration = "optimistic",
+        horizon: int | None = None,
+        anytime: bool = False,
+        seed: Seed = None,
+        duplicates: bool = False,
+    ) -> None:
+        bandit = self.bandit_kind(tree, exploration=exploration, horizon=horizon, **self.bandit_settings)
+        super().__init__(maybe_anytime(bandit, anytime), slots, seed=seed, duplicates=duplicates)
 
 
 class RankRandom(Ranked):
@@ -71,11 +100,6 @@ class FixedRanking(Ranked):
 
     def __init__(self, tree: DocumentTree, documents: Sequence[DocumentId], *, seed: Seed = None) -> None:
         super().__init__(Fixed(tree, documents), len(documents), seed=seed)
-
-
-# Other rankers from the literature: three over documents, one along the tree.
-#
-# `RankKLUCB` and `CascadeKLUCB` use upper bounds, `RankExploreCommit` explores first, `RankThompson` samples.
 
 
 class _KLUCBRanker(Ranked):
@@ -228,34 +252,3 @@ class RankThompson(Ranked):
     ) -> None:
         bandit = TreeThompson(tree, prior=prior, correlated=correlated)
         super().__init__(bandit, slots, seed=seed, duplicates=duplicates)
-
-
-# Common base of the rankers whose slots explore by a confidence radius, or that have an anytime version.
-
-
-def maybe_anytime(bandit: Bandit, anytime: bool) -> Bandit:
-    """Return the bandit, or its anytime version."""
-    return Anytime(bandit) if anytime else bandit
-
-
-class UCBRanker(Ranked):
-    """Ranker whose only parameters are those of exploration."""
-
-    def __init__(
-        self,
-        tree: DocumentTree,
-        slots: int = SLOTS,
-        *,
-        exploration: Exploration = "optimistic",
-        horizon: int | None = None,
-        anytime: bool = False,
-        seed: Seed = None,
-        duplicates: bool = False,
-    ) -> None:
-        bandit = self._of_a_slot(tree, exploration, horizon)
-        super().__init__(maybe_anytime(bandit, anytime), slots, seed=seed, duplicates=duplicates)
-
-    @staticmethod
-    @abstractmethod
-    def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
-        """Return the bandit of each slot."""

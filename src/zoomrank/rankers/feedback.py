@@ -1,4 +1,20 @@
-"""Feedback to rankings: clicks in the form kernels need, and the rankings that have had feedback."""
+"""Feedback to rankings: clicks in the form kernels need, other actions of visitors, and the log of another ranker.
+
+Feedback may say more than the first click. The goal is that as few visitors as possible leave unsatisfied. So a slot
+serves the visitors that the documents above leave unsatisfied, and learns the share of *those* that it satisfies: its
+marginal gain. This decides what is learned.
+
+- The topmost document that satisfied the visitor is a success for its slot; the slots above it learn a failure. The
+  slots below learn nothing: they serve visitors who are not yet satisfied.
+- An unsatisfied visitor has examined all slots, unless it is known how far down they looked; slots that were not
+  examined learn nothing. A click proves that its slot and all above were examined, so the larger of the two counts.
+- A disliked document was examined and is a failure, wherever it is, also below the document that satisfied. A document
+  that was clicked and then disliked did not satisfy.
+- Where purchases count, a click alone does not satisfy: it only proves that the slot was examined.
+
+An impression of another ranker is a visit that a learner can count: the ranking, cut to the number of slots here, and
+its first click. Unknown documents are left out, with what their slots would have learned; the others keep their slots.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +54,9 @@ class FeedbackReceived:
 
     def reject_repeated(self, first: int, count: int = 1) -> None:
         """Raise if one of these consecutive rankings has had feedback."""
-        self._make_space(first + count)
+        missing = (first + count + 7) // 8 - len(self.bits)
+        if missing > 0:
+            self.bits.extend(bytes(missing))
         if count == 1:  # fast path for the common case
             again = first if self.bits[first >> 3] >> (first & 7) & 1 else None
         else:
@@ -57,26 +75,8 @@ class FeedbackReceived:
             bits = (1 << (numbers & 7)).astype(np.uint8)
             np.bitwise_or.at(np.frombuffer(self.bits, np.uint8), numbers >> 3, bits)
 
-    def _make_space(self, count: int) -> None:
-        missing = (count + 7) // 8 - len(self.bits)
-        if missing > 0:
-            self.bits.extend(bytes(missing))
 
-
-# Feedback that says more than the first click, and what each slot learns from it.
-#
-# The goal is that as few visitors as possible leave unsatisfied. So a slot serves the visitors that the documents
-# above leave unsatisfied, and learns the share of *those* that it satisfies: its marginal gain. This decides what is
-# learned.
-#
-# - The topmost document that satisfied the visitor is a success for its slot; the slots above it learn a failure. The
-#   slots below learn nothing: they serve visitors who are not yet satisfied.
-# - An unsatisfied visitor has examined all slots, unless it is known how far down they looked; slots that were not
-#   examined learn nothing. A click proves that its slot and all above were examined, so the larger of the two counts.
-# - A disliked document was examined and is a failure, wherever it is, also below the document that satisfied. A
-# document
-#   that was clicked and then disliked did not satisfy.
-# - Where purchases count, a click alone does not satisfy: it only proves that the slot was examined.
+# Actions of a visitor, and what each slot learns from them.
 
 _NONE: frozenset[int] = frozenset()
 
@@ -106,35 +106,37 @@ class SlotOutcomes(NamedTuple):
     skipped: tuple[int, ...]
 
 
-def satisfied_slot(acts: VisitorActions, by: str = "click") -> int | None:
+def satisfied_slot(actions: VisitorActions, by: str = "click") -> int | None:
     """Return the topmost slot that satisfied a visitor, by a click (which every purchase begins with) or by a
     purchase.
     """
-    satisfying = acts.purchased if by == "purchase" else acts.clicked | acts.purchased
-    return min(satisfying - acts.disliked, default=None)
+    satisfying = actions.purchased if by == "purchase" else actions.clicked | actions.purchased
+    return min(satisfying - actions.disliked, default=None)
 
 
-def slot_outcomes(acts: VisitorActions, slots: int, satisfied: int | None) -> SlotOutcomes:
+def slot_outcomes(actions: VisitorActions, slots: int, satisfied: int | None) -> SlotOutcomes:
     """Return what a ranking with this many slots teaches; `satisfied` is the slot that satisfied the visitor, if any.
 
-    >>> lesson_of(Acts(), 3, satisfied=None), lesson_of(Acts(disliked=frozenset({2})), 3, satisfied=1)
-    (Lesson(satisfied=None, skipped=(0, 1, 2)), Lesson(satisfied=1, skipped=(0, 2)))
-    >>> lesson_of(Acts(looked_at=1), 3, satisfied=None)
-    Lesson(satisfied=None, skipped=(0,))
+    >>> slot_outcomes(VisitorActions(), 3, satisfied=None)
+    SlotOutcomes(satisfied=None, skipped=(0, 1, 2))
+    >>> slot_outcomes(VisitorActions(disliked=frozenset({2})), 3, satisfied=1)
+    SlotOutcomes(satisfied=1, skipped=(0, 2))
+    >>> slot_outcomes(VisitorActions(looked_at=1), 3, satisfied=None)
+    SlotOutcomes(satisfied=None, skipped=(0,))
     """
     if satisfied is not None:
         above, slot = range(satisfied), satisfied
     else:
-        proved = max(acts.clicked | acts.purchased, default=-1) + 1
-        above, slot = range(min(slots, max(acts.looked_at, proved)) if acts.looked_at else slots), -1
-    if not acts.disliked:
+        proved = max(actions.clicked | actions.purchased, default=-1) + 1
+        above, slot = range(min(slots, max(actions.looked_at, proved)) if actions.looked_at else slots), -1
+    if not actions.disliked:
         return SlotOutcomes(satisfied, tuple(above))
-    return SlotOutcomes(satisfied, tuple(sorted({*above, *acts.disliked} - {slot})))
+    return SlotOutcomes(satisfied, tuple(sorted({*above, *actions.disliked} - {slot})))
 
 
-def learn_outcomes(ranker: SlotBandits, ranking: RankingArrays, lesson: SlotOutcomes) -> None:
-    """Let a ranker learn a lesson about one of its rankings."""
-    end, skipped = lesson.satisfied, lesson.skipped
+def learn_outcomes(ranker: SlotBandits, ranking: RankingArrays, outcomes: SlotOutcomes) -> None:
+    """Let a ranker learn the outcomes of one of its rankings."""
+    end, skipped = outcomes.satisfied, outcomes.skipped
     upper = ranking.shown.shape[1] if end is None else end
     if len(skipped) == upper and (upper == 0 or skipped[-1] == upper - 1):  # the common case: the same as a click alone
         ranker.learn_arrays(ranking, np.array([ranker.slots if end is None else end]))
@@ -154,10 +156,7 @@ def _only(ranking: RankingArrays, slots: list[int]) -> RankingArrays:
     return ranking._replace(pick=pick)
 
 
-# Impressions of another ranker, as visits that a learner can count.
-#
-# A visit is a ranking of that ranker, cut to the number of slots here, and its first click. Unknown documents are left
-# out, with what their slots would have learned; the others keep their slots.
+# The log of another ranker.
 
 UNKNOWN = ("refuse", "skip")
 _AT_ONCE = 4096

@@ -310,17 +310,17 @@ class Ranked(SlotBandits):
         ----------
         tree : DocumentTree
             The new tree.
-        movement : Movement
-            Mapping from this ranker's tree to the new one (see `zoomrank.documents.Edition.movement_to`).
+        movement : Remap
+            Mapping from this ranker's tree to the new one (see `zoomrank.documents.CollectionVersion.remap_to`).
 
         Examples
         --------
         >>> import zoomrank as zr
-        >>> from zoomrank.documents import Collection, Edition
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
-        >>> ranker = zr.ZoomRank(edition.collection.tree, slots=2, seed=0)
-        >>> later = edition.changed(edition.placed([{"remove": "owl"}, {"category": "Birds", "to": "Poultry"}]))
-        >>> ranker.move(later.collection.tree, edition.movement_to(later))
+        >>> from zoomrank.documents import Collection, CollectionVersion
+        >>> first = CollectionVersion.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
+        >>> ranker = zr.ZoomRank(first.collection.tree, slots=2, seed=0)
+        >>> later = first.changed(first.placed([{"remove": "owl"}, {"category": "Birds", "to": "Poultry"}]))
+        >>> ranker.move(later.collection.tree, first.remap_to(later))
         >>> sorted(ranker.rank().documents)
         ['hen', 'pike']
         """
@@ -336,7 +336,8 @@ class Ranked(SlotBandits):
             present = None if chosen.all() else Eligible(tree.documents, chosen)
         if self.slots > (len(tree) if present is None else len(present)):
             raise SlotsError(f"{self.slots} slots cannot be filled from the documents that are left: keep more.")
-        self.bandit, self.state = self.bandit.moved_to_tree(self.state, tree, movement)
+        self.bandit = self.bandit.rebuilt(tree, self.bandit.settings)
+        self.state = self.bandit.adopted(self.state, movement)
         self.moves = [np.where(move < 0, -1, place[move]) for move in self.moves] + [place]
         self.present, self.tree = present, tree
 

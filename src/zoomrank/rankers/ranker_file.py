@@ -1,4 +1,19 @@
-"""Rankers on disk: one compact file, verified by checksum before use. Never a pickle.
+"""Registry of all rankers, and rankers on disk: one compact file, verified by checksum before use. Never a pickle.
+
+| ranker | slots are filled by |
+|---|---|
+| `ZoomRank` | our own learner, which counts along paths and shares between slots |
+| `RankUCB1`, `RankEXP3` | bandits that ignore distances |
+| `RankGridUCB1`, `RankGridEXP3` | the same over ever finer parts of the tree |
+| `RankZoom` | the zooming algorithm |
+| `RankCorrZoom` | zooming, with indices capped by the distance to the documents above |
+| `RankContextZoom` | contextual zooming with the documents above as context, capped likewise |
+| `RankKLUCB`, `CascadeKLUCB` | KL-UCB over documents: a learner per slot, or one for all slots |
+| `RankExploreCommit` | one slot after the other: every document equally often, then the best for ever |
+| `RankThompson` | Thompson sampling along the tree, capped as in RankCorrZoom |
+| `RankRandom` | no learner at all |
+
+The file of a ranker:
 
 | bytes | what |
 |---|---|
@@ -47,21 +62,6 @@ from zoomrank.rankers.zooming_rankers import RankContextZoom, RankCorrZoom, Rank
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array
 
-# Registry of all rankers and their capabilities, used by lab, service, errors and docs.
-#
-# | ranker | slots are filled by |
-# |---|---|
-# | `ZoomRank` | our own learner, which counts along paths and shares between slots |
-# | `RankUCB1`, `RankEXP3` | bandits that ignore distances |
-# | `RankGridUCB1`, `RankGridEXP3` | the same over ever finer parts of the tree |
-# | `RankZoom` | the zooming algorithm |
-# | `RankCorrZoom` | zooming, with indices capped by the distance to the documents above |
-# | `RankContextZoom` | contextual zooming with the documents above as context, capped likewise |
-# | `RankKLUCB`, `CascadeKLUCB` | KL-UCB over documents: a learner per slot, or one for all slots |
-# | `RankExploreCommit` | one slot after the other: every document equally often, then the best for ever |
-# | `RankThompson` | Thompson sampling along the tree, capped as in RankCorrZoom |
-# | `RankRandom` | no learner at all |
-
 RANKERS: Mapping[str, type[Ranked]] = {
     kind.__name__: kind
     for kind in (
@@ -88,7 +88,7 @@ _OF_EVERY_RANKER = {"tree", "slots", "seed", "duplicates", "anytime"}
 def rankers_that_are(able: str) -> str:
     """List the rankers whose bandits are `restrictable`, `growable`, `counts_visits` or `anytime`, in words.
 
-    >>> those_who_are("restrictable")
+    >>> rankers_that_are("restrictable")
     'ZoomRank, RankThompson and RankRandom'
     """
     *names, last = [name for name, kind in RANKERS.items() if getattr(kind.bandit_kind, able)]
@@ -107,10 +107,10 @@ def learning_parameters(name: str) -> tuple[str, ...]:
 def anytime_bandit(name: str, tree: DocumentTree, parameters: Mapping[str, Any]) -> Bandit:
     """Return the bandit of a ranker's slots in a version that needs no horizon: its anytime version if necessary."""
     known = learning_parameters(name)
-    unknown = [each for each in parameters if each not in known]
-    if unknown:
-        takes = ", ".join(known) or "none"
-        raise ParameterError(f"{name} does not take the parameter {unknown[0]!r}; its parameters are {takes}.")
+    for each in parameters:
+        if each not in known:
+            takes = ", ".join(known) or "none"
+            raise ParameterError(f"{name} does not take the parameter {each!r}; its parameters are {takes}.")
     kind: Any = RANKERS[name]
     phases = {} if kind.bandit_kind.anytime else {"anytime": True}
     try:
@@ -119,6 +119,8 @@ def anytime_bandit(name: str, tree: DocumentTree, parameters: Mapping[str, Any])
         raise ParameterError(f"{name} does not take these parameters: {error}.") from error
     return ranker.bandit
 
+
+# The file of a ranker.
 
 MAGIC = b"zoomrank"
 VERSION = 1
@@ -166,7 +168,13 @@ def load(path: str | os.PathLike[str], tree: DocumentTree | None = None) -> Rank
 
 def to_bytes(ranker: Ranked) -> bytes:
     """Serialise a ranker as `save` does."""
-    arrays = _arrays(ranker)
+    moves = {f"move {edition}": move for edition, move in enumerate(ranker.moves)}
+    answered = np.frombuffer(bytes(ranker.answered.bits), dtype=np.uint8)
+    arrays: dict[str, Array] = {**ranker.learned, **moves, "answered": answered}
+    described = [  # a dtype by its name or, for records, that of each field
+        [name, array.dtype.str if array.dtype.names is None else array.dtype.descr, list(array.shape)]
+        for name, array in arrays.items()
+    ]
     header = json.dumps(
         {
             "ranker": type(ranker).__name__,
@@ -179,7 +187,7 @@ def to_bytes(ranker: Ranked) -> bytes:
             "removed": [] if ranker.present is None else np.flatnonzero(~ranker.present.chosen).tolist(),
             "random": ranker.rng.bit_generator.state,
             "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
-            "arrays": [[name, _described(array.dtype), list(array.shape)] for name, array in arrays.items()],
+            "arrays": described,
         }
     ).encode()
     body = zlib.compress(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()), _EFFORT)
@@ -220,16 +228,6 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     _check_compatible(type(bandit).__name__, arrays, ranker.learned)
     ranker.state = ranker.state._replace(**arrays)
     return ranker
-
-
-def _described(kind: np.dtype[Any]) -> Any:
-    """Describe the dtype of an array in JSON: its name or, for records, that of each field."""
-    return kind.str if kind.names is None else kind.descr
-
-
-def _arrays(ranker: Ranked) -> dict[str, Array]:
-    moves = {f"move {edition}": move for edition, move in enumerate(ranker.moves)}
-    return {**ranker.learned, **moves, "answered": np.frombuffer(bytes(ranker.answered.bits), dtype=np.uint8)}
 
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:

@@ -1,4 +1,12 @@
-"""Output of a ranker: documents to show, and what it needs to learn from late feedback."""
+"""Rankings: the kernels that choose, weigh and learn from them, and `Ranking`, what a ranker returns.
+
+Slots choose from the top down. A click on slot i is a reward of 1 for slot i and 0 for the slots above; the slots below
+do not learn. Without a click every slot gets 0. A slot whose pick is below 0 is left out.
+
+To weigh a ranking is to compute the propensity of each of its documents: its probability in its slot, given those
+above. Exploration replaces one random slot of some rankings: its document is drawn from the whole tree, and the slots
+below choose given that document.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +23,14 @@ from zoomrank.rng import rng_from_handle
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.types import Array
 
-# Rankings as arrays, and the kernels that rank, compute propensities and learn.
-#
-# Slots choose from the top down. A click on slot i is a reward of 1 for slot i and 0 for the slots above; the slots
-# below do not learn. Without a click every slot gets 0. A slot whose pick is below 0 is left out.
-#
-# To weigh a ranking is to compute the propensity of each of its documents: its probability in its slot, given those
-# above. Exploration replaces one random slot of some rankings: its document is drawn from the whole tree, and the
-# slots below choose given that document.
-
 
 class RankingArrays(NamedTuple):
     """Rankings, a row each, with a column per slot."""
 
     shown: Array  # documents; -1 for one that was removed
-    pick: Array  # the document that the slot's strategy picked: the one shown unless that is shown above already; -1
-    # if the slot must not learn
+    # the document that the strategy picked: the one shown unless that is shown above already; -1 if the slot must
+    # not learn
+    pick: Array
     strategy: Array
     chance: Array  # probability of the strategy, if its learner needs it
     propensity: Array  # of the document, given those above; NaN if unknown; no columns if not requested
@@ -167,9 +167,9 @@ def _fill(state: Any, out: RankingArrays, row: Scalar, how: RankingParameters, r
 
 
 @compiled
-def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: RankingParameters, dice: Any) -> Scalar:
+def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: RankingParameters, handle: Any) -> Scalar:
     """Rank and weigh row after row; stop where there is no room, and return the row."""
-    rng = rng_from_handle(dice)
+    rng = rng_from_handle(handle)
     for row in range(start, len(out.shown)):
         if not roomy(state):
             return row
@@ -210,6 +210,9 @@ def learn_rows(state: Any, seen: RankingArrays, clicks: Array, start: Scalar) ->
             return row
         learn_row(state, seen, row, clicks[row])
     return len(clicks)
+
+
+# What a ranker returns.
 
 
 @dataclass(frozen=True, slots=True)

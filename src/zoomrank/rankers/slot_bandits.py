@@ -6,12 +6,19 @@ above; if none is left, it shows some other document instead, and is charged as 
 
 A ranking can be restricted to eligible documents, and documents can be removed for good. Counts are kept: nothing
 changes for the others, and a removed document that comes back has its old counts.
+
+A new learner can start from a *prior order* of the caller (a search engine's, last month's best sellers) instead of at
+random. The first visitors are shown its best documents, and the learner learns from their clicks as usual. Clicks
+overrule the order at once: each of its documents is valued by its visits, beside a few pseudo-visits at the rate its
+rank promises. The order is used until a given number of visitors more have left than clicked, and for ten times as many
+visitors at most: a wrong order costs no more than that. The only memory is the learner's usual counts, and all counted
+visits are real.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -45,14 +52,14 @@ class SlotBandits:
         self.bandit = bandit
         self.tree: DocumentTree = bandit.tree
         self.duplicates = bool(duplicates)
-        self._dice = KernelRng(np.random.default_rng(seed))
+        self._kernel_rng = KernelRng(np.random.default_rng(seed))
         self.state = bandit.fresh_state(self.slots)
         self.present: Eligible | None = None  # documents that were not removed; None: all
 
     @property
     def rng(self) -> np.random.Generator:
         """Random generator of all draws."""
-        return self._dice.generator
+        return self._kernel_rng.generator
 
     def rank_arrays(
         self,
@@ -68,12 +75,12 @@ class SlotBandits:
         `lead` are the positions of documents at the top, best first.
         """
         wanted = self.slots if slots is None else slots
-        how = self._manner(explore, lead)
+        how = self._parameters(explore, lead)
         out = empty_rankings(count, wanted)
         allowed = self._allowed(eligible, wanted)
         row = 0
         while row < count:
-            row = rank_rows(self.restricted(allowed), out, row, how, self._dice.handle)
+            row = rank_rows(self.restricted(allowed), out, row, how, self._kernel_rng.handle)
             if row < count:
                 self.make_room()
         return out
@@ -114,9 +121,9 @@ class SlotBandits:
         [[0.25, 0.5], [0.25, 0.0]]
         """
         rankings = np.ascontiguousarray(shown, np.int64)
-        how, slots = self._manner(explore, None), rankings.shape[1]
-        weights = np.empty(rankings.shape)
-        weigh_rows(self.restricted(self._allowed(eligible, slots)), rankings, weights, how)
+        weights, slots = np.empty(rankings.shape), rankings.shape[1]
+        allowed, how = self._allowed(eligible, slots), self._parameters(explore, None)
+        weigh_rows(self.restricted(allowed), rankings, weights, how)
         if explore == 0.0:  # documents of deterministic slots may have been swapped
             certain = self._certain(eligible, slots)
             weights[:, : len(certain)] = rankings[:, : len(certain)] == certain
@@ -125,12 +132,12 @@ class SlotBandits:
     def _certain(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Array:
         """Return the documents that all rankings begin with."""
         twin = copy.copy(self)
-        twin._dice = KernelRng(np.random.default_rng(0))  # its draws do not matter
+        twin._kernel_rng = KernelRng(np.random.default_rng(0))  # its draws do not matter
         own = twin.rank_arrays(1, eligible, slots)
         certain: Array = own.shown[0, : int(np.cumprod(own.propensity[0] == 1.0).sum())]
         return certain
 
-    def _manner(self, explore: float, lead: Array | None) -> RankingParameters:
+    def _parameters(self, explore: float, lead: Array | None) -> RankingParameters:
         if not 0.0 <= explore <= 1.0:
             raise ParameterError(f"explore must be a share, from 0 to 1, not {explore}.")
         how = RankingParameters(self.duplicates, float(explore), self.bandit.counts_visits, self.bandit.weighs)
@@ -150,13 +157,9 @@ class SlotBandits:
     def copied(self: Kind) -> Kind:
         """Return an independent copy with its own random numbers."""
         twin = copy.copy(self)
-        twin._dice = KernelRng(copy.deepcopy(self.rng))
-        own = {
-            name: array.copy()
-            for name, array in self.state._asdict().items()
-            if isinstance(array, np.ndarray) and name not in TreeView._fields
-        }
-        twin.state = self.state._replace(**own)
+        twin._kernel_rng = KernelRng(copy.deepcopy(self.rng))
+        own = self._arrays_without(TreeView._fields)
+        twin.state = self.state._replace(**{name: array.copy() for name, array in own.items()})
         return twin
 
     def make_room(self) -> None:
@@ -172,11 +175,11 @@ class SlotBandits:
     @property
     def learned(self) -> dict[str, Array]:
         """Learned arrays of the state, without the tree and without scratch space."""
-        return {
-            name: array
-            for name, array in self.state._asdict().items()
-            if isinstance(array, np.ndarray) and name not in self.bandit.not_saved
-        }
+        return self._arrays_without(self.bandit.not_saved)
+
+    def _arrays_without(self, names: Collection[str]) -> dict[str, Array]:
+        arrays = self.state._asdict().items()
+        return {name: array for name, array in arrays if isinstance(array, np.ndarray) and name not in names}
 
     def _restrict(self, present: Eligible) -> None:
         check_eligible(self.bandit, present, self.slots)
@@ -210,15 +213,7 @@ def unsupported(bandit: Bandit, do: str, able: str) -> str:
     return f"{type(bandit).__name__} cannot {do}; {rankers_that_are(able)} can."
 
 
-# Start a new learner from a prior order of the caller (a search engine's, last month's best sellers).
-#
-# The first visitors are shown its best documents, and the learner learns from their clicks as usual. So a new learner
-# starts with the order instead of at random, and has learned its value when it goes on alone. Clicks overrule the
-# order at once: each of its documents is valued by its visits, beside a few pseudo-visits at the rate its rank
-# promises. The order is used until a given number of visitors more have left than clicked, and for ten times as many
-# visitors at most: a wrong order costs no more than that.
-#
-# The only memory is the learner's usual counts, and all counted visits are real.
+# Prior orders.
 
 BELIEVED = 10  # excess of visitors who left over those who clicked, at which an order is dropped
 LONGEST = 50  # documents of an order that are used
@@ -245,14 +240,12 @@ def best_of_order(ranker: SlotBandits, order: list[int], eligible: Eligible | No
     """Return the documents of an order for the top slots, ranked by the counts or exactly as given; the slots below
     choose given those.
     """
-    allowed = [place for place in order if eligible is None or eligible.chosen[place]]
-    return np.array(allowed if exactly else _best(ranker, allowed), np.int64)
-
-
-def _best(ranker: SlotBandits, order: list[int]) -> list[int]:
-    """Rank the documents of an order by their counts and prior."""
-    entries = [int(entry_of(ranker.state, place)) for place in order]
-    promised = _PROMISED / np.log2(2 + np.arange(len(order)))
+    allowed = np.array([place for place in order if eligible is None or eligible.chosen[place]], np.int64)
+    if exactly:
+        return allowed
+    entries = [int(entry_of(ranker.state, place)) for place in allowed]
+    promised = _PROMISED / np.log2(2 + np.arange(len(allowed)))
     plays, clicks = ranker.state.total[entries], ranker.state.gains[entries]
-    worth: Array = (clicks + _VISITS * promised) / (plays + _VISITS)
-    return [order[at] for at in np.argsort(-worth, kind="stable")]
+    worth = (clicks + _VISITS * promised) / (plays + _VISITS)
+    ranked: Array = allowed[np.argsort(-worth, kind="stable")]
+    return ranked

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from zoomrank.bandits import Bandit, ContextualZooming, Zooming
+from typing import Any, ClassVar
+
+from zoomrank.bandits import ContextualZooming, Zooming
 from zoomrank.bandits.contextual_zooming.learner import SCALE
 from zoomrank.bandits.ucb1 import Exploration
 from zoomrank.rankers.baseline_rankers import UCBRanker, maybe_anytime
@@ -40,10 +42,6 @@ class RankZoom(UCBRanker):
 
     bandit_kind = Zooming
 
-    @staticmethod
-    def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
-        return Zooming(tree, exploration=exploration, horizon=horizon)
-
 
 class RankCorrZoom(UCBRanker):
     """The zooming algorithm in each slot, with indices capped by the distance to the documents above.
@@ -80,10 +78,7 @@ class RankCorrZoom(UCBRanker):
     """
 
     bandit_kind = Zooming
-
-    @staticmethod
-    def _of_a_slot(tree: DocumentTree, exploration: Exploration, horizon: int | None) -> Bandit:
-        return Zooming(tree, exploration=exploration, horizon=horizon, correlated=True)
+    bandit_settings: ClassVar[dict[str, Any]] = {"correlated": True}
 
 
 class RankContextZoom(Ranked):

@@ -77,23 +77,16 @@ def edge_cover_weight(cost: Array) -> float:
 def context_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) -> Array:
     """Compute D_c between all pairs of contexts."""
     sets = [list(context) for context in contexts]
-    return np.array([[context_distance(space, one, other) for other in sets] for one in sets]).reshape(
-        len(sets), len(sets)
-    )
+    found = [[context_distance(space, one, other) for other in sets] for one in sets]
+    return np.array(found).reshape(len(sets), len(sets))
 
 
 def pair_distances(space: Space, contexts: Sequence[Iterable[DocumentId]]) -> Array:
     """Compute distances in the DC-space: `D((x, h), (x', h')) = D(x, x') + D_c(h, h')`, with pair (x, h) at index h ·
     documents + x.
     """
-    return np.asarray(
-        (context_distances(space, contexts)[:, None, :, None] + space.distance_matrix()[None, :, None, :]).reshape(
-            len(contexts) * len(space), -1
-        )
-    )
-
-
-# Hashes of nodes: 64 bits for each, added up to name a set of nodes regardless of order.
+    found = context_distances(space, contexts)[:, None, :, None] + space.distance_matrix()[None, :, None, :]
+    return np.asarray(found.reshape(len(contexts) * len(space), -1))
 
 
 @inlined

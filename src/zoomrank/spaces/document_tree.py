@@ -5,6 +5,8 @@ The distance between two documents is the width of the smallest subtree that hol
 these. The ε-exponential tree metric of Eq. 2 is the case `W(u) = c · ε^depth(u)`.
 
 A subtree of width 0 that holds several documents declares them interchangeable.
+
+`Remap` maps a tree to a later one, in which documents were added, removed and moved.
 """
 
 from __future__ import annotations
@@ -386,9 +388,6 @@ def _distances(shape: Shape, width: Array, leaf: int) -> Array:
     return distance
 
 
-# `Remap`: a remap from one tree to a later one, in which documents were added, removed and moved.
-
-
 class Remap(NamedTuple):
     """Remap from a tree to a later one of the same collection, in 32-bit integers.
 
@@ -405,7 +404,7 @@ class Remap(NamedTuple):
     --------
     >>> from zoomrank.spaces import DocumentTree
     >>> tree = DocumentTree.exponential(depth=1)
-    >>> growth_of(tree.grown({"new": 0})).document.tolist()
+    >>> growth_remap(tree.grown({"new": 0})).document.tolist()
     [0, 1]
     """
 

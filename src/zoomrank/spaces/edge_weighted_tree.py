@@ -1,4 +1,12 @@
-"""`EdgeWeightedTree`: the shortest-paths metric on the nodes of a tree, as Section 3 of the paper uses it."""
+"""`EdgeWeightedTree`: the shortest-paths metric on the nodes of a tree, as Section 3 of the paper uses it; and
+`random_tree`, which approximates any metric by a tree, as Section 3.2 needs it (Fakcharoenphol, Rao and Talwar 2003).
+
+For a random tree, draw a random order of the documents and a random scale β in [1, 2). At scale β·2^i every document
+joins the first document in the order that lies within that radius; doing so at ever smaller scales, each cluster within
+its parent's, gives a tree. A cluster's width is its diameter, so tree distances are never below the metric's; two
+documents at distance d are separated at scale 2^i with probability O(d / 2^i), so on average they are at most O(log N)
+times above.
+"""
 
 from __future__ import annotations
 
@@ -137,10 +145,9 @@ class EdgeWeightedTree(RootedTree):
         float
             The length of the path between them.
         """
-        meeting = int(least_common_ancestor(self.shape.parent, one, other))
-        return float(
-            (self._from_root[one] - self._from_root[meeting]) + (self._from_root[other] - self._from_root[meeting])
-        )
+        far = self._from_root
+        ancestor = far[least_common_ancestor(self.shape.parent, one, other)]
+        return float((far[one] - ancestor) + (far[other] - ancestor))
 
     def distances(self, document: DocumentId) -> Array:
         """Measure D(x, y) from one document to all.
@@ -223,14 +230,7 @@ def _diameters(parent: Array, length: Array) -> Array:
     return diameter
 
 
-# Random trees that approximate any metric (Fakcharoenphol, Rao and Talwar 2003), as Section 3.2 of the paper needs
-# them.
-#
-# Draw a random order of the documents and a random scale β in [1, 2). At scale β·2^i every document joins the first
-# document in the order that lies within that radius; doing so at ever smaller scales, each cluster within its
-# parent's, gives a tree. A cluster's width is its diameter, so tree distances are never below the metric's; two
-# documents at distance d are separated at scale 2^i with probability O(d / 2^i), so on average they are at most O(log
-# N) times above.
+# Random trees.
 
 
 def random_tree(space: FiniteMetric, seed: Seed = None) -> DocumentTree:
@@ -289,14 +289,14 @@ def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, A
         radius *= 2.0
     while widths[home].max() > 0.0:
         radius /= 2.0
-        chief = _cluster_leaders(matrix, order, radius)
-        splits = _splits(home, chief, made)
+        leader = _cluster_leaders(matrix, order, radius)
+        splits = _splits(home, leader, made)
         before = made
         for document in range(documents):
             cluster = home[document]
             if cluster >= before or not splits[cluster]:
                 continue
-            part = np.flatnonzero((home == cluster) & (chief == chief[document]))
+            part = np.flatnonzero((home == cluster) & (leader == leader[document]))
             for at in range(len(part)):
                 for other in range(at):
                     widths[made] = max(widths[made], matrix[part[at], part[other]])
@@ -309,17 +309,17 @@ def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, A
 @allocating
 def _cluster_leaders(matrix: Array, order: Array, radius: float) -> Array:
     """Return the leader of each document at this scale: the first in the order within the radius."""
-    chief = np.empty(len(matrix), np.int64)
+    leader = np.empty(len(matrix), np.int64)
     for document in range(len(matrix)):
         rank = 0
         while matrix[document, order[rank]] > radius:
             rank += 1
-        chief[document] = order[rank]
-    return chief
+        leader[document] = order[rank]
+    return leader
 
 
 @allocating
-def _splits(home: Array, chief: Array, clusters: int) -> Array:
+def _splits(home: Array, leader: Array, clusters: int) -> Array:
     """Return which clusters have documents with different leaders; a cluster that does not split stays, so there are no
     chains.
     """
@@ -328,7 +328,7 @@ def _splits(home: Array, chief: Array, clusters: int) -> Array:
     for document in range(len(home)):
         cluster = home[document]
         if followed[cluster] < 0:
-            followed[cluster] = chief[document]
-        elif followed[cluster] != chief[document]:
+            followed[cluster] = leader[document]
+        elif followed[cluster] != leader[document]:
             splits[cluster] = True
     return splits

@@ -232,27 +232,24 @@ class FiniteMetric:
 
 def _check(matrix: Array, ids: DocumentIds) -> None:
     """Raise an error that names the pair if the matrix is not a metric."""
-
-    def refuse(where: Array, says: str) -> None:
-        if where.any():
-            i, j = np.argwhere(where)[0]
-            raise MetricError(says.format(one=ids[i], other=ids[j], forth=matrix[i, j], back=matrix[j, i]))
-
-    refuse(np.isnan(matrix), "D({one!r}, {other!r}) is not a number.")
-    refuse(matrix < 0, "D({one!r}, {other!r}) = {forth} is negative.")
-    refuse(
-        np.diag(np.diag(matrix) != 0),
-        "D({one!r}, {other!r}) = {forth}; a document is at distance 0 from itself.",
-    )
     off_diagonal = ~np.eye(len(matrix), dtype=bool)
-    refuse(
-        (matrix == 0) & off_diagonal,
-        "D({one!r}, {other!r}) = 0, but only a document and itself may be at distance 0.",
+    rules = (
+        (np.isnan(matrix), "D({one!r}, {other!r}) is not a number."),
+        (matrix < 0, "D({one!r}, {other!r}) = {forth} is negative."),
+        ((matrix != 0) & ~off_diagonal, "D({one!r}, {other!r}) = {forth}; a document is at distance 0 from itself."),
+        (
+            (matrix == 0) & off_diagonal,
+            "D({one!r}, {other!r}) = 0, but only a document and itself may be at distance 0.",
+        ),
+        (
+            matrix != matrix.T,
+            "Distances must be symmetric, but D({one!r}, {other!r}) = {forth} and D({other!r}, {one!r}) = {back}.",
+        ),
     )
-    refuse(
-        matrix != matrix.T,
-        "Distances must be symmetric, but D({one!r}, {other!r}) = {forth} and D({other!r}, {one!r}) = {back}.",
-    )
+    for broken, says in rules:
+        if broken.any():
+            i, j = np.argwhere(broken)[0]
+            raise MetricError(says.format(one=ids[i], other=ids[j], forth=matrix[i, j], back=matrix[j, i]))
     worst, x, via, y = _worst_triangle(matrix)
     if worst > ROUNDING:
         raise MetricError(

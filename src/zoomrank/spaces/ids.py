@@ -1,7 +1,13 @@
 """The caller's document ids, and the position of each document in the tree.
 
 Inside zoomrank a document is its position among the leaves, left to right. Callers never see positions: they pass their
-own ids and get the same ids back. `kept_ids` stores millions of them compactly.
+own ids and get the same ids back.
+
+Ids are stored by type: positions, whole numbers, packed strings, or any hashable objects. Each type maps a position to
+its id and an id to its position. Numbers and packed strings are arrays, without an object per id; they are scanned,
+reordered and looked up by calls that release the GIL. A dict of a million strings would be a million objects, and half
+a second in which no other thread runs; `StringTable` is one array, about twice as long as the number of strings: the
+slot of a string's hash, or the next free one, has its position.
 """
 
 from __future__ import annotations
@@ -18,12 +24,6 @@ from zoomrank.compiled import Scalar, compiled, compiled_nogil, separate
 from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, UnknownDocumentError
 from zoomrank.spaces.packed_strings import PackedStrings, read_only
 from zoomrank.types import Array
-
-# `StringTable`: hash table from packed strings to their positions.
-#
-# A dict of a million strings is a million objects, and half a second in which no other thread runs. This is one array,
-# about twice as long as the number of strings, that is filled without the GIL: the slot of a string's hash, or the
-# next free one, has its position.
 
 _ROOM = 1.5  # fewest slots per string
 
@@ -91,12 +91,9 @@ def _places(slots: Array, letters: Array, ends: Array, wanted: Array, wanted_end
     return found
 
 
-# Storage of ids by type: positions, whole numbers, packed strings, or any hashable objects.
-#
-# Each type maps a position to its id and an id to its position, -1 if unknown. Numbers and packed strings are arrays,
-# without an object per id; they are scanned, reordered and looked up by calls that release the GIL.
+# Storage by type.
 
-NOBODY = -1
+UNKNOWN = -1  # position of an unknown id
 _PIECE = 1 << 16
 
 
@@ -149,7 +146,7 @@ class PositionIds(StoredIds):
     def find(self, document: Any) -> int:
         """Return the id itself if it is a position."""
         number = _whole(document)
-        return number if number is not None and 0 <= number < self._count else NOBODY
+        return number if number is not None and 0 <= number < self._count else UNKNOWN
 
     def rearranged(self, source: Array, more: Sequence[Any]) -> StoredIds:
         """Reorder ids, which become numbers."""
@@ -189,11 +186,11 @@ class NumberIds(StoredIds):
         """Find an id by binary search."""
         number = _whole(document)
         if number is None or abs(number) > self._largest:
-            return NOBODY
+            return UNKNOWN
         at = int(self._ascending.searchsorted(self._numbers.dtype.type(number)))
         if at < len(self._ascending) and self._ascending[at] == number:
             return int(self._order[at])
-        return NOBODY
+        return UNKNOWN
 
     def find_all(self, documents: Sequence[Any]) -> Array:
         """Find all ids at once."""
@@ -205,7 +202,7 @@ class NumberIds(StoredIds):
         possible = (-self._largest <= wanted) & (wanted <= self._largest)
         wanted = np.where(possible, wanted, 0).astype(kind)
         at = np.minimum(self._ascending.searchsorted(wanted), len(self._ascending) - 1)
-        return np.where(possible & (self._ascending[at] == wanted), self._order[at].astype(np.int64), NOBODY)
+        return np.where(possible & (self._ascending[at] == wanted), self._order[at].astype(np.int64), UNKNOWN)
 
     def rearranged(self, source: Array, more: Sequence[Any]) -> StoredIds:
         """Gather ids from the array."""
@@ -240,7 +237,7 @@ class StringIds(StoredIds):
 
     def find(self, document: Any) -> int:
         """Look an id up by its hash."""
-        return int(self._table.places([document])[0]) if isinstance(document, str) else NOBODY
+        return int(self._table.places([document])[0]) if isinstance(document, str) else UNKNOWN
 
     def find_all(self, documents: Sequence[Any]) -> Array:
         """Look all ids up at once."""
@@ -278,8 +275,8 @@ class ObjectIds(StoredIds):
 
     @property
     def are_numbers(self) -> bool:  # type: ignore[override]
-        """True if all ids are whole numbers."""
-        return are_whole_numbers(self._things)
+        """True if all ids are whole numbers; booleans are not."""
+        return all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in self._things)
 
     def at(self, position: int) -> Any:
         """Return the id at a position."""
@@ -287,12 +284,12 @@ class ObjectIds(StoredIds):
 
     def find(self, document: Any) -> int:
         """Look an id up in a dict."""
-        return self._position_of.get(document, NOBODY) if isinstance(document, Hashable) else NOBODY
+        return self._position_of.get(document, UNKNOWN) if isinstance(document, Hashable) else UNKNOWN
 
     def find_all(self, documents: Sequence[Any]) -> Array:
         """Look all ids up without a call for each."""
         with suppress(TypeError):  # an unhashable object
-            found = [self._position_of.get(document, NOBODY) for document in documents]
+            found = [self._position_of.get(document, UNKNOWN) for document in documents]
             return np.array(found, np.int64)
         return super().find_all(documents)
 
@@ -302,11 +299,6 @@ class ObjectIds(StoredIds):
         things[: len(self._things)] = self._things
         things[len(self._things) :] = list(more)
         return ObjectIds(things[source].tolist())
-
-
-def are_whole_numbers(ids: Iterable[Any]) -> bool:
-    """Return whether all ids are whole numbers; booleans are not."""
-    return all(isinstance(document, int | np.integer) and not isinstance(document, bool) for document in ids)
 
 
 def _whole(document: Any) -> int | None:
@@ -363,7 +355,7 @@ class DocumentIds(Sequence[DocumentId]):
         return iter(self._kept)
 
     def __contains__(self, document: object) -> bool:
-        return self._kept.find(document) != NOBODY
+        return self._kept.find(document) != UNKNOWN
 
     def position(self, document: DocumentId) -> int:
         """Return the position of a document among the leaves.
@@ -379,7 +371,7 @@ class DocumentIds(Sequence[DocumentId]):
             Its position, counted from 0.
         """
         position = self._kept.find(document)
-        if position == NOBODY:
+        if position == UNKNOWN:
             raise UnknownDocumentError(
                 f"No document has the id {document!r}; the first of {self._count} is {self[0]!r}."
             )
@@ -399,7 +391,7 @@ class DocumentIds(Sequence[DocumentId]):
             Their positions, in the same order.
         """
         found = self.places(documents := list(documents))
-        if (found == NOBODY).any():
+        if (found == UNKNOWN).any():
             self.position(documents[int(np.argmin(found))])  # raises the error
         seen = set[int]()
         for position in found.tolist() if len(np.unique(found)) < len(found) else ():
@@ -437,7 +429,7 @@ class DocumentIds(Sequence[DocumentId]):
             Known ids, in the same order.
         """
         documents = list(documents)
-        return [documents[at] for at in np.flatnonzero(self.places(documents) != NOBODY).tolist()]
+        return [documents[at] for at in np.flatnonzero(self.places(documents) != UNKNOWN).tolist()]
 
     def at(self, positions: Iterable[int]) -> list[DocumentId]:
         """Return the ids of the documents at some positions.

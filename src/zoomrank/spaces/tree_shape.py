@@ -6,6 +6,10 @@ Nodes are numbered breadth first. Three things follow, and everything fast in zo
 - a parent's number is smaller than its child's, so one pass forwards goes down the tree, one backwards goes up,
   and the least common ancestor is found by lifting whichever number is larger;
 - documents are numbered left to right, so the documents below a node are a range as well.
+
+Beside it stand the widths of subtrees, the largest distance of documents below a node, checked or computed by the
+ε-exponential rule; and trees from taxonomy paths: "Animals > Birds > Owls" becomes a chain of nodes, shared where paths
+agree.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -190,7 +194,7 @@ def _cycle(parents: Array, reached: Array) -> str:
     return " -> ".join(str(node) for node in ring[:6]) + (" -> ..." if len(ring) > 6 else "")
 
 
-# Widths of subtrees, the largest distance of documents below a node: checked, or computed by the ε-exponential rule.
+# Widths.
 
 
 def exponential_widths(shape: Shape, epsilon: float, constant: float) -> Array:
@@ -241,7 +245,7 @@ def checked_widths(shape: Shape, width: Array, called: Array | None = None) -> A
     return width
 
 
-# Build a tree from taxonomy paths: "Animals > Birds > Owls" becomes a chain of nodes, shared where paths agree.
+# Taxonomy paths.
 
 TaxonomyPath = str | Sequence[str]
 

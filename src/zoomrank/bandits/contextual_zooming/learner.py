@@ -5,8 +5,8 @@ node*: an unordered tuple of nodes, one above each document of the context, as d
 all (document, context) pairs; one whose confidence radius is smaller than its width is replaced by the pairs of
 their children.
 
-Given a context, the pairs that hold it form a zoom tree over subtrees like that of plain zooming: `state/pair_tree.py`
-keeps them, `walks/contextual_walk.py` chooses among them.
+Given a context, the pairs that hold it form a zoom tree over subtrees like that of plain zooming: `pairs` keeps them,
+`walk` chooses among them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from zoomrank.bandits.contextual_zooming.pairs import (
     fresh_context_description,
     fresh_pairs,
     pairs_are_roomy,
-    reset_all_pairs,
     reset_pairs,
     update_pair,
     with_larger_pairs,
 )
 from zoomrank.bandits.contextual_zooming.walk import PairScratch, fresh_pair_scratch, odds_in_context, walk_context
-from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register
+from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register, reset_all
 from zoomrank.bandits.tree_view import ContextScratch, TreeView, largest_context
 from zoomrank.bandits.ucb1 import Exploration, ExplorationParameters, follow_horizon
 from zoomrank.bandits.zooming import (
@@ -41,7 +40,6 @@ from zoomrank.bandits.zooming import (
     ZoomParameters,
     chance_of_walk,
     reset_zoom_tree,
-    reset_zoom_trees,
     update_zoom,
     walk_best,
     with_larger_zoom_trees,
@@ -144,6 +142,7 @@ class ContextualZooming(Zooming):
     """
 
     not_saved = Zooming.not_saved | {*PairScratch._fields, *ContextDescription._fields}
+    setting_names = ("exploration", "horizon", "scale", "correlated")
 
     def __init__(
         self,
@@ -160,16 +159,6 @@ class ContextualZooming(Zooming):
             raise ParameterError(f"The scale of widths must be a positive number, not {scale}.")
         self.scale = scale
         self._context_size: int | None = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {
-            "exploration": self.exploration,
-            "horizon": self.horizon,
-            "scale": self.scale,
-            "correlated": self.correlated,
-        }
 
     def select(self, context: Iterable[DocumentId] = ()) -> Choice:
         """Choose a document in a context.
@@ -204,8 +193,7 @@ class ContextualZooming(Zooming):
             *fresh_context_description(levels, largest_context(slots)),
             *endless_clock(slots),
         )
-        reset_zoom_trees(state)
-        reset_all_pairs(state)
+        reset_all(state)
         return state
 
     def larger(self, state: Any) -> Any:

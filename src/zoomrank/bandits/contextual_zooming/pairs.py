@@ -1,5 +1,8 @@
 """Zoom trees over pairs of a subtree and a context node; lower parts are shared by similar contexts only.
 
+The context of a slot is described level by level. A *context node* is an unordered tuple of nodes, one above each
+document of the context, all of one level. Its name is a hash that does not depend on the order of the documents.
+
 Children are kept in families, one for each refinement of the context that occurred, found by a hash table; a family
 that never occurred is not stored, since all its members are fresh.
 
@@ -18,11 +21,6 @@ from zoomrank.bandits.tree_view import store_paths
 from zoomrank.compiled import Scalar, compiled, inlined
 from zoomrank.spaces.contexts import hash64
 from zoomrank.types import Array
-
-# The context of a slot, level by level: the context node of the documents above, its name and its width.
-#
-# A *context node* is an unordered tuple of nodes, one above each document of the context, all of one level. Its name
-# is a hash that does not depend on the order of the documents.
 
 
 class ContextDescription(NamedTuple):
@@ -84,6 +82,8 @@ def width_around(state: Any, level: Scalar) -> Scalar:
     return state.context_width[np.uint64(state.described[1]), np.uint64(level)]
 
 
+# The pairs.
+
 ACTIVE = np.uint64(0xFFFFFFFFFFFFFFFF)  # not the name of any context
 
 
@@ -120,24 +120,17 @@ class PairParameters(NamedTuple):
 
 def fresh_pairs(slots: int, levels: int, room: int, table: int) -> PairCounts:
     """Allocate room for this many pairs and families in every slot."""
-    shape = (slots, room)
-    return PairCounts(
-        pair=np.zeros(shape, PAIR),
-        pair_plays=np.zeros(shape, np.uint32),
-        pair_clicks=np.zeros(shape, np.uint32),
-        pair_used=np.zeros(slots, np.int64),
-        family=np.zeros((slots, table, 2), np.uint64),
-        families=np.zeros(slots, np.int64),
-        opened=np.zeros((slots, table), np.uint64),
-        opened_at=np.zeros((slots, levels), np.int64),
-    )
+    plays, clicks = (np.zeros((slots, room), np.uint32) for _ in range(2))
+    used, families = (np.zeros(slots, np.int64) for _ in range(2))
+    family, opened = np.zeros((slots, table, 2), np.uint64), np.zeros((slots, table), np.uint64)
+    levels_opened = np.zeros((slots, levels), np.int64)
+    return PairCounts(np.zeros((slots, room), PAIR), plays, clicks, used, family, families, opened, levels_opened)
 
 
 @inlined
 def pair_width(state: Any, node: Scalar, level: Scalar) -> Scalar:
     """Return the width of a pair at this level."""
-    around = width_around(state, level)
-    return state.scale * (state.width[np.uint64(node)] + around)
+    return state.scale * (state.width[np.uint64(node)] + width_around(state, level))
 
 
 @inlined
@@ -163,9 +156,7 @@ def is_inner(state: Any, node: Scalar) -> Scalar:
 @inlined
 def child_at(state: Any, node: Scalar, step: Scalar) -> Scalar:
     """Return the child of a subtree; of a document, itself."""
-    at = np.uint64(node)
-    start = np.int64(state.child_start[at])
-    return start + step if start != np.int64(state.child_start[at + np.uint64(1)]) else node
+    return np.int64(state.child_start[np.uint64(node)]) + step if is_inner(state, node) else node
 
 
 @inlined
@@ -227,6 +218,18 @@ def is_opened(state: Any, slot: Scalar, level: Scalar) -> Scalar:
 
 
 @inlined
+def _activate(state: Any, slot: Scalar, entry: Scalar, index: Scalar) -> None:
+    """Make an entry an active pair without plays."""
+    pair = state.pair[slot, entry]
+    pair.value = index
+    pair.known_for = ACTIVE
+    pair.latest_context = 0
+    pair.known_level = 0
+    state.pair_plays[slot, entry] = 0
+    state.pair_clicks[slot, entry] = 0
+
+
+@inlined
 def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Scalar) -> Scalar:
     """Store the children of an entry in a context that occurs for the first time; return the first child."""
     first = state.pair_used[slot]
@@ -238,13 +241,7 @@ def open_family(state: Any, slot: Scalar, entry: Scalar, node: Scalar, level: Sc
     state.opened_at[slot, level] += 1 if state.opened[slot, at] == 0 else 0
     state.opened[slot, at] = name
     for step in range(fan_of(state, node)):
-        pair = state.pair[slot, first + step]
-        pair.value = fresh_index(state, slot, child_at(state, node, step), level)
-        pair.known_for = ACTIVE
-        pair.latest_context = 0
-        pair.known_level = 0
-        state.pair_plays[slot, first + step] = 0
-        state.pair_clicks[slot, first + step] = 0
+        _activate(state, slot, first + step, fresh_index(state, slot, child_at(state, node, step), level))
     state.pair_used[slot] += fan_of(state, node)
     return first
 
@@ -289,24 +286,10 @@ def reset_pairs(state: Any, slot: Scalar) -> None:
     """Reset the zoom tree to the pair of roots, active."""
     state.pair_used[slot] = 1
     state.families[slot] = 0
-    for place in range(state.opened.shape[1]):
-        state.family[slot, place, 0] = 0
-        state.opened[slot, place] = 0
-    for level in range(state.opened_at.shape[1]):
-        state.opened_at[slot, level] = 0
-    state.pair[slot, 0].latest_context = 0
-    state.pair[slot, 0].known_level = 0
-    state.pair[slot, 0].known_for = ACTIVE
-    state.pair_plays[slot, 0] = 0
-    state.pair_clicks[slot, 0] = 0
-    state.pair[slot, 0].value = np.inf  # it has no competitors
-
-
-@compiled
-def reset_all_pairs(state: Any) -> None:
-    """Reset the zoom trees of all slots to the pair of roots."""
-    for slot in range(len(state.pair_used)):
-        reset_pairs(state, slot)
+    state.family[slot, :, 0] = 0
+    state.opened[slot, :] = 0
+    state.opened_at[slot, :] = 0
+    _activate(state, slot, 0, np.inf)  # it has no competitors
 
 
 @compiled

@@ -271,22 +271,14 @@ def _best_child(
 
 
 @inlined
-def _best_fresh_child(state: Any, slot: Scalar, node: Scalar, level: Scalar, mask: Scalar, cap: Scalar) -> Scalar:
-    """Do the same for children without plays."""
-    top = _fresh_value(state, slot, node, level, mask, cap)
-    for step in range(np.uint64(fan_of(state, node))):
-        state.value[step] = state.fresh_value[step]
-        state.inner[step] = state.below[step]
-    return top
-
-
-@inlined
 def _best_of_family(
     state: Any, slot: Scalar, node: Scalar, first: Scalar, level: Scalar, mask: Scalar, cap: Scalar
 ) -> Scalar:
     """Return the highest value among the children of a pair, stored or fresh."""
     if first == 0:
-        top = _best_fresh_child(state, slot, node, level, mask, cap)
+        top = _fresh_value(state, slot, node, level, mask, cap)
+        for step in range(np.uint64(fan_of(state, node))):
+            state.value[step], state.inner[step] = state.fresh_value[step], state.below[step]
     else:
         around = cap if mask == 0 else state.width[np.uint64(node)]
         top = _best_child(state, slot, node, first, level, mask, around)

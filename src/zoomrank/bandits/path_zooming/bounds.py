@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.path_zooming.state import enlarged
 from zoomrank.compiled import Scalar, compiled, generic, inlined, separate
 from zoomrank.types import Array
 
@@ -41,17 +40,10 @@ class PathBounds(NamedTuple):
 
 def fresh_bounds(room: int, slots: int) -> PathBounds:
     """Return infinite bounds."""
-    hopes = np.full((room, slots), np.inf, np.float32)
-    record, favourite = np.full(hopes.shape, NO_RECORD, np.float32), np.zeros(hopes.shape, np.uint32)
-    want = np.zeros(hopes.shape, np.float32)
-    return PathBounds(hopes, record, hopes.copy(), favourite, want, np.zeros(room, np.uint32))
-
-
-def enlarged_bounds(state: Any, room: int) -> dict[str, Array]:
-    """Return the same bounds with room for more entries, whose bounds are infinite."""
-    hopes = {name: enlarged(getattr(state, name), room, np.inf) for name in ("worth", "bound")}
-    others = {name: enlarged(getattr(state, name), room) for name in ("favourite", "want", "due")}
-    return {**hopes, **others, "record": enlarged(state.record, room, NO_RECORD)}
+    shape = (room, slots)
+    worth, record, bound = (np.full(shape, value, np.float32) for value in (np.inf, NO_RECORD, np.inf))
+    favourite, neglect = np.zeros(shape, np.uint32), np.zeros(shape, np.float32)
+    return PathBounds(worth, record, bound, favourite, neglect, np.zeros(room, np.uint32))
 
 
 def table_of_logarithms() -> Array:
@@ -132,10 +124,10 @@ def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Sca
     """
     node, above = state.node[np.uint64(entry)], np.uint64(state.up[np.uint64(entry)])
     part = _logarithm(state, _documents(state, state.node[above])) - _logarithm(state, _documents(state, node)) - LOG_2
-    want = _logarithm(state, np.uint64(around)) - _logarithm(state, np.uint64(plays)) - part
+    neglect = _logarithm(state, np.uint64(around)) - _logarithm(state, np.uint64(plays)) - part
     if entry != 0:
-        want += max(0.0, np.float64(state.want[above, np.uint64(slot)]) - NEGLECTED)
-    return max(0.0, want)
+        neglect += max(0.0, np.float64(state.want[above, np.uint64(slot)]) - NEGLECTED)
+    return max(0.0, neglect)
 
 
 @inlined
@@ -150,16 +142,16 @@ def _refresh_index(
     if at != 0:
         plays += state.prior
         clicks += state.prior * around[1] / max(around[0], 1.0)
-    bound, record, want = np.inf, NO_RECORD, 0.0  # visits only in slots that do not count are like none
+    bound, record, neglect = np.inf, NO_RECORD, 0.0  # visits only in slots that do not count are like none
     if plays >= 1.0:
-        want = _neglect(state, at, column, plays, around[0])
+        neglect = _neglect(state, at, column, plays, around[0])
         record = clicks / plays
-        bound = upper_bound(record, plays, _slot_confidence(state, slot) * (1.0 + state.growth * want))
+        bound = upper_bound(record, plays, _slot_confidence(state, slot) * (1.0 + state.growth * neglect))
     hope = bound + state.optimism * state.width[np.uint64(state.node[at])]
     state.worth[at, column] = (1.0 - state.margin) * hope
     if state.fan[at] == 0:
         state.record[at, column] = record
-    return want
+    return neglect
 
 
 @inlined
@@ -193,11 +185,11 @@ def _refresh_children(state: Any, entry: Scalar, slot: Scalar, around: tuple[Sca
     column, first = np.uint64(slot), np.uint64(state.child[np.uint64(entry)])
     if first != 0:
         for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
-            want = _refresh_index(state, child, slot, _evidence(state, child, slot), around)
+            neglect = _refresh_index(state, child, slot, _evidence(state, child, slot), around)
             passed = np.float64(state.want[child, column])
-            news = abs(want - passed) >= NEWS and max(want, passed) > NEGLECTED
+            news = abs(neglect - passed) >= NEWS and max(neglect, passed) > NEGLECTED
             if news:
-                state.want[child, column] = want
+                state.want[child, column] = neglect
             if news and state.child[child] != 0:
                 _refresh_below(state, child, slot)
             else:
@@ -221,8 +213,8 @@ def _refresh_below(state: Any, entry: Scalar, slot: Scalar) -> None:
             state.search_entry[size] = ~np.int64(at)
             for child in range(first, first + np.uint64(state.fan[at])):
                 size += np.uint64(1)
-                want = _refresh_index(state, child, slot, _evidence(state, child, slot), around)
-                state.want[child, column] = want
+                neglect = _refresh_index(state, child, slot, _evidence(state, child, slot), around)
+                state.want[child, column] = neglect
                 state.search_entry[size] = np.int64(child)
             size += np.uint64(1)
 
@@ -258,8 +250,8 @@ def refresh_path(state: Any, entry: Scalar) -> None:
                 news = False
                 if waiting and state.total[at] >= state.due[at]:
                     evidence, record = _evidence(state, at, slot), state.record[at, slot]
-                    want = _refresh_index(state, at, slot, evidence, _evidence(state, np.uint64(state.up[at]), slot))
-                    state.want[at, slot] = want
+                    neglect = _refresh_index(state, at, slot, evidence, _evidence(state, np.uint64(state.up[at]), slot))
+                    state.want[at, slot] = neglect
                     news = record != state.record[at, slot]
                     _refresh_children(state, at, slot, evidence)
                 waiting = waiting and at != last

@@ -26,13 +26,18 @@ Why it needs so few visits:
 9. *Order is free.* A visitor is satisfied by a set of documents, whatever their order. So a document that does well
    below a similar one is tried in its place.
 
-`state/path_bounds.py` keeps records and bounds up to date, `walks/path_walk.py` chooses by them, `walks/exchange.py`
-exchanges documents: a visit costs little, and ranking is a walk.
+`bounds` keeps records and bounds up to date and `walk` chooses by them: a visit costs little, and ranking is a walk.
+
+The learner also tells what a ranking is expected to gain, slot by slot (`slot_prospects`). A document is *proven* in a
+slot if it has the best record there and was clicked. Any other is *on trial*: it is shown for its bound. The cost of a
+trial is the expected loss compared with the best record. After an exchange a document is in another slot than the one
+that chose it, so the original choices are found by undoing exchanges. The document that went up is on trial at no cost;
+the other keeps its status in the slot that chose it.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,7 +46,6 @@ from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_cloc
 from zoomrank.bandits.path_zooming.bounds import (
     NO_RECORD,
     PathBounds,
-    enlarged_bounds,
     estimated_mean,
     fresh_bounds,
     on_evidence,
@@ -57,7 +61,6 @@ from zoomrank.bandits.path_zooming.state import (
     entries_fit,
     entry_of,
     fresh_visited,
-    larger_capacity,
     subtree_of_entry,
 )
 from zoomrank.bandits.path_zooming.walk import (
@@ -73,7 +76,7 @@ from zoomrank.bandits.path_zooming.walk import (
     on_best_of,
     select_along_paths,
     select_eligible,
-    swap,
+    swap_slots,
 )
 from zoomrank.bandits.tree_view import ContextScratch, TreeView, fresh_context_scratch, shown_below, size_of
 from zoomrank.compiled import Function, Scalar, compiled, flat, inlined
@@ -81,14 +84,198 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed, whole_number
 
-# Path zooming's estimates for a ranking: proven documents, documents on trial, and the cost of trials.
-#
-# A document is proven in a slot if it has the best record there and was clicked. Any other is on trial: it is shown
-# for its bound. The cost of a trial is the expected loss compared with the best record.
-#
-# After an exchange a document is in another slot than the one that chose it. The original choices are found by undoing
-# exchanges. The document that went up is on trial at no cost; the other keeps its status in the slot that chose it.
-# The walk ignores records once it has found a better bound, so the best record is searched for here.
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # docs/explanation/zoomrank.md
+LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
+
+
+class PathParameters(NamedTuple):
+    """Parameters of `PathZooming`."""
+
+    confidence: float
+    growth: float
+    optimism: float
+    borrow: float
+    prior: float
+    margin: float
+    correlated: bool
+    exchange: bool
+
+
+PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, PhaseClock)
+PathState = flat("PathState", *PARTS)
+# The same state for rankings restricted to eligible documents. It is a type of its own because the search for eligible
+# documents would slow down all rankings and takes as long to compile as the rest; it is compiled on first use.
+EligiblePathState = flat("EligiblePathState", *PARTS)
+
+
+def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
+    refresh_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
+
+
+_OF_ALL_PATHS: dict[str, Any] = {"subtree": subtree_of_entry, "arrange": exchange_similar, "roomy": entries_fit}
+
+
+def register_paths(kind: Any, eligible: Any, evidence: Function, update: Function) -> None:
+    """Register the kernels of two state types that count along paths: one for all documents, and one for eligible
+    documents.
+
+    The state types differ in the evidence that counts in a slot and in the update.
+    """
+    kinds = (
+        (kind, select_along_paths, odds_along_paths, best_of_all),
+        (eligible, select_eligible, odds_of_eligible, best_of_eligible),
+    )
+    for each, select, odds, best in kinds:
+        on_best_of(each)(best)
+        on_evidence(each)(evidence)
+        register(each, select=select, odds=odds, update=update, **_OF_ALL_PATHS)
+
+
+register_paths(PathState, EligiblePathState, own_evidence, _update)
+
+
+class PathZooming(VisitCountingBandit):
+    """Path zooming: a visit counts for all subtrees that hold the document, and in every slot.
+
+    Parameters
+    ----------
+    tree : DocumentTree
+        Tree of the documents, of any shape.
+    confidence : float
+        Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. This is the value of the last slot; slot i of
+        k, from 0, has (i + 1)/k of it.
+    growth : float
+        Extra width for a subtree that is visited less than its siblings, and for all within it: c is multiplied by `1 +
+        growth · neglect`.
+    optimism : float
+        Share of a subtree's width that is added to its bound.
+    borrow : float
+        Most visits that the evidence of the other slots counts for.
+    prior : float
+        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with.
+    margin : float
+        Share by which a bound must exceed the best record for a document to be tried; below 1.
+    correlated : bool
+        Cap bounds by the distance to the documents shown above (the correlation rule).
+    patience : int or None
+        Visits without a click after which a subtree is split into its children (after a click, at once); higher values
+        use less memory. None: one per thousand documents, from 1 to 15. A subtree with fewer documents is split after
+        one visit per document.
+    exchange : bool
+        Try a document that does well below a similar one in the other's slot.
+    seed : int, numpy.random.Generator or None
+        Seed of a bandit used on its own.
+
+    Examples
+    --------
+    >>> bandit = PathZooming(DocumentTree.exponential(depth=4), seed=0)
+    >>> for _ in range(100):
+    ...     choice = bandit.select()
+    ...     bandit.update(choice, reward=int(choice.document == 5))
+    >>> bandit.select().document
+    5
+
+    References
+    ----------
+    Our own, in the frame of Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013): the
+    correlation rule is its Eq. 23. The bound is that of KL-UCB (Garivier and Cappé, COLT 2011) in closed form.
+    """
+
+    keeps_records = True
+    not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields)
+    per_entry: ClassVar[dict[str, float]] = {
+        **VisitCountingBandit.per_entry,
+        **dict.fromkeys(PathBounds._fields, 0),
+        **{"worth": np.inf, "bound": np.inf, "record": NO_RECORD},
+    }
+
+    def __init__(
+        self,
+        tree: DocumentTree,
+        *,
+        confidence: float = CONFIDENCE,
+        growth: float = GROWTH,
+        optimism: float = OPTIMISM,
+        borrow: float = BORROW,
+        prior: float = PRIOR,
+        margin: float = MARGIN,
+        correlated: bool = True,
+        patience: int | None = None,
+        exchange: bool = True,
+        seed: Seed = None,
+    ) -> None:
+        super().__init__(tree, seed)
+        if patience is None:  # in a small collection waiting saves little memory but loses counts
+            patience = max(1, min(LONGEST_PATIENCE, len(tree) // 1000))
+        self.patience = whole_number(patience, "patience")
+        if not 1 <= self.patience < 2**31:
+            raise ParameterError(f"patience must be 1 or more, not {patience}.")
+        numbers = confidence, growth, optimism, borrow, prior, margin
+        for name, value in zip(PathParameters._fields, numbers, strict=False):
+            if not 0 <= value < np.inf or (name == "confidence" and value == 0):
+                raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
+        if margin >= 1:
+            raise ParameterError(f"margin must be a share, below 1, not {margin}.")
+        self.correlated = bool(correlated)
+        confidence, growth, optimism, borrow, prior, margin = map(float, numbers)
+        self.parameters = PathParameters(
+            confidence, growth, optimism, borrow, prior, margin, self.correlated, bool(exchange)
+        )
+        self._scratches: dict[int, tuple[Any, ...]] = {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Parameters that rebuild this bandit."""
+        return {**self.parameters._asdict(), "patience": self.patience}
+
+    def fresh_state(self, slots: int, more: int = 0) -> Any:
+        """Return a state with only the root, and room for `more` entries."""
+        visited = fresh_visited(self.tree, slots, self.patience, more)
+        bounds = fresh_bounds(len(visited.node), slots)
+        return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless_clock(slots))
+
+    def restricted(self, state: Any, allowed: Array) -> Any:
+        """Return the state for rankings of eligible documents, a type with kernels of its own."""
+        return EligiblePathState(*state)._replace(eligible=allowed)
+
+    def _scratch(self, slots: int) -> tuple[Any, ...]:
+        """Allocate scratch space, shared by all learners of this bandit."""
+        if slots not in self._scratches:
+            widest = self.tree.widest
+            context = fresh_context_scratch(self.tree, slots, widest)
+            room = max(len(context.stack_entry), (self.tree.depth + 1) * (widest + 1) + 1)
+            stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}
+            self._scratches[slots] = (*context._replace(**stack), *fresh_path_scratch(room))
+        return self._scratches[slots]
+
+    def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
+        """Carry over records and bounds, or recompute them where counts changed. Bounds of new documents are infinite,
+        so they are tried soon.
+        """
+        known = np.flatnonzero((origin >= 0) & ~anew)
+        for name in ("worth", "record", "want", "due"):
+            getattr(moved, name)[known] = getattr(state, name)[origin[known]]
+        refresh_entries(moved, anew)
+        refresh_all_bounds(moved)
+
+    def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
+        """Return the uncertainty and index of an entry: its record or the bound its ancestors allow, whichever is
+        better.
+        """
+        plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
+        hope, at = float(state.bound[entry, slot]), entry
+        while at != 0:
+            at = int(state.up[at])
+            hope = min(hope, float(state.bound[at, slot]))
+        index = max(float(state.record[entry, slot]), hope)
+        return max(0.0, index - (clicks / plays if plays else 0.0)), index
+
+    def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects:
+        """Return records, trials and their costs, slot by slot."""
+        return slot_prospects(state, before, shown, pick, duplicates)
+
+
+# Estimates for a ranking. The walk ignores records once it has a better bound, so the best record is searched here.
 
 
 @inlined
@@ -168,22 +355,14 @@ def _undo_exchanges(state: Any, chosen: Array, pick: Array, entry: Array, place:
             lower, upper = state.record[entry[low], high], state.record[entry[high], high]
             done = lower > upper  # the higher slot has a better record of the lower document
             if done:
-                _swap_all(chosen, pick, entry, place, low, high)
+                swap_slots(chosen, pick, entry, place, low, high)
                 done = exchange_partner(state, chosen, pick, entry, np.uint64(low)) == high
                 if not done:
-                    _swap_all(chosen, pick, entry, place, low, high)
+                    swap_slots(chosen, pick, entry, place, low, high)
             if done:
                 lowest = max(lowest, low)
                 break
     return lowest
-
-
-@inlined
-def _swap_all(chosen: Array, pick: Array, entry: Array, place: Array, low: Scalar, high: Scalar) -> None:
-    swap(chosen, low, high)
-    swap(pick, low, high)
-    swap(entry, low, high)
-    swap(place, low, high)
 
 
 @compiled
@@ -217,203 +396,3 @@ def slot_prospects(state: Any, before: Any, shown: Array, pick: Array, duplicate
         seen = estimated_mean(before, entry_of(before, chosen[slot]), slot)
         examined *= 1.0 - min(_distance_above(before, chosen[slot], chosen, slot), seen)
     return Prospects(record, trial, cost, chance)
-
-
-CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # docs/explanation/zoomrank.md
-LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
-
-
-class PathParameters(NamedTuple):
-    """Parameters of `PathZooming`."""
-
-    confidence: float
-    growth: float
-    optimism: float
-    borrow: float
-    prior: float
-    margin: float
-    correlated: bool
-    exchange: bool
-
-
-PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, PhaseClock)
-PathState = flat("PathState", *PARTS)
-# The same state for rankings restricted to eligible documents. It is a type of its own because the search for eligible
-# documents would slow down all rankings and takes as long to compile as the rest; it is compiled on first use.
-EligiblePathState = flat("ChoosyPathState", *PARTS)
-
-
-def _own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
-    return own_evidence(state, entry, slot)
-
-
-def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    refresh_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
-
-
-def register_paths(kind: Any, choosy: Any, evidence: Function, update: Function) -> None:
-    """Register the kernels of two state types that count along paths: one for all documents, and one for eligible
-    documents.
-
-    The state types differ in the evidence that counts in a slot and in the update.
-    """
-    kinds = (
-        (kind, select_along_paths, odds_along_paths, best_of_all),
-        (choosy, select_eligible, odds_of_eligible, best_of_eligible),
-    )
-    for each, select, odds, best in kinds:
-        on_best_of(each)(best)
-        on_evidence(each)(evidence)
-        register(
-            each,
-            select=select,
-            odds=odds,
-            update=update,
-            subtree=subtree_of_entry,
-            arrange=exchange_similar,
-            roomy=entries_fit,
-        )
-
-
-register_paths(PathState, EligiblePathState, _own_evidence, _update)
-
-
-class PathZooming(VisitCountingBandit):
-    """Path zooming: a visit counts for all subtrees that hold the document, and in every slot.
-
-    Parameters
-    ----------
-    tree : DocumentTree
-        Tree of the documents, of any shape.
-    confidence : float
-        Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. This is the value of the last slot; slot i of
-        k, from 0, has (i + 1)/k of it.
-    growth : float
-        Extra width for a subtree that is visited less than its siblings, and for all within it: c is multiplied by `1 +
-        growth · neglect`.
-    optimism : float
-        Share of a subtree's width that is added to its bound.
-    borrow : float
-        Most visits that the evidence of the other slots counts for.
-    prior : float
-        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with.
-    margin : float
-        Share by which a bound must exceed the best record for a document to be tried; below 1.
-    correlated : bool
-        Cap bounds by the distance to the documents shown above (the correlation rule).
-    patience : int or None
-        Visits without a click after which a subtree is split into its children (after a click, at once); higher values
-        use less memory. None: one per thousand documents, from 1 to 15. A subtree with fewer documents is split after
-        one visit per document.
-    exchange : bool
-        Try a document that does well below a similar one in the other's slot.
-    seed : int, numpy.random.Generator or None
-        Seed of a bandit used on its own.
-
-    Examples
-    --------
-    >>> bandit = PathZooming(DocumentTree.exponential(depth=4), seed=0)
-    >>> for _ in range(100):
-    ...     choice = bandit.select()
-    ...     bandit.update(choice, reward=int(choice.document == 5))
-    >>> bandit.select().document
-    5
-
-    References
-    ----------
-    Our own, in the frame of Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013): the
-    correlation rule is its Eq. 23. The bound is that of KL-UCB (Garivier and Cappé, COLT 2011) in closed form.
-    """
-
-    keeps_records = True
-    not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields)
-
-    def __init__(
-        self,
-        tree: DocumentTree,
-        *,
-        confidence: float = CONFIDENCE,
-        growth: float = GROWTH,
-        optimism: float = OPTIMISM,
-        borrow: float = BORROW,
-        prior: float = PRIOR,
-        margin: float = MARGIN,
-        correlated: bool = True,
-        patience: int | None = None,
-        exchange: bool = True,
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(tree, seed)
-        if patience is None:  # in a small collection waiting saves little memory but loses counts
-            patience = max(1, min(LONGEST_PATIENCE, len(tree) // 1000))
-        self.patience = whole_number(patience, "patience")
-        if not 1 <= self.patience < 2**31:
-            raise ParameterError(f"patience must be 1 or more, not {patience}.")
-        numbers = confidence, growth, optimism, borrow, prior, margin
-        for name, value in zip(PathParameters._fields, numbers, strict=False):
-            if not 0 <= value < np.inf or (name == "confidence" and value == 0):
-                raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
-        if margin >= 1:
-            raise ParameterError(f"margin must be a share, below 1, not {margin}.")
-        self.correlated = bool(correlated)
-        confidence, growth, optimism, borrow, prior, margin = map(float, numbers)
-        self.parameters = PathParameters(
-            confidence, growth, optimism, borrow, prior, margin, self.correlated, bool(exchange)
-        )
-        self._scratches: dict[int, tuple[Any, ...]] = {}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters that rebuild this bandit."""
-        return {**self.parameters._asdict(), "patience": self.patience}
-
-    def fresh_state(self, slots: int, more: int = 0) -> Any:
-        """Return a state with only the root, and room for `more` entries."""
-        visited = fresh_visited(self.tree, slots, self.patience, more)
-        bounds = fresh_bounds(len(visited.node), slots)
-        return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless_clock(slots))
-
-    def restricted(self, state: Any, allowed: Array) -> Any:
-        """Return the state for rankings of eligible documents, a type with kernels of its own."""
-        return EligiblePathState(*state)._replace(eligible=allowed)
-
-    def _scratch(self, slots: int) -> tuple[Any, ...]:
-        """Allocate scratch space, shared by all learners of this bandit."""
-        if slots not in self._scratches:
-            widest = self.tree.widest
-            context = fresh_context_scratch(self.tree, slots, widest)
-            room = max(len(context.stack_entry), (self.tree.depth + 1) * (widest + 1) + 1)
-            stack = {name: np.zeros(room, np.int64) for name in ("stack_entry", "stack_depth", "stack_mask")}
-            self._scratches[slots] = (*context._replace(**stack), *fresh_path_scratch(room))
-        return self._scratches[slots]
-
-    def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
-        """Carry over records and bounds, or recompute them where counts changed. Bounds of new documents are infinite,
-        so they are tried soon.
-        """
-        known = np.flatnonzero((origin >= 0) & ~anew)
-        for name in ("worth", "record", "want", "due"):
-            getattr(moved, name)[known] = getattr(state, name)[origin[known]]
-        refresh_entries(moved, anew)
-        refresh_all_bounds(moved)
-
-    def larger(self, state: Any) -> Any:
-        """Make room for more entries, with infinite bounds."""
-        bounds = enlarged_bounds(state, larger_capacity(state))
-        return super().larger(state)._replace(**bounds)
-
-    def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
-        """Return the uncertainty and index of an entry: its record or the bound its ancestors allow, whichever is
-        better.
-        """
-        plays, clicks = int(state.plays[entry, slot]), int(state.clicks[entry, slot])
-        hope, at = float(state.bound[entry, slot]), entry
-        while at != 0:
-            at = int(state.up[at])
-            hope = min(hope, float(state.bound[at, slot]))
-        index = max(float(state.record[entry, slot]), hope)
-        return max(0.0, index - (clicks / plays if plays else 0.0)), index
-
-    def prospects(self, state: Any, before: Any, shown: Array, pick: Array, duplicates: bool) -> Prospects:
-        """Return records, trials and their costs, slot by slot."""
-        return slot_prospects(state, before, shown, pick, duplicates)

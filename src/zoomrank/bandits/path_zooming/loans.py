@@ -1,31 +1,27 @@
-"""`LoanZooming`: path zooming that also counts borrowed visits of similar queries, as far as they prove right.
+"""`LoanZooming`: path zooming that also counts visits borrowed from similar queries, as far as they prove right.
 
-`state/lent_visits.py` describes the loan and the trust in it; `queries` decides which queries lend.
+A loan states for some subtrees, slot by slot, how many visits of other queries brought how many clicks; `queries`
+decides which queries lend. They count beside the learner's own, weighted by its *trust* in them (the field `faith`),
+which follows from a score. Before feedback is counted, two models predict the click on the document: one from the
+learner's own visits, the other from the borrowed visits as well. The log-likelihood ratio of the second over the first
+is added to the score of every subtree that holds the document. The weight of a subtree is its own score and a share of
+the scores around it. So a loan that is wrong everywhere is soon given up, and one that is wrong in some subtrees is
+given up there. A new loan is scored by all earlier visits and starts with a share of the scores of earlier loans: a
+learner that was misled repeatedly becomes careful.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from zoomrank.bandits.kernel_interface import Feedback
-from zoomrank.bandits.path_zooming.bounds import enlarged_bounds, own_evidence, refresh_path, refresh_subtree
+from zoomrank.bandits.path_zooming.bounds import own_evidence, refresh_path, refresh_subtree
 from zoomrank.bandits.path_zooming.learner import PARTS, PathZooming, register_paths
-from zoomrank.bandits.path_zooming.state import count_visit, enlarged, enlarged_visits, larger_capacity, split_entry
+from zoomrank.bandits.path_zooming.state import count_visit, split_entry
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.types import Array
-
-# Loans: visits borrowed from similar queries, and how far they are trusted.
-#
-# A loan states for some subtrees, slot by slot, how many visits of other queries brought how many clicks. They count
-# beside the learner's own, weighted by its *trust* in them (`faith`), which follows from a score. Before feedback is
-# counted, two models predict the click on the document: one from the learner's own visits, the other from the borrowed
-# visits as well. The log-likelihood ratio of the second over the first is added to the score of every subtree that
-# holds the document. The weight of a subtree is its own score and a share of the scores around it. So a loan that is
-# wrong everywhere is soon given up, and one that is wrong in some subtrees is given up there. A new loan is scored by
-# all earlier visits and starts with a share of the scores of earlier loans: a learner that was misled repeatedly
-# becomes careful.
 
 UNKNOWN = 0.1  # click probability of a document without any evidence
 LARGEST_SCORE_CHANGE = 2.0  # most that one visit can change a score by
@@ -50,13 +46,8 @@ class BorrowedVisits(NamedTuple):
 def no_loan(room: int, slots: int) -> BorrowedVisits:
     """Return an empty loan."""
     lent, clicks = (np.zeros((room, slots), np.float32) for _ in range(2))
-    score, weight, faith = (np.zeros(room, np.float32) for _ in range(3))
-    return BorrowedVisits(lent, clicks, score, weight, faith, np.zeros(2))
-
-
-def enlarged_loan(state: Any, room: int) -> dict[str, Array]:
-    """Return the same loan with room for more entries."""
-    return {name: enlarged(getattr(state, name), room) for name in BorrowedVisits._fields if name != "credit"}
+    score, weight, trust = (np.zeros(room, np.float32) for _ in range(3))
+    return BorrowedVisits(lent, clicks, score, weight, trust, np.zeros(2))
 
 
 @inlined
@@ -65,8 +56,8 @@ def evidence_with_loan(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar,
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = own_evidence(state, at, column)
     lent, clicked = np.float64(state.lent[at, column]), np.float64(state.lent_clicks[at, column])
-    faith = np.float64(state.faith[at])
-    return plays + faith * lent, clicks + faith * clicked
+    trust = np.float64(state.faith[at])
+    return plays + trust * lent, clicks + trust * clicked
 
 
 @inlined
@@ -165,16 +156,12 @@ def refresh_trust_at(state: Any, anew: Array) -> None:
 def _log_likelihood(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scalar) -> Scalar:
     """Compute the log-likelihood of the clicks, given a prior of `strength` visits with this mean."""
     found, seen = 0.0, strength
-    expected = strength * mean
-    for _ in range(np.int64(clicks)):
-        found += np.log(expected / seen)
-        expected += 1.0
-        seen += 1.0
-    expected = strength * (1.0 - mean)
-    for _ in range(np.int64(plays) - np.int64(clicks)):
-        found += np.log(expected / seen)
-        expected += 1.0
-        seen += 1.0
+    for times, share in ((clicks, mean), (plays - clicks, 1.0 - mean)):
+        expected = strength * share
+        for _ in range(np.int64(times)):
+            found += np.log(expected / seen)
+            expected += 1.0
+            seen += 1.0
     return found
 
 
@@ -206,26 +193,12 @@ def _score_past_visits(state: Any) -> None:
 
 
 @compiled
-def loan_entries(parent: Array, child_start: Array, node: Array) -> Scalar:
-    """Return the maximal number of entries of a loan: all children of its parents."""
-    found, last = np.int64(0), np.int64(-1)
-    for place in range(1, len(node)):
-        above = np.int64(parent[node[place]])
-        if above != last:  # parents are in ascending order, like their children
-            found += np.int64(child_start[above + 1]) - np.int64(child_start[above])
-            last = above
-    return found
-
-
-@compiled
 def take_loan(state: Any, node: Array, lent: Array, clicks: Array, credit: Scalar) -> Scalar:
     """Replace the loan: nodes in ascending order, with the root, each with its parent.
 
     Return whether there was room; if not, enlarge the state and call again.
     """
-    for old in range(state.filled[0]):
-        for slot in range(lent.shape[1]):
-            state.lent[old, slot], state.lent_clicks[old, slot] = 0.0, 0.0
+    state.lent[: state.filled[0]], state.lent_clicks[: state.filled[0]] = 0.0, 0.0
     entry_of_node = np.zeros(len(node), np.uint64)
     above = 0
     for place in range(len(node)):
@@ -241,8 +214,7 @@ def take_loan(state: Any, node: Array, lent: Array, clicks: Array, credit: Scala
                 split_entry(state, over)
             entry = np.uint64(state.child[over]) + np.uint64(node[place]) - np.uint64(state.child_start[parent])
         entry_of_node[place] = entry
-        for slot in range(lent.shape[1]):
-            state.lent[entry, slot], state.lent_clicks[entry, slot] = lent[place, slot], clicks[place, slot]
+        state.lent[entry], state.lent_clicks[entry] = lent[place], clicks[place]
     habit = PAST_LOANS_SHARE * (state.credit[1] + np.float64(state.score[0]))
     state.credit[1] = max(-LARGEST_PAST_SCORE, min(LARGEST_PAST_SCORE, habit))
     state.credit[0] = credit + state.credit[1]
@@ -253,7 +225,7 @@ def take_loan(state: Any, node: Array, lent: Array, clicks: Array, credit: Scala
 
 
 LoanState = flat("LoanState", *PARTS, BorrowedVisits)
-ChoosyLoanState = flat("ChoosyLoanState", *PARTS, BorrowedVisits)
+EligibleLoanState = flat("EligibleLoanState", *PARTS, BorrowedVisits)
 
 
 class Loan(NamedTuple):
@@ -275,10 +247,6 @@ class Loan(NamedTuple):
     credit: float
 
 
-def _evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
-    return evidence_with_loan(state, entry, slot)
-
-
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     score_loan(state, slot, feedback.pick, feedback.reward)
     entry = count_visit(state, slot, feedback.pick, feedback.reward)
@@ -286,7 +254,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     refresh_trust(state, entry)
 
 
-register_paths(LoanState, ChoosyLoanState, _evidence, _update)
+register_paths(LoanState, EligibleLoanState, evidence_with_loan, _update)
 
 
 class LoanZooming(PathZooming):
@@ -316,6 +284,11 @@ class LoanZooming(PathZooming):
     Our own (docs/explanation/similar-queries.md).
     """
 
+    per_entry: ClassVar[dict[str, float]] = {
+        **PathZooming.per_entry,
+        **dict.fromkeys(("lent", "lent_clicks", "score", "weight", "faith"), 0),
+    }
+
     def fresh_state(self, slots: int, more: int = 0) -> Any:
         """Return a state without visits and without a loan."""
         state = super().fresh_state(slots, more)
@@ -323,12 +296,7 @@ class LoanZooming(PathZooming):
 
     def restricted(self, state: Any, allowed: Array) -> Any:
         """Return the state for rankings of eligible documents, a type with kernels of its own."""
-        return ChoosyLoanState(*state)._replace(eligible=allowed)
-
-    def larger(self, state: Any) -> Any:
-        """Make room for more entries, without borrowed visits."""
-        lent = enlarged_loan(state, larger_capacity(state))
-        return super().larger(state)._replace(**lent)
+        return EligibleLoanState(*state)._replace(eligible=allowed)
 
     def carry_over(self, state: Any, moved: Any, origin: Array, anew: Array) -> None:
         """Carry over records, bounds, and the loan with its scores; loans to removed subtrees are dropped."""
@@ -355,11 +323,9 @@ class LoanZooming(PathZooming):
             The state to use from now on.
         """
         if not take_loan(state, *loan):
-            shape = self.tree.shape
-            room = int(state.filled[0]) + loan_entries(shape.parent, shape.child_start, loan.node)
+            parents, start = np.unique(self.tree.shape.parent[loan.node[1:]]), self.tree.shape.child_start
+            room = int(state.filled[0]) + int((start[parents + 1] - start[parents]).sum())  # all their children
             room += room // 2  # the next loan will be larger
-            state = state._replace(
-                **enlarged_visits(state, room), **enlarged_bounds(state, room), **enlarged_loan(state, room)
-            )
+            state = self.with_room(state, room)
             take_loan(state, *loan)
         return state

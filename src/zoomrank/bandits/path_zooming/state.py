@@ -1,16 +1,26 @@
-"""The visited part of the tree, counted along paths: a visit counts for all subtrees that hold the document.
+"""Visit counts along root paths, and `VisitCountingBandit`, the base of the bandits that learn from them.
 
-All slots share one such tree, each with its own counts. A node is split into its children at the first visit after a
-click, or after `patience` visits without one: without clicks there is little to distinguish. A subtree with fewer
-documents than that is split after one visit per document, so that documents already seen are not mixed up. On a split,
-the child that holds the clicked document (or the last one) starts with that visit, the others with none. So memory
-follows the documents that visitors liked, whatever the size of the collection.
+*Counting.* A visit counts for all subtrees that hold the document. All slots share one tree of such *entries*, each
+with its own counts. An entry is split into its children at the first visit after a click, or after `patience` visits
+without one: without clicks there is little to distinguish. A subtree with fewer documents than that is split after one
+visit per document, so that documents already seen are not mixed up. On a split, the child that holds the clicked
+document (or the last one) starts with that visit, the others with none. So memory follows the documents that visitors
+liked, whatever the size of the collection.
+
+*Remapping to another tree.* Counts follow the subtrees that they were counted for. The *own* visits of a subtree are
+those that none of its children has: visits from before it was split, and visits of removed documents. They go to the
+same subtree in the other tree, or to its successor, and are added up from there to the root. So a category that moves
+takes its counts along: its old ancestors lose them, its new ancestors gain them. The counts of a removed document stay
+with its category. A document that moves to another category may be liked there as before or not: its new neighbours
+say as much about that as its past. So it takes along a few visits, and the others stay with the category in which they
+were made. A subtree is split after the move if it was split before, or if it contains an entry that is split or has own
+visits.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,10 +42,9 @@ class VisitCounts(NamedTuple):
     gains: Array  # [entry]: R(u), clicks in all slots
     plays: Array  # [entry, slot]: n(u)
     clicks: Array  # [entry, slot]: r(u)
-    last: (
-        Array  # [entry]: the last clicked document, or last visited if none was, while its children are one; as many as
-    )
-    # there are documents if that one is gone
+    # [entry]: the last clicked document, or last visited if none was, while its children are one; as many as there are
+    # documents if that one is gone
+    last: Array
     last_slot: Array  # [entry]: the slot of that visit
     filled: Array  # entries in use
     widest: int  # the largest number of children of any node
@@ -53,25 +62,13 @@ def fresh_visited(tree: DocumentTree, slots: int, patience: int, more: int = 0) 
     return VisitCounts(node, up, child, fan, total, gains, plays, clicks, last, last_slot, filled, widest, patience)
 
 
-def larger_capacity(state: Any) -> int:
-    """Return the enlarged number of entries: an eighth more, and enough for a visit."""
-    room, slots = state.plays.shape
-    return int(room + max(room // 8, slots * state.widest))
-
-
-def enlarged(array: Array, room: int, fresh: float = 0) -> Array:
+def enlarged(array: Array, room: int, fresh: float) -> Array:
     """Return the same array with room for more entries."""
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     if fresh != 0:
         grown[len(array) :] = fresh
     return grown
-
-
-def enlarged_visits(state: Any, room: int) -> dict[str, Array]:
-    """Return all arrays with one element per entry, enlarged."""
-    kept = ("filled", "widest", "patience")
-    return {name: enlarged(getattr(state, name), room) for name in VisitCounts._fields if name not in kept}
 
 
 @inlined
@@ -144,39 +141,29 @@ def entry_of(state: Any, document: Scalar) -> Scalar:
     return np.int64(at)
 
 
-# Remap visit counts to another tree: counts follow the subtrees that they were counted for.
-#
-# The *own* visits of a subtree are those that none of its children has: visits from before it was split, and visits of
-# removed documents. They go to the same subtree in the other tree, or to its successor, and are added up from there to
-# the root. So a category that moves takes its counts along: its old ancestors lose them, its new ancestors gain them.
-# The counts of a removed document stay with its category.
-#
-# A document that moves to another category may be liked there as before or not: its new neighbours say as much about
-# that as its past. So it takes along a few visits, and the others stay with the category in which they were made.
-#
-# A subtree is split after the move if it was split before, or if it contains an entry that is split or has own visits.
+# Remapping to another tree.
 
 TAKEN_ALONG = 30  # visits of a document that leaves its category; as many as slots share
 
 
+@allocating
+def _all_counts(state: Any) -> Array:
+    """Return a row per entry: visits and clicks in all slots, then the visits, then the clicks of each slot."""
+    filled, slots = state.filled[0], state.plays.shape[1]
+    counts = np.empty((filled, 2 + 2 * slots), np.int64)
+    counts[:, 0], counts[:, 1] = state.total[:filled], state.gains[:filled]
+    counts[:, 2 : 2 + slots], counts[:, 2 + slots :] = state.plays[:filled], state.clicks[:filled]
+    return counts
+
+
 @compiled
 def own_visits(old: Any, parent: Array, moved: Remap) -> Array:
-    """Return the own visits of each entry: visits and clicks in all slots, then visits, then clicks of each slot."""
-    filled, slots = old.filled[0], old.plays.shape[1]
-    own = np.zeros((filled, 2 + 2 * slots), np.int64)
-    for entry in range(filled - 1, -1, -1):
-        own[entry, 0] += np.int64(old.total[entry])
-        own[entry, 1] += np.int64(old.gains[entry])
-        for slot in range(slots):
-            own[entry, 2 + slot] += np.int64(old.plays[entry, slot])
-            own[entry, 2 + slots + slot] += np.int64(old.clicks[entry, slot])
-        if entry > 0:
-            own[old.up[entry], 0] -= np.int64(old.total[entry])
-            own[old.up[entry], 1] -= np.int64(old.gains[entry])
-            for slot in range(slots):
-                own[old.up[entry], 2 + slot] -= np.int64(old.plays[entry, slot])
-                own[old.up[entry], 2 + slots + slot] -= np.int64(old.clicks[entry, slot])
-    for entry in range(1, filled):
+    """Return the own visits of each entry, in the columns of `_all_counts`."""
+    counts = _all_counts(old)
+    own, slots = counts.copy(), old.plays.shape[1]
+    for entry in range(1, len(own)):
+        own[old.up[entry]] -= counts[entry]
+    for entry in range(1, len(own)):
         if own[entry, 0] > TAKEN_ALONG and _leaves(old, parent, moved, entry):
             _leave_behind(own[old.up[entry]], own[entry], slots)
     return own
@@ -235,16 +222,17 @@ def move_visits(old: Any, own: Array, new: Any, moved: Remap, apart: Array) -> t
     """
     _create_entries(new, apart)
     origin = _origins(old, new, moved)
-    _move_own(old, own, new, moved)
-    for entry in range(new.filled[0] - 1, 0, -1):
-        above = new.up[entry]
-        new.total[above] += new.total[entry]
-        new.gains[above] += new.gains[entry]
-        for slot in range(new.plays.shape[1]):
-            new.plays[above, slot] += new.plays[entry, slot]
-            new.clicks[above, slot] += new.clicks[entry, slot]
+    filled, slots = new.filled[0], new.plays.shape[1]
+    counts = np.zeros((filled, own.shape[1]), np.int64)
+    for entry in range(len(own)):
+        if own[entry, 0] > 0:
+            counts[_entry(new, moved.node[old.node[entry]])] += own[entry]
+    for entry in range(filled - 1, 0, -1):
+        counts[new.up[entry]] += counts[entry]
+    new.total[:filled], new.gains[:filled] = counts[:, 0], counts[:, 1]
+    new.plays[:filled], new.clicks[:filled] = counts[:, 2 : 2 + slots], counts[:, 2 + slots :]
     _remember(old, new, moved)
-    return origin, _entries_to_refresh(old, new, origin)
+    return origin, _entries_to_refresh(old, new, origin, counts)
 
 
 @separate
@@ -286,20 +274,6 @@ def _origins(old: Any, new: Any, moved: Remap) -> Array:
     return origin
 
 
-@separate
-def _move_own(old: Any, own: Array, new: Any, moved: Remap) -> None:
-    """Move the own visits of each entry to its subtree in the other tree."""
-    slots = old.plays.shape[1]
-    for entry in range(len(own)):
-        if own[entry, 0] > 0:
-            at = _entry(new, moved.node[old.node[entry]])
-            new.total[at] += np.uint32(own[entry, 0])
-            new.gains[at] += np.uint32(own[entry, 1])
-            for slot in range(slots):
-                new.plays[at, slot] += np.uint32(own[entry, 2 + slot])
-                new.clicks[at, slot] += np.uint32(own[entry, 2 + slots + slot])
-
-
 @allocating
 def _remember(old: Any, new: Any, moved: Remap) -> None:
     """Choose the remembered document of each entry among those of its old entries: one with a click if any has one, the
@@ -325,28 +299,22 @@ def _remember(old: Any, new: Any, moved: Remap) -> None:
 
 
 @allocating
-def _entries_to_refresh(old: Any, new: Any, origin: Array) -> Array:
+def _entries_to_refresh(old: Any, new: Any, origin: Array, counts: Array) -> Array:
     """Return a mask of the entries to recompute: their visits or their parent changed, or they are new and have visits
     or a parent to recompute. Other new entries keep their infinite bound.
     """
-    anew = np.zeros(len(origin), np.bool_)
+    before, anew = _all_counts(old), np.zeros(len(origin), np.bool_)
     for entry in range(new.filled[0]):
         was = origin[entry]
         if was < 0:
             anew[entry] = new.total[entry] > 0 or anew[new.up[entry]]
         else:
             elsewhere = entry > 0 and origin[new.up[entry]] != np.int64(old.up[was])
-            anew[entry] = elsewhere or new.total[entry] != old.total[was] or new.gains[entry] != old.gains[was]
-            for slot in range(new.plays.shape[1]):
-                if new.plays[entry, slot] != old.plays[was, slot] or new.clicks[entry, slot] != old.clicks[was, slot]:
-                    anew[entry] = True
+            anew[entry] = elsewhere or (counts[entry] != before[was]).any()
     return anew
 
 
-# `VisitCountingBandit`: base of the bandits that count visits along paths, in all slots (`state/visited.py`).
-#
-# A strategy is an entry: the smallest subtree with its own counts. Such a bandit needs no horizon, can be restricted
-# to eligible documents, and moves to other trees as documents are added and removed (`state/moved_visits.py`).
+# The bandit. A strategy is an entry: the smallest subtree with its own counts.
 
 
 def subtree_of_entry(state: Any, slot: Scalar, strategy: Scalar) -> Scalar:
@@ -360,7 +328,9 @@ def entries_fit(state: Any) -> Scalar:
 
 
 class VisitCountingBandit(Bandit):
-    """Bandit whose state contains `VisitCounts`."""
+    """Bandit whose state contains `VisitCounts`. It needs no horizon, can be restricted to eligible documents, and
+    moves to other trees as documents are added and removed.
+    """
 
     anytime = True
     restrictable = True
@@ -368,6 +338,8 @@ class VisitCountingBandit(Bandit):
     counts_visits = True
     not_saved = Bandit.not_saved | frozenset(ContextScratch._fields)
     correlated: bool
+    # Arrays of the state with one element per entry, and the value of a new entry.
+    per_entry: ClassVar[dict[str, float]] = dict.fromkeys(VisitCounts._fields[: VisitCounts._fields.index("filled")], 0)
 
     @abstractmethod
     def fresh_state(self, slots: int, more: int = 0) -> Any:
@@ -392,8 +364,15 @@ class VisitCountingBandit(Bandit):
         return moved
 
     def larger(self, state: Any) -> Any:
-        """Make room for more entries."""
-        return state._replace(**enlarged_visits(state, larger_capacity(state)))
+        """Make room for an eighth more entries, and enough for a visit."""
+        room, slots = state.plays.shape
+        return self.with_room(state, room + max(room // 8, slots * state.widest))
+
+    def with_room(self, state: Any, room: int) -> Any:
+        """Return the same state with room for this many entries."""
+        return state._replace(
+            **{name: enlarged(getattr(state, name), room, new) for name, new in self.per_entry.items()}
+        )
 
     def strategy_of(self, state: Any, slot: int, above: Array, document: int) -> Strategy:
         """Return the smallest entry that holds the document, with the visits of this slot."""

@@ -1,9 +1,20 @@
-"""Choice of path zooming: a walk down along the best, under the cap of the documents above.
+"""Choice of path zooming: a walk down along the best, under the cap of the documents above; its probability; and the
+exchange of two shown documents.
 
-Where the best record below a subtree reaches its bound, the subtree is settled and the walk goes to the child with that
-record; elsewhere to the child with the best bound. Off the root paths of the documents above, the cap is one number and
-the walk is free; entries on those paths are listed first, with the records and bounds of their best documents. If only
-some documents are eligible, a search finds the records and bounds of those.
+*Walk.* Where the best record below a subtree reaches its bound, the subtree is settled and the walk goes to the child
+with that record; elsewhere to the child with the best bound. Off the root paths of the documents above, the cap is one
+number and the walk is free; entries on those paths are listed first, with the records and bounds of their best
+documents. If only some documents are eligible, a search finds the records and bounds of those.
+
+*Probability.* The same walk goes to a given document instead of breaking ties at random, and divides by the number of
+tied children at each branch.
+
+*Exchange.* A visitor is satisfied by the set of documents, not by their order, so the order is free to learn with. A
+document chosen for a low slot, below a similar one, is only seen by visitors who skipped that one; the low slot cannot
+find out its value to all visitors. If it keeps being clicked there, it may be the better of the two. Then the two swap
+places, until the document's own record in the high slot says that it is not better. Documents are swapped only above
+the first slot with a random choice. There the ranking is the same for every visitor, in any order; and the slots below
+choose given the set above. So the propensity of a ranking stays the product of the propensities of its slots.
 """
 
 from __future__ import annotations
@@ -86,20 +97,15 @@ _best_of, on_best_of = generic(_no_body)  # one version for all documents, one f
 
 
 @inlined
-def _kept(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, seen: Scalar) -> Scalar:
-    """Return the stored record or bound of an entry, ignoring eligibility."""
+def best_of_all(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
+    """Return the stored record or bound of an entry without documents of S."""
     at, column = np.uint64(entry), np.uint64(slot)
     return min(cap, state.record[at, column] if seen else state.bound[at, column])
 
 
-def best_of_all(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
-    """Return the record or the bound of an entry without documents of S."""
-    return _kept(state, slot, entry, cap, seen)
-
-
 def best_of_eligible(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar) -> Scalar:
     """Return the same for its eligible documents; inexact if below the threshold."""
-    value = _kept(state, slot, entry, cap, seen)
+    value = best_of_all(state, slot, entry, cap, threshold, seen)
     if value >= threshold:
         value = _best_eligible(state, slot, entry, cap, threshold, seen)
     return value
@@ -320,10 +326,7 @@ def select_eligible(
     return _select(state, slot, shown, above, True, rng), 1.0
 
 
-# Probability that path zooming chooses the subtree that holds a document.
-#
-# The walk is that of `path_walk.py`, but it goes to the document instead of breaking ties at random, and divides by
-# the number of tied children at each branch.
+# The probability of the walk.
 
 
 @inlined
@@ -400,16 +403,7 @@ def odds_of_eligible(
     return _odds(state, slot, shown, above, document, True)
 
 
-# Exchange: try a document of a ranking in a higher slot, in place of a similar document, at no loss of clicks.
-#
-# A visitor is satisfied by the set of documents, not by their order, so the order is free to learn with. A document
-# chosen for a low slot, below a similar one, is only seen by visitors who skipped that one; the low slot cannot find
-# out its value to all visitors. If it keeps being clicked there, it may be the better of the two. Then the two swap
-# places, until the document's own record in the high slot says that it is not better.
-#
-# Documents are swapped only above the first slot with a random choice. There the ranking is the same for every
-# visitor, in any order; and the slots below choose given the set above. So the propensity of a ranking stays the
-# product of the propensities of its slots.
+# The exchange.
 
 FAMILIAR = 8  # visits in its own slot before a document is tried elsewhere: fewer are no evidence
 TRIAL = 1.0  # the c of its bound in the high slot: wider than while choosing, since a trial costs nothing
@@ -468,11 +462,12 @@ def exchange_partner(state: Any, shown: Array, pick: Array, strategy: Array, low
 
 
 @inlined
-def swap(values: Array, one: Scalar, other: Scalar) -> None:
-    """Swap two elements."""
-    kept = values[one]
-    values[one] = values[other]
-    values[other] = kept
+def swap_slots(shown: Array, pick: Array, strategy: Array, other: Array, low: Scalar, high: Scalar) -> None:
+    """Swap two slots of a ranking."""
+    shown[low], shown[high] = shown[high], shown[low]
+    pick[low], pick[high] = pick[high], pick[low]
+    strategy[low], strategy[high] = strategy[high], strategy[low]
+    other[low], other[high] = other[high], other[low]
 
 
 @separate
@@ -499,7 +494,4 @@ def exchange_similar(state: Any, shown: Array, pick: Array, strategy: Array, cha
                 if not are_deterministic(state, shown, certain, low):
                     break
                 certain = np.int64(low) + 1
-                swap(shown, low, high)
-                swap(pick, low, high)
-                swap(strategy, low, high)
-                swap(chance, low, high)
+                swap_slots(shown, pick, strategy, chance, low, high)
