@@ -11,6 +11,7 @@ from typing import Any
 from research.studies import KIND
 from research.studies.families import FAMILIES, SLOTS, families_of
 from research.studies.questions import STUDIES
+from research.studies.taxonomies import read_taxonomy, store_taxonomy, taxonomy_file
 from zoomrank.cli.arguments import (
     Commands,
     add_cluster,
@@ -26,15 +27,7 @@ from zoomrank.cli.arguments import (
 from zoomrank.cli.inputs import SOURCES, add_relevance, read_collection, read_judgments, relevance_words, topics_of
 from zoomrank.cli.terminal import ProgressLine
 from zoomrank.errors import ParameterError
-from zoomrank.lab.registry import (
-    JudgedTopic,
-    read_taxonomy,
-    require_slots,
-    store_taxonomy,
-    store_topic,
-    taxonomy_file,
-    topic_file,
-)
+from zoomrank.lab.registry import JudgedTopic, require_slots, store_topic, topic_file
 
 _STUDY = "  {:<19} {}\n" + " " * 22 + "({} instances, seed {})"
 _FAMILY = "  {:<19} {}"

@@ -12,23 +12,12 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from research.studies.families import SLOTS, Family, by_kind
+from research.studies.measures import SUSTAINED, bootstrap, lead_over_best, ratio_of_medians, settling_visit
 from research.studies.questions import ABLATED_INSTANCES, ABLATIONS
 from zoomrank.errors import ResultsError
 from zoomrank.lab import registry
 from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED
-from zoomrank.lab.curves import (
-    MARKS,
-    SUSTAINED,
-    VISITS,
-    Estimate,
-    Results,
-    bootstrap,
-    collected,
-    collected_so_far,
-    lead_over_best,
-    ratio_of_medians,
-    settling_visit,
-)
+from zoomrank.lab.curves import MARKS, VISITS, Estimate, Results, collected, collected_so_far
 from zoomrank.lab.figure_style import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY

@@ -8,6 +8,7 @@ import pytest
 from research.studies import families, questions, report
 from research.studies.efficiency import Lead, blind_chances, summary
 from research.studies.families import FAMILIES, Family, judged_family, taxonomy_family, taxonomy_intents_family
+from research.studies.measures import bootstrap, lead_over_best, ratio_of_medians, settling_visit
 from research.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
 from research.studies.report import write_study_report
 
@@ -15,16 +16,7 @@ import zoomrank as zr
 from zoomrank.cli import main
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab.competitors import COMPETITORS, OURS
-from zoomrank.lab.curves import (
-    MARKS,
-    Estimate,
-    Results,
-    bootstrap,
-    collected,
-    lead_over_best,
-    ratio_of_medians,
-    settling_visit,
-)
+from zoomrank.lab.curves import MARKS, Estimate, Results, collected
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY, load_world
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request

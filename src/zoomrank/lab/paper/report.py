@@ -182,6 +182,12 @@ class PaperReport:
     page: Path
     verdicts: Mapping[str, int]
 
+    @property
+    def summary(self) -> str:
+        """Counts of the verdicts, in a sentence."""
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.items())
+        return f"Claims of the paper: {counts}."
+
 
 def write_paper_report(folder: ResultsFolder) -> PaperReport:
     """Draw and write everything."""
