@@ -259,9 +259,6 @@ def _documents(
     return np.unique(np.concatenate([skipped[:2], [int(means.argmax())], random])).astype(np.int64)
 
 
-# Distances of Theorem 3.1, for which a tree network is conditionally L-correlated.
-
-
 class ExpressivenessBound:
     """The distances `factor · D_μ(x, y)` with `D_μ(x, y) = D(x, y) · min(1/α, 3 / (μ(x) + μ(y)))`, as a `Space`.
 
