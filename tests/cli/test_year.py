@@ -1,4 +1,4 @@
-"""`zoomrank year`: a short one, with all that happens in a long one."""
+"""`python -m research year`: a short one, with all that happens in a long one."""
 
 import re
 from contextlib import closing

@@ -184,7 +184,7 @@ def test_a_study_of_judged_documents(small_tuning: list[str], tmp_path: Path) ->
     assert main([*small_tuning, "--instances", "2", "--out", "out"]) == 0
     text = Path("out/report.md").read_text()
     own = "--taxonomy tree.txt --judged pages.tsv --relevance labels.txt --kind subtopics"
-    assert f"`zoomrank study tuning --instances 2 --seed 1 --visits 100 {own}" in text
+    assert f"`python -m research study tuning --instances 2 --seed 1 --visits 100 {own}" in text
     assert "in tree.txt; pages.tsv, documents judged for a topic; pages.tsv, all documents." in text
     assert "there are 2 topics" in text
     settings = [rows.setting for rows in ResultsFolder("out").rows()]
@@ -238,7 +238,7 @@ def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
             folder.add(RunRows(setting, at, clicks, np.full(len(at), rate)), 0.1)
         write_study_report(folder)
         text = (folder.path / "report.md").read_text()
-        assert f"zoomrank study {name} --instances 1 --seed 1" in text
+        assert f"python -m research study {name} --instances 1 --seed 1" in text
         assert main(["report", str(folder.path)]) == 0
         assert (folder.path / "report.md").read_text() == text
         assert ("| used |" in text) == (name == "tuning")
@@ -288,7 +288,7 @@ def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_studies_have_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["study", "--help"])
-    assert "examples:\n  zoomrank study efficiency" in capsys.readouterr().out
+    assert "examples:\n  python -m research study efficiency" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["study", "speed"])
 

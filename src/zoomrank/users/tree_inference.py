@@ -1,8 +1,9 @@
 """Computations on tree networks: exact probabilities, parameters, symmetries, and the state that clicks are drawn from.
 
-Probabilities are computed by passing messages: up only along the root paths of S, down to all nodes. The message of a node u is `(log P(Z_S below u | π(u) = 0), log P(Z_S below u | π(u) = 1))`, where Z_S is the event that
-no document of S is relevant. Subtrees without a document of S send (0, 0), so they cost nothing on the way up. Being
-logarithms, messages do not underflow however many documents are conditioned on.
+Probabilities are computed by passing messages: up only along the root paths of S, down to all nodes. The message of a
+node u is `(log P(Z_S below u | π(u) = 0), log P(Z_S below u | π(u) = 1))`, where Z_S is the event that no document of S
+is relevant. Subtrees without a document of S send (0, 0), so they cost nothing on the way up. Being logarithms,
+messages do not underflow however many documents are conditioned on.
 
 `chance[u, b]` is the probability that π(u) = 1 if the parent's bit is b; the root's two entries are both μ(root).
 
@@ -15,8 +16,8 @@ parent's, flipped with probability q_b(u) if the parent's bit is b. With v the p
 The mean is given for documents, and extended to the nodes above them in one of two ways, both in the paper:
 
 - `average`: a node's mean is the average of its children's (Section 6.1, used in every experiment of the paper).
-- `lipschitz`: values that keep |μ(u) - μ(v)| ≤ D(u, v) along every edge (proved possible in Section 7). The lemma leaves
-  room; of all values it allows we take the one nearest to the average of the children.
+- `lipschitz`: values that keep |μ(u) - μ(v)| ≤ D(u, v) along every edge (proved possible in Section 7). The lemma
+  leaves room; of all values it allows we take the one nearest to the average of the children.
 """
 
 from __future__ import annotations
