@@ -40,7 +40,7 @@ def shares(world: str, ranker: str, instances: int) -> Array:
 
 def main() -> None:
     """Print means and the errors of differences, or all rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser("python -m research.bench.exchange", description=__doc__)
     parser.add_argument("--instances", type=int, default=240)
     parser.add_argument("--rows", action="store_true", help="print every instance, as JSON")
     asked = parser.parse_args()

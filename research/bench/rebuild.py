@@ -45,7 +45,7 @@ def clicks(ranker: zr.Ranked, visitors: zr.users.RelevanceTable, visits: int, se
 
 def main() -> None:
     """Print the clicks of each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser("python -m research.bench.rebuild", description=__doc__)
     parser.add_argument("--instances", type=int, default=30)
     parser.add_argument("--first", type=int, default=0, help="the seed of the first instance")
     parser.add_argument("--before", type=int, default=20_000)

@@ -93,8 +93,8 @@ def add_report(commands: Commands) -> None:
         commands,
         "report",
         "write the report of a study again",
-        "Draw the figures and write the report from the rows that a folder of results has so\n"
-        "far; the study may still be at work.",
+        "Draw the figures and write the report from the rows that a folder of results has\n"
+        "so far; the study may still be at work.",
         "python -m research report efficiency",
         extras=("lab",),
     )

@@ -12,8 +12,8 @@ import pytest
 
 from tests.lab.tiny_world import SMALL
 from zoomrank.errors import ResultsError
-from zoomrank.lab.results_folder import ResultsFolder, from_parquet, sweep_request, this_version, to_parquet
-from zoomrank.lab.run import run
+from zoomrank.lab.results_folder import ResultsFolder, from_parquet, sweep_request, to_parquet
+from zoomrank.lab.run import run, this_version
 
 ABOUT = sweep_request("paper", 2, None, 2013, figures=["1"])
 

@@ -13,8 +13,8 @@ from zoomrank.lab import registry
 from zoomrank.lab.paper.figures import figures_named
 from zoomrank.lab.recipes import recipe
 from zoomrank.lab.registry import GREEDY
-from zoomrank.lab.results_folder import sources, to_parquet
-from zoomrank.lab.run import checkpoints, run
+from zoomrank.lab.results_folder import to_parquet
+from zoomrank.lab.run import checkpoints, run, sources
 from zoomrank.lab.sweep import Local
 
 

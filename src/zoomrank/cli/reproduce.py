@@ -92,8 +92,8 @@ def add_report(commands: arguments.Commands) -> None:
         commands,
         "report",
         "write the report of finished runs again",
-        "Draw the figures and write the report from the rows that a folder of results has so\n"
-        "far; the command that fills it may still be at work.",
+        "Draw the figures and write the report from the rows that a folder of results has\n"
+        "so far; the command that fills it may still be at work.",
         "zoomrank report reproduction",
         "zoomrank report evaluation",
         extras=("lab",),

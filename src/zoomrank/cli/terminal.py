@@ -10,8 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from zoomrank.lab.sweep import FinishedRun
 from zoomrank.types import Array
@@ -51,12 +49,14 @@ class SweepProgress:
     """A bar on a terminal's standard error: runs done, visits per second, time left, what ended last."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
+        from rich.console import Console  # here: most commands do without
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
         self._progress = Progress(
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TextColumn("runs · {task.fields[rate]} visits/s · {task.fields[left]} left · {task.fields[last]}"),
-            console=console,
+            console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
         )
         self._start, self._visits = time.monotonic(), 0
