@@ -193,7 +193,7 @@ def _add_taxonomy(own: _OwnFiles, path: Path) -> None:
 
 
 def _add_judged(own: _OwnFiles, options: argparse.Namespace) -> None:
-    require("study --judged", ("documents", "lab"))
+    require("python -m research study --judged", ("documents", "lab"))
     judgments, wanted = read_judgments(options)  # before placing documents, which is slow
     collection = read_collection(options.judged)
     near, notes = topics_of(collection, judgments, wanted, "topic", options.unknown)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.__main__ import main
 from research.studies.judging import (
     KINDS,
     RANKINGS,
@@ -18,7 +19,6 @@ from research.studies.judging import (
     worth_of,
 )
 
-from zoomrank.cli import main
 from zoomrank.judging.estimators import ESTIMATORS
 from zoomrank.judging.judgment import DEFAULT
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.__main__ import main
 from research.studies import families, questions, report
 from research.studies.efficiency import Lead, blind_chances, summary
 from research.studies.families import FAMILIES, Family, judged_family, taxonomy_family, taxonomy_intents_family
@@ -13,7 +14,6 @@ from research.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experimen
 from research.studies.report import write_study_report
 
 import zoomrank as zr
-from zoomrank.cli import main
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.curves import MARKS, Estimate, Results, collected

@@ -51,7 +51,7 @@ def require(command: str, extras: Iterable[str]) -> None:
     missing = [module for module in wanted if find_spec(module) is None]
     if missing:
         few = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-        raise MissingExtraError(f"`zoomrank {command}` needs {few}: {installing(extras)}")
+        raise MissingExtraError(f"`{command}` needs {few}: {installing(extras)}")
 
 
 Commands = Any  # argparse's _SubParsersAction, which is private

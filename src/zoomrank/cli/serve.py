@@ -145,7 +145,7 @@ def _run_cluster(options: argparse.Namespace) -> None:
     """Deploy on a Ray cluster: until this command ends if it started the cluster, otherwise until Ray Serve is shut
     down.
     """
-    require("serve --cluster", ["cluster"])
+    require("zoomrank serve --cluster", ["cluster"])
     from zoomrank.cluster.deployment import Deployment
     from zoomrank.cluster.replica import Options
     from zoomrank.service.server import check_reachable

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     wanted = experiment(options)
     folder = None
     if options.out is not None:  # first, since the folder may not be empty
-        arguments.require("simulate --out", _WRITING)
+        arguments.require("zoomrank simulate --out", _WRITING)
         from zoomrank.lab.results_folder import ResultsFolder, sweep_request
 
         about = sweep_request("simulation", options.instances, options.visits, options.seed)
