@@ -1,21 +1,22 @@
 """`python -m research`: studies, the simulated year, and benchmarks."""
 
-import argparse
 import sys
+from collections.abc import Sequence
 
 from research.commands import bench, study, year
-from zoomrank.cli import main, make_parser
+from zoomrank import cli
 
 _EXAMPLES = """examples:
   python -m research study efficiency --instances 4 --visits 5000
   python -m research bench learners"""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
     groups = {"studies": (study.add, study.add_report), "service": (year.add,), "speed": (bench.add,)}
-    return make_parser("python -m research", "Studies and benchmarks of zoomrank.", _EXAMPLES, groups)
+    parser = cli.make_parser("python -m research", "Studies and benchmarks of zoomrank.", _EXAMPLES, groups)
+    return cli.main(arguments, parser)
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser=parser()))
+    sys.exit(main())

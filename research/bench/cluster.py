@@ -1,9 +1,13 @@
-"""`python -m bench cluster`: one process, and one, two and four replicas on Ray, in one PostgreSQL server.
+"""`python -m research bench cluster`: one process, and one, two and four replicas on Ray, in one PostgreSQL server.
 
 Replicas are asked through Ray Serve's proxy, and at their own port, as a load balancer does.
 
 Everything runs on this machine, including the visitors, so throughput grows with replicas only while there are idle
 cores. So the processor time per pair is reported by kind of process, too.
+
+`python -m research bench ring` measures Ray Serve's own strict consistent hashing, with 256 partitions on three
+replicas. Each partition is a session. The replica that each reaches is checked again and again, for all at once:
+undisturbed, after a replica was killed, after one was stopped (SIGSTOP), and after one was added.
 """
 
 from __future__ import annotations
@@ -177,11 +181,6 @@ def _replicas(
     name = f"{count} replica{'s' if count > 1 else ''}, {'at their own port' if direct else 'through the proxy'}"
     yield from measured.rows(name, alone)
 
-
-# `python -m bench ring`: Ray Serve's own strict consistent hashing, with 256 partitions on three replicas.
-#
-# Each partition is a session. The replica that each reaches is checked again and again, for all at once: undisturbed,
-# after a replica was killed, after one was stopped (SIGSTOP), and after one was added.
 
 _PATIENCE = 2.0  # seconds for a response
 _LONGEST = 60.0  # seconds of observation

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
@@ -17,11 +15,7 @@ import numpy as np
 
 import zoomrank as zr
 from research.bench.measure import Row, seconds
-from research.studies.families import FAMILIES
-from zoomrank.lab.recipes import Curve, Experiment, recipe
-from zoomrank.lab.run import run
 from zoomrank.spaces import Eligible
-from zoomrank.types import Array
 from zoomrank.users.first_click import count_clicks
 
 VISITS = 300_000
@@ -193,55 +187,3 @@ def compilation() -> Iterator[Row]:
                 check=True,
             )
             yield Row(what, f"{float(done.stdout):.1f} s", aim)
-
-
-# Value of exchange in clicks: `python -m research.bench.learners`.
-#
-# The share of the first visitors who click, with exchange and without, on the same instances of two smooth worlds.
-# With `--rows` it prints every instance, so that two versions can be compared in pairs, since instances differ far
-# more.
-
-WORLDS = ("two-peaks", "eight-peaks")
-EXCHANGE_VISITS = (1000, 10_000)
-EXCHANGE_RANKERS = {"exchange": recipe("ZoomRank"), "none": recipe("ZoomRank", exchange=False)}
-
-
-def shares(world: str, ranker: str, instances: int) -> Array:
-    """Return a row per instance: the share of the first visitors who clicked."""
-    family = next(each for each in FAMILIES if each.name == world)
-    experiment = Experiment(
-        world,
-        family.title,
-        tree=family.tree,
-        users=family.users,
-        slots=family.slots,
-        visits=EXCHANGE_VISITS[-1],
-        curves=(Curve(ranker, EXCHANGE_RANKERS[ranker]),),
-    )
-    rows = [run(setting) for setting in experiment.settings([ranker], instances=instances)]
-    at = np.searchsorted(rows[0].visits, EXCHANGE_VISITS)
-    return np.array([each.satisfied[at] / each.visits[at] for each in rows])
-
-
-def main() -> None:
-    """Print means and the errors of differences, or all rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--instances", type=int, default=240)
-    parser.add_argument("--rows", action="store_true", help="print every instance, as JSON")
-    asked = parser.parse_args()
-    for world in WORLDS:
-        found = {ranker: shares(world, ranker, asked.instances) for ranker in EXCHANGE_RANKERS}
-        if asked.rows:
-            print(json.dumps({world: {ranker: rows.tolist() for ranker, rows in found.items()}}))
-        else:
-            gained = found["exchange"] - found["none"]
-            for column, visits in enumerate(EXCHANGE_VISITS):
-                error = gained[:, column].std(ddof=1) / len(gained) ** 0.5
-                print(
-                    f"{world}, {visits:,} visits: {found['exchange'][:, column].mean():.4f} with exchange, "
-                    f"{found['none'][:, column].mean():.4f} without: {gained[:, column].mean():+.4f} ± {error:.4f}"
-                )
-
-
-if __name__ == "__main__":
-    main()

@@ -11,6 +11,7 @@ from typing import Any
 from research.studies import KIND
 from research.studies.families import FAMILIES, SLOTS, families_of
 from research.studies.questions import STUDIES
+from research.studies.taxonomies import read_taxonomy, store_taxonomy, taxonomy_file
 from zoomrank.cli.arguments import (
     Commands,
     add_cluster,
@@ -26,15 +27,7 @@ from zoomrank.cli.arguments import (
 from zoomrank.cli.inputs import SOURCES, add_relevance, read_collection, read_judgments, relevance_words, topics_of
 from zoomrank.cli.terminal import ProgressLine
 from zoomrank.errors import ParameterError
-from zoomrank.lab.registry import (
-    JudgedTopic,
-    read_taxonomy,
-    require_slots,
-    store_taxonomy,
-    store_topic,
-    taxonomy_file,
-    topic_file,
-)
+from zoomrank.lab.registry import JudgedTopic, require_slots, store_topic, topic_file
 
 _STUDY = "  {:<19} {}\n" + " " * 22 + "({} instances, seed {})"
 _FAMILY = "  {:<19} {}"
@@ -100,8 +93,8 @@ def add_report(commands: Commands) -> None:
         commands,
         "report",
         "write the report of a study again",
-        "Draw the figures and write the report from the rows that a folder of results has so\n"
-        "far; the study may still be at work.",
+        "Draw the figures and write the report from the rows that a folder of results has\n"
+        "so far; the study may still be at work.",
         "python -m research report efficiency",
         extras=("lab",),
     )
@@ -200,7 +193,7 @@ def _add_taxonomy(own: _OwnFiles, path: Path) -> None:
 
 
 def _add_judged(own: _OwnFiles, options: argparse.Namespace) -> None:
-    require("study --judged", ("documents", "lab"))
+    require("python -m research study --judged", ("documents", "lab"))
     judgments, wanted = read_judgments(options)  # before placing documents, which is slow
     collection = read_collection(options.judged)
     near, notes = topics_of(collection, judgments, wanted, "topic", options.unknown)

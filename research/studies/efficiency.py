@@ -1,4 +1,11 @@
-"""Report on efficiency: clicks collected by each ranker in each family, and where ZoomRank wins and loses."""
+"""Report on efficiency: clicks collected by each ranker in each family, and where ZoomRank wins and loses.
+
+A comparison is a family and a mark (a number of visits). ZoomRank is ahead if the interval of its lead over the best of
+the others is above 0, behind if it is below, and level otherwise.
+
+No ranker can know of a peak before a visitor has clicked near it. So the worst instance of a study is compared with the
+probability that visitors who were shown random documents only would never have clicked near some peak that matters.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +19,12 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from research.studies.families import SLOTS, Family, by_kind
+from research.studies.measures import SUSTAINED, bootstrap, lead_over_best, ratio_of_medians, settling_visit
 from research.studies.questions import ABLATED_INSTANCES, ABLATIONS
 from zoomrank.errors import ResultsError
 from zoomrank.lab import registry
 from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED
-from zoomrank.lab.curves import (
-    MARKS,
-    SUSTAINED,
-    VISITS,
-    Estimate,
-    Results,
-    bootstrap,
-    collected,
-    collected_so_far,
-    lead_over_best,
-    ratio_of_medians,
-    settling_visit,
-)
+from zoomrank.lab.curves import MARKS, VISITS, Estimate, Results, collected, collected_so_far
 from zoomrank.lab.figure_style import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY
@@ -36,11 +32,6 @@ from zoomrank.lab.report_pages import table
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.types import Array
 from zoomrank.users import UserDistribution
-
-# Leads of ZoomRank over the best of the others, family by family, and summed up.
-#
-# A comparison is a family and a mark (a number of visits). ZoomRank is ahead if the interval of its lead is above 0,
-# behind if it is below, and level otherwise.
 
 _MATTERS = 0.02  # of greedy's clicks: an interval wholly below minus this is a loss that matters
 _AHEAD, _LEVEL, _BEHIND = "ahead", "level", "**behind**"
@@ -119,12 +110,6 @@ def _named(lifelike: Sequence[str]) -> str:
     return f"Life-like are: {'; '.join(lifelike)}." if lifelike else "None of the families is life-like."
 
 
-# Limits of search: no ranker can know of a peak before a visitor has clicked near it.
-#
-# So the worst instance of a study is compared with the probability that visitors who were shown random documents only
-# would never have clicked near some peak that matters.
-
-
 def blind_chances(tree: DocumentTree, users: UserDistribution, best: Sequence[DocumentId], visits: int) -> list[float]:
     """Return the probability, per best document, that visitors who are shown random documents never click on or near
     it.
@@ -173,7 +158,7 @@ def efficiency_sections(folder: Path, command: str, results: Results, families: 
         f"Made by `{command}`. Clicks are simulated, and counted as shares of what the greedy "
         "optimum, with full information, collects in as many visits. All rankers of an instance meet the same "
         "visitors. Intervals are 95 %, by resampling instances. Parameters are the same in all families and were "
-        "chosen on other instances by `zoomrank study tuning`. Rankings have "
+        "chosen on other instances by `python -m research study tuning`. Rankings have "
         f"{SLOTS} slots unless a family says otherwise.{_twice(there)}"
     )
     yield "![Clicks as a share of greedy's, by family](figures/figure-efficiency.png)"

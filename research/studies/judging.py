@@ -2,6 +2,11 @@
 
 A log is asked about all of these targets: the greedy ranking, the most popular documents, a ranking one step from them,
 the ranking of another learner, a mixture of two, a policy with more or less randomness, and a ranking far away.
+
+Worlds are small, so that propensities and satisfaction are known exactly: a collection has 16 documents and a ranking
+3, and all 3,360 rankings can be enumerated. The satisfaction of a ranking is computed from the model of visitors, and
+that of a policy is the mean over its rankings. Logs are judged in worker processes, and results stored in a small file
+per part, so that a study can be resumed.
 """
 
 from __future__ import annotations
@@ -28,11 +33,6 @@ from zoomrank.rankers import ZoomRank
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array
 from zoomrank.users import Independent, UserDistribution, random_peaks, two_peaks
-
-# Small worlds in which propensities and satisfaction are known exactly.
-#
-# A collection has 16 documents and a ranking 3, so that all 3,360 rankings can be enumerated: the satisfaction of a
-# ranking is computed from the model of visitors, and that of a policy is the mean over its rankings.
 
 DEPTH, SLOTS = 4, 3
 DOCUMENTS = 2**DEPTH
@@ -389,8 +389,6 @@ def _policies(worlds: list[JudgedWorld], policies: list[Softmax]) -> JudgedTarge
     shares = [policy.worth(one) for one, policy in zip(worlds, policies, strict=True)]
     return JudgedTarget(PolicyTarget({str(number): one for number, one in enumerate(policies)}), float(np.mean(shares)))
 
-
-# Judge logs in worker processes, and store the results in a small file per part, so that a study can be resumed.
 
 AT_ONCE = 25  # logs per part
 _FOLDER = "judged"

@@ -1,9 +1,14 @@
-"""Traffic: many queries that are asked as in search logs, few often and most rarely, and learn at the same time.
+"""Queries that learn from each other: traffic of many queries, and one query among siblings.
 
-The frequency of queries follows Zipf's law. Compared are: every query alone, queries that borrow from each other, one
+In traffic many queries are asked as in search logs, few often and most rarely, and learn at the same time. The
+frequency of queries follows Zipf's law. Compared are: every query alone, queries that borrow from each other, one
 learner for each group (which knows which queries are similar), one for all, and the paper's contextual zooming over the
 trees of queries and of documents. Two worlds can be made from the user's own files: the leaves of a taxonomy, asked for
-by visitors who take neighbouring leaves as well; and topics whose documents were judged by people.
+by visitors who take neighbouring leaves as well; and topics whose documents were judged by people. `carry_out`
+simulates traffic, a world per process, and stores the results in a small file each, so that a study can be resumed.
+
+Siblings are queries with three peaks, of which some are shared. Each sibling has learned alone for some visits. Then
+the query is asked for the first time, and one of several learners begins.
 """
 
 from __future__ import annotations
@@ -172,11 +177,6 @@ def _visited(
         yield click is not None
 
 
-# A query and its siblings, which have learned before it: how similar they are, and which learn from which.
-#
-# All queries have three peaks; worlds differ in how many of them are shared. Each sibling has learned alone for some
-# visits. Then the query is asked for the first time, and one of several learners begins.
-
 VALUES = (0.5, 0.4, 0.3)  # of the peaks
 BACKGROUND = 0.02
 LEARNED = 300  # visits of each sibling
@@ -299,8 +299,6 @@ def oracle(tree: DocumentTree, slots: int, **how: Any) -> Ranked:
 for _maker in (one_for_all, copied, oracle):
     _maker.meets_others = True  # type: ignore[attr-defined]
 
-
-# Simulate traffic, a world per process, and store the results in a small file each, so that a study can be resumed.
 
 INSTANCES = 3
 

@@ -11,9 +11,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
+from research.studies.measures import SUSTAINED, bootstrap
 from research.studies.queries import EDGES, LEARNED, LEARNERS, RELATIONS, TrafficKind, results_so_far
 from research.studies.questions import SIBLINGS
-from zoomrank.lab.curves import SUSTAINED, CurveRows, Results, bootstrap, collected
+from zoomrank.lab.curves import CurveRows, Results, collected
 from zoomrank.lab.figure_style import BLUE, GREEN, GREY, ORANGE, RED, STYLE, WIDTH, save
 from zoomrank.lab.registry import GREEDY
 from zoomrank.lab.report_pages import table

@@ -45,7 +45,8 @@ def write_study_report(folder: ResultsFolder) -> Path:
 def _command(folder: ResultsFolder) -> str:
     """Return the command that repeats the study, without the user's folders."""
     manifest = folder.manifest
-    words = ["zoomrank", "study", manifest["study"], "--instances", manifest["instances"], "--seed", manifest["seed"]]
+    words = ["python", "-m", "research", "study", manifest["study"], "--instances", manifest["instances"]]
+    words += ["--seed", manifest["seed"]]
     words += ["--visits", manifest["visits"]] if manifest["visits"] else []
     words += ["--traffic"] if manifest.get("traffic") else []
     words += ["--taxonomy", PurePath(manifest["taxonomy"]).name] if manifest.get("taxonomy") else []

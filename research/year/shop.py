@@ -1,7 +1,15 @@
 """`Shop`: products on shelves, in categories, in departments; every day some are removed, added or changed.
 
-Every product has a quality of its own; how visitors like it also depends on its shelf (`tastes`). Shelves keep their
-numbers when their categories are renamed or moved: only the collection knows their names.
+Every product has a quality of its own; how visitors like it also depends on its shelf. Shelves keep their numbers when
+their categories are renamed or moved: only the collection knows their names.
+
+`Tastes` are the intents of the visitors of each query, from which the satisfaction of a ranking is computed exactly. A
+visitor of a query comes with one of its intents. An intent likes one shelf, another one of the same category less, and
+hardly anything else; a product pleases a visitor with the probability given by the liking for its shelf times its
+quality, independently of the others. So of an intent's visitors, the share that a ranking fails to satisfy is the
+product of the shares that each of its products fails to please.
+
+`Plan` is what happens in a year: seasons, outages, bad deploys, categories that move, another store.
 """
 
 from __future__ import annotations
@@ -178,13 +186,6 @@ def _parts(numbers: Array, *shares: float) -> list[Array]:
     return np.split(numbers, cuts)[: len(shares)]
 
 
-# `Tastes`: intents of the visitors of each query, from which the satisfaction of a ranking is computed exactly.
-#
-# A visitor of a query comes with one of its intents. An intent likes one shelf, another one of the same category less,
-# and hardly anything else; a product pleases a visitor with the probability given by the liking for its shelf times
-# its quality, independently of the others. So of an intent's visitors, the share that a ranking fails to satisfy is
-# the product of the shares that each of its products fails to please.
-
 _LIKED = (0.35, 0.75)  # the shelf of an intent
 _LIKED_TOO = (0.1, 0.35)  # another one of its category
 _ELSEWHERE = 0.004
@@ -301,8 +302,6 @@ def _shares(count: int, rng: np.random.Generator) -> Array:
     shares = rng.dirichlet(np.full(count, 3.0))
     return np.sort(shares)[::-1]
 
-
-# Plan of a year: seasons, outages, bad deploys, categories that move, another store.
 
 DAY = 86_400.0  # seconds
 EVENTS = {  # each can be left out, to measure its cost

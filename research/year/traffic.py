@@ -1,6 +1,7 @@
 """`ShopTraffic`: visitors of a shop ask, look, and click; some of that is reported, some late, some never.
 
-They come in batches, so that simultaneous requests share a write. Feedback waits for its time.
+They come in batches, so that simultaneous requests share a write. Feedback waits for its time. `SearchEngine` is an
+external one that sends candidates, from an index that differs from the catalogue.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ExpiredError, NotFoundError, StoppingError, VoidedError
 from zoomrank.service.rank_options import RankOptions
 from zoomrank.types import Array
-
-# `SearchEngine`: an external search engine that sends candidates from an index that differs from the catalogue.
 
 _FEWEST, _MOST = 200, 3000  # candidates
 _FOUND = 0.8  # share of the products on the shelves of a query that it finds

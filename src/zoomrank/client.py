@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from types import EllipsisType, TracebackType
+from types import EllipsisType
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -26,25 +26,7 @@ except ModuleNotFoundError as error:
 from zoomrank import wire
 from zoomrank.documents import Collection, Document
 from zoomrank.files import atomic_file
-from zoomrank.wire import (
-    Activity,
-    CollectionChange,
-    CollectionInfo,
-    DocumentInfo,
-    ExperimentInfo,
-    ExperimentSummary,
-    FeedbackResult,
-    Id,
-    ImportProgress,
-    ImportResponse,
-    LearningCurve,
-    ListedQuery,
-    Node,
-    PlacedDocument,
-    QueryInfo,
-    ReplicasResponse,
-    Voided,
-)
+from zoomrank.wire import Id
 
 __all__ = ["Client", "ClientError", "ShownRanking"]
 
@@ -169,9 +151,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -187,7 +167,7 @@ class Client:
         settings: Mapping[str, Any] | None = None,
         *,
         timeout: float = 600.0,
-    ) -> CollectionInfo:
+    ) -> wire.CollectionInfo:
         """Create a collection. Not retried: an attempt that seemed to fail may have created it.
 
         Parameters
@@ -214,21 +194,15 @@ class Client:
         """
         chosen = dict(settings or {})
         if isinstance(documents, Collection):
-            made = self._send(
-                "PUT",
-                _path(wire.COLLECTION, name),
-                again=False,
-                params={"settings": json.dumps(chosen)},
-                content=_content(documents),
-                headers={"Content-Type": "application/octet-stream"},
-                timeout=timeout,
-            )
+            params, headers = {"settings": json.dumps(chosen)}, {"Content-Type": "application/octet-stream"}
+            sent = {"params": params, "content": _content(documents), "headers": headers}
+            made = self._send("PUT", _path(wire.COLLECTION, name), again=False, timeout=timeout, **sent)
         else:
             body = {"name": name, "documents": [_document(one) for one in documents], "settings": chosen}
             made = self._send("POST", wire.COLLECTIONS, again=False, json=body, timeout=timeout)
-        return cast(CollectionInfo, made)
+        return cast(wire.CollectionInfo, made)
 
-    def collections(self) -> list[CollectionInfo]:
+    def collections(self) -> list[wire.CollectionInfo]:
         """List all collections.
 
         Returns
@@ -236,9 +210,9 @@ class Client:
         list of CollectionInfo
             Summary of each collection.
         """
-        return cast(list[CollectionInfo], self._get(wire.COLLECTIONS)["collections"])
+        return cast(list[wire.CollectionInfo], self._get(wire.COLLECTIONS)["collections"])
 
-    def collection(self, name: str) -> CollectionInfo:
+    def collection(self, name: str) -> wire.CollectionInfo:
         """Look a collection up.
 
         Parameters
@@ -251,11 +225,11 @@ class Client:
         CollectionInfo
             Summary of the collection.
         """
-        return cast(CollectionInfo, self._get(_path(wire.COLLECTION, name)))
+        return cast(wire.CollectionInfo, self._get(_path(wire.COLLECTION, name)))
 
     def documents(
         self, collection: str, offset: int = 0, limit: int = 100, *, search: str = ""
-    ) -> list[PlacedDocument]:
+    ) -> list[wire.PlacedDocument]:
         """List documents in the order of the tree, so that neighbours are similar.
 
         Parameters
@@ -275,9 +249,9 @@ class Client:
             Documents with their categories.
         """
         asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search}
-        return cast(list[PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), **asked)["documents"])
+        return cast(list[wire.PlacedDocument], self._get(_path(wire.DOCUMENTS, collection), **asked)["documents"])
 
-    def document(self, collection: str, document: Id) -> DocumentInfo:
+    def document(self, collection: str, document: Id) -> wire.DocumentInfo:
         """Look a document up: its categories, and the queries that show it.
 
         Parameters
@@ -292,7 +266,7 @@ class Client:
         DocumentInfo
             The document with its categories, and the queries whose next ranking has it or whose visitors examined it.
         """
-        return cast(DocumentInfo, self._get(_path(wire.DOCUMENT, collection, document)))
+        return cast(wire.DocumentInfo, self._get(_path(wire.DOCUMENT, collection, document)))
 
     # Changes of documents.
 
@@ -304,7 +278,7 @@ class Client:
         progress: Callable[[int], None] | None = None,
         *,
         timeout: float = 600.0,
-    ) -> CollectionChange:
+    ) -> wire.CollectionChange:
         """Add any number of documents; learners keep their state.
 
         Parameters
@@ -323,7 +297,7 @@ class Client:
 
         Returns
         -------
-        Changed
+        CollectionChange
             State of the collection, and the number of documents added.
         """
         sent = ({"there": there}, (_document(one) for one in documents))
@@ -337,7 +311,7 @@ class Client:
         progress: Callable[[int], None] | None = None,
         *,
         timeout: float = 600.0,
-    ) -> CollectionChange:
+    ) -> wire.CollectionChange:
         """Apply any number of changes to documents and categories, in atomic batches of some thousand.
 
         Parameters
@@ -356,13 +330,13 @@ class Client:
 
         Returns
         -------
-        Changed
+        CollectionChange
             State of the collection, and the number of changes by type.
         """
         sent = ({"unknown": unknown}, (dict(change) for change in changes))
         return self._send_lines(_path(wire.CHANGES, collection), *sent, progress, timeout, again=False)
 
-    def change_document(self, collection: str, document: Id, **known: Any) -> CollectionChange:
+    def change_document(self, collection: str, document: Id, **known: Any) -> wire.CollectionChange:
         """Change the data of a document, or its place.
 
         Parameters
@@ -376,13 +350,13 @@ class Client:
 
         Returns
         -------
-        Changed
+        CollectionChange
             State of the collection.
         """
         path = _path(wire.DOCUMENT, collection, document)
-        return cast(CollectionChange, self._send("PATCH", path, json=known))
+        return cast(wire.CollectionChange, self._send("PATCH", path, json=known))
 
-    def remove_document(self, collection: str, document: Id) -> CollectionChange:
+    def remove_document(self, collection: str, document: Id) -> wire.CollectionChange:
         """Remove a document; its category keeps its counts. Not retried.
 
         Parameters
@@ -394,12 +368,13 @@ class Client:
 
         Returns
         -------
-        Changed
+        CollectionChange
             State of the collection.
         """
-        return cast(CollectionChange, self._send("DELETE", _path(wire.DOCUMENT, collection, document), again=False))
+        path = _path(wire.DOCUMENT, collection, document)
+        return cast(wire.CollectionChange, self._send("DELETE", path, again=False))
 
-    def remake_tree(self, collection: str, seed: int = 0, *, timeout: float = 600.0) -> CollectionChange:
+    def remake_tree(self, collection: str, seed: int = 0, *, timeout: float = 600.0) -> wire.CollectionChange:
         """Rebuild the tree of a collection; learned counts are carried over document by document.
 
         Parameters
@@ -413,11 +388,11 @@ class Client:
 
         Returns
         -------
-        Changed
+        CollectionChange
             State of the collection.
         """
         sent = {"params": {"seed": seed}, "timeout": timeout}
-        return cast(CollectionChange, self._send("POST", _path(wire.REMAKE, collection), again=False, **sent))
+        return cast(wire.CollectionChange, self._send("POST", _path(wire.REMAKE, collection), again=False, **sent))
 
     def remove_collection(self, name: str, *, timeout: float = 600.0) -> None:
         """Remove a collection with everything learned in it. Not retried.
@@ -439,15 +414,15 @@ class Client:
         progress: Callable[[int], None] | None,
         timeout: float,
         again: bool,
-    ) -> CollectionChange:
+    ) -> wire.CollectionChange:
         """Send many small items, some thousand at a time."""
-        told: CollectionChange | None = None
+        told: wire.CollectionChange | None = None
         done, lines = 0, iter(lines)
         while (some := list(islice(lines, _LINES_AT_ONCE))) or told is None:
             content = b"".join(json.dumps(one).encode() + b"\n" for one in some)
             headers = {"Content-Type": "application/x-ndjson"}
             sent = {"params": params, "content": content, "headers": headers, "timeout": timeout}
-            answer: CollectionChange = self._send("POST", path, again=again, **sent)
+            answer: wire.CollectionChange = self._send("POST", path, again=again, **sent)
             told = answer if told is None else _merged_changes(told, answer)
             done += len(some)
             if progress is not None and some:
@@ -506,35 +481,30 @@ class Client:
         ShownRanking
             Documents from the top, and the impression to send the feedback with.
 
-        Notes ----- Retried if there was no response. If the first attempt did arrive, the second gets the same
-        response: one visitor, one impression.
+        Notes
+        -----
+        Retried if there was no response. If the first attempt did arrive, the second gets the same response: one
+        visitor, one impression.
 
         Examples
         --------
         >>> client.rank("birds", "owls", slots=1).ids  # doctest: +SKIP
         ['barn']
         """
-        body: dict[str, Any] = {"query": query}
-        if slots is not None:
-            body["slots"] = slots
-        if eligible is not None:
-            body["eligible"] = list(eligible)
-        if excluded is not None:
-            body["excluded"] = list(excluded)
-        if order is not None:
-            body["order"] = list(order)
-        if about is not None:
-            body["about"] = about if isinstance(about, str) else [_plain_value(one) for one in about]
-        if unknown != "refuse":
-            body["unknown"] = unknown
-        if fewer:
-            body["fewer"] = True
-        if visitor is not None:
-            body["visitor"] = visitor
-        if propensities:
-            body["propensities"] = True
+        body = {
+            "query": query,
+            "slots": slots,
+            "eligible": _listed(eligible),
+            "excluded": _listed(excluded),
+            "order": _listed(order),
+            "about": about if isinstance(about, str) or about is None else [_plain_value(one) for one in about],
+            "unknown": None if unknown == "refuse" else unknown,
+            "fewer": fewer or None,
+            "visitor": visitor,
+            "propensities": propensities or None,
+        }
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
-        shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=body, headers=headers)
+        shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=_given(body), headers=headers)
         documents = [Document(**document) for document in shown["documents"]]
         return ShownRanking(shown["impression"] or "", shown["query"], documents, shown.get("propensities"))
 
@@ -569,8 +539,10 @@ class Client:
             "learned"; "noted" if the outcome of the ranking is still open, or nothing more is learned; "repeated" if it
             was known.
 
-        Notes ----- Retried if there was no response. Feedback counts once: if the first attempt did arrive, the second
-        returns "repeated".
+        Notes
+        -----
+        Retried if there was no response. Feedback counts once: if the first attempt did arrive, the second returns
+        "repeated".
 
         Examples
         --------
@@ -579,18 +551,13 @@ class Client:
         >>> client.feedback(shown, clicked=None, looked_at=3)  # doctest: +SKIP
         'learned'
         """
-        report = _report(impression, clicked)
-        if purchased is not None:
-            report["purchased"] = _one_or_more(purchased)
-        if disliked := list(disliked):
-            report["disliked"] = disliked
-        if looked_at is not None:
-            report["looked_at"] = looked_at
+        more = {"purchased": _one_or_more(purchased), "disliked": list(disliked) or None, "looked_at": looked_at}
+        report = _report(impression, clicked) | _given(more)
         return str(self._send("POST", wire.FEEDBACK, json=report)["status"])
 
     def feedback_batch(
         self, reports: Iterable[tuple[ShownRanking | str, Id | Iterable[Id] | None]]
-    ) -> list[FeedbackResult]:
+    ) -> list[wire.FeedbackResult]:
         """Report the outcomes of many rankings at once. Each is accepted or rejected by itself.
 
         Parameters
@@ -604,7 +571,7 @@ class Client:
             Result of each report, in the same order: a status, or an error and a message.
         """
         sent = [_report(impression, clicked) for impression, clicked in reports]
-        results: list[FeedbackResult] = []
+        results: list[wire.FeedbackResult] = []
         for start in range(0, len(sent), wire.LARGEST_BATCH):
             body = {"feedback": sent[start : start + wire.LARGEST_BATCH]}
             results += self._send("POST", wire.FEEDBACK_BATCH, json=body)["results"]
@@ -635,7 +602,7 @@ class Client:
         *,
         once: str | None = None,
         timeout: float = 24 * 3600.0,
-    ) -> ImportResponse:
+    ) -> wire.ImportResponse:
         """Let queries learn from the click log of another ranker: a warm start.
 
         Parameters
@@ -664,20 +631,12 @@ class Client:
         kind = _LOGS.get(file.suffix.lower())
         if kind is None:
             raise ParameterError(f"{file} is not a click log that can be sent: pass a {' or '.join(_LOGS)} file.")
-        headers = {"Content-Type": kind} | ({} if once is None else {"Idempotency-Key": once})
-        return cast(
-            ImportResponse,
-            self._send(
-                "POST",
-                _path(wire.CLICKS, collection),
-                params={"unknown": unknown},
-                content=file.read_bytes(),
-                headers=headers,
-                timeout=timeout,
-            ),
-        )
+        headers = _given({"Content-Type": kind, "Idempotency-Key": once})
+        sent: dict[str, Any] = {"params": {"unknown": unknown}, "content": file.read_bytes(), "headers": headers}
+        path = _path(wire.CLICKS, collection)
+        return cast(wire.ImportResponse, self._send("POST", path, timeout=timeout, **sent))
 
-    def import_progress(self, collection: str) -> ImportProgress:
+    def import_progress(self, collection: str) -> wire.ImportProgress:
         """Return the progress of the import of a click log.
 
         Parameters
@@ -690,7 +649,7 @@ class Client:
         ImportProgress
             Number of impressions learned, and in all; 0 of 0 if no import is running.
         """
-        return cast(ImportProgress, self._get(_path(wire.CLICKS, collection)))
+        return cast(wire.ImportProgress, self._get(_path(wire.CLICKS, collection)))
 
     # Void and removal.
 
@@ -703,7 +662,7 @@ class Client:
         until: float | None = None,
         key: str | None = None,
         dry_run: bool = False,
-    ) -> Voided:
+    ) -> wire.Voided:
         """Void impressions: learners are rebuilt as if those had never been.
 
         Parameters
@@ -725,7 +684,7 @@ class Client:
             Number of impressions, and of their queries.
         """
         span = {"query": query, "since": since, "until": until, "key": key, "dry_run": dry_run}
-        return cast(Voided, self._send("POST", _path(wire.VOID, collection), json=span, timeout=600.0))
+        return cast(wire.Voided, self._send("POST", _path(wire.VOID, collection), json=span, timeout=600.0))
 
     def remove_query(self, collection: str, query: str) -> None:
         """Remove a query with everything it has learned.
@@ -771,8 +730,7 @@ class Client:
         int
             Size of the file in bytes.
         """
-        wish = {"since": since, "until": until, "format": form, "learned": learned or None}
-        parameters = {name: value for name, value in wish.items() if value is not None}
+        parameters = _given({"since": since, "until": until, "format": form, "learned": learned or None})
         try:
             with self._http.stream("GET", _path(wire.EXPORT, collection), params=parameters) as response:
                 if not response.is_success:
@@ -789,7 +747,7 @@ class Client:
 
     def queries(
         self, collection: str, offset: int = 0, limit: int = 50, *, search: str = "", sort: str = "asked"
-    ) -> list[ListedQuery]:
+    ) -> list[wire.ListedQuery]:
         """List the queries of a collection, those with most impressions first.
 
         Parameters
@@ -811,9 +769,9 @@ class Client:
             Queries with their counts.
         """
         asked: dict[str, int | str] = {"offset": offset, "limit": limit, "search": search, "sort": sort}
-        return cast(list[ListedQuery], self._get(_path(wire.QUERIES, collection), **asked)["queries"])
+        return cast(list[wire.ListedQuery], self._get(_path(wire.QUERIES, collection), **asked)["queries"])
 
-    def query(self, collection: str, query: str) -> QueryInfo:
+    def query(self, collection: str, query: str) -> wire.QueryInfo:
         """Look a query up: its outcomes, and the next ranking with explanations. Changes nothing.
 
         Parameters
@@ -828,9 +786,9 @@ class Client:
         QueryInfo
             Counts, and a ranking with the reason for each place.
         """
-        return cast(QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
+        return cast(wire.QueryInfo, self._get(_path(wire.QUERY, collection), query=query))
 
-    def curve(self, collection: str, query: str) -> LearningCurve:
+    def curve(self, collection: str, query: str) -> wire.LearningCurve:
         """Return the learning curve of a query: the satisfied share along its impressions.
 
         Parameters
@@ -842,12 +800,12 @@ class Client:
 
         Returns
         -------
-        Curve
+        LearningCurve
             Counts along impressions, and those of the first hundred and the first twenty.
         """
-        return cast(LearningCurve, self._get(_path(wire.CURVE, collection), query=query))
+        return cast(wire.LearningCurve, self._get(_path(wire.CURVE, collection), query=query))
 
-    def tree(self, collection: str, query: str, limit: int = 400) -> list[Node]:
+    def tree(self, collection: str, query: str, limit: int = 400) -> list[wire.Node]:
         """Return the tree with the estimates of a query's learner.
 
         Parameters
@@ -864,9 +822,9 @@ class Client:
         list of Node
             Parts, parents before children.
         """
-        return cast(list[Node], self._get(_path(wire.TREE, collection), query=query, limit=limit)["nodes"])
+        return cast(list[wire.Node], self._get(_path(wire.TREE, collection), query=query, limit=limit)["nodes"])
 
-    def activity(self, collection: str | None = None, seconds: int = 3600, points: int = 120) -> Activity:
+    def activity(self, collection: str | None = None, seconds: int = 3600, points: int = 120) -> wire.Activity:
         """Return the outcomes of impressions over time, in one collection or in all.
 
         Parameters
@@ -884,7 +842,7 @@ class Client:
             Counts for each step.
         """
         path = wire.ACTIVITY if collection is None else _path(wire.COLLECTION_ACTIVITY, collection)
-        return cast(Activity, self._get(path, seconds=seconds, points=points))
+        return cast(wire.Activity, self._get(path, seconds=seconds, points=points))
 
     def health(self) -> str:
         """Check that the service responds.
@@ -896,7 +854,7 @@ class Client:
         """
         return str(self._get(wire.HEALTH)["status"])
 
-    def replicas(self) -> ReplicasResponse:
+    def replicas(self) -> wire.ReplicasResponse:
         """List the replicas that share the store, and the load of each.
 
         Returns
@@ -904,13 +862,13 @@ class Client:
         ReplicasResponse
             The replicas, and the number of partitions in all and without an owner.
         """
-        return cast(ReplicasResponse, self._get(wire.REPLICAS))
+        return cast(wire.ReplicasResponse, self._get(wire.REPLICAS))
 
     # Experiments.
 
     def create_experiment(
         self, collection: str, name: str, arms: Iterable[Mapping[str, Any]], *, timeout: float = 600.0
-    ) -> ExperimentInfo:
+    ) -> wire.ExperimentInfo:
         """Start an experiment: visitors are split among arms, each with its own learners.
 
         Parameters
@@ -932,9 +890,9 @@ class Client:
         """
         body = {"name": name, "arms": [dict(arm) for arm in arms]}
         sent = {"json": body, "timeout": timeout}
-        return cast(ExperimentInfo, self._send("POST", _path(wire.EXPERIMENTS, collection), again=False, **sent))
+        return cast(wire.ExperimentInfo, self._send("POST", _path(wire.EXPERIMENTS, collection), again=False, **sent))
 
-    def experiments(self, collection: str) -> list[ExperimentSummary]:
+    def experiments(self, collection: str) -> list[wire.ExperimentSummary]:
         """List the experiments of a collection.
 
         Parameters
@@ -947,9 +905,9 @@ class Client:
         list of ExperimentSummary
             Experiments, the newest first.
         """
-        return cast(list[ExperimentSummary], self._get(_path(wire.EXPERIMENTS, collection))["experiments"])
+        return cast(list[wire.ExperimentSummary], self._get(_path(wire.EXPERIMENTS, collection))["experiments"])
 
-    def experiment(self, collection: str, name: str) -> ExperimentInfo:
+    def experiment(self, collection: str, name: str) -> wire.ExperimentInfo:
         """Return the results of an experiment so far; its intervals are valid at any time.
 
         Parameters
@@ -962,9 +920,9 @@ class Client:
         ExperimentInfo
             Visitors of each arm, those satisfied, the differences from the first arm, and their history.
         """
-        return cast(ExperimentInfo, self._get(_experiment(wire.EXPERIMENT, collection, name)))
+        return cast(wire.ExperimentInfo, self._get(_path(wire.EXPERIMENT, collection, name)))
 
-    def stop_experiment(self, collection: str, name: str, arm: str | None = None) -> ExperimentInfo:
+    def stop_experiment(self, collection: str, name: str, arm: str | None = None) -> wire.ExperimentInfo:
         """Stop an arm, or the whole experiment: its visitors then get the collection unchanged.
 
         Parameters
@@ -979,10 +937,10 @@ class Client:
         ExperimentInfo
             The experiment and its results.
         """
-        body = {} if arm is None else {"arm": arm}
-        return cast(ExperimentInfo, self._send("POST", _experiment(wire.STOP, collection, name), json=body))
+        path = _path(wire.STOP, collection, name)
+        return cast(wire.ExperimentInfo, self._send("POST", path, json=_given({"arm": arm})))
 
-    def promote_arm(self, collection: str, name: str, arm: str) -> ExperimentInfo:
+    def promote_arm(self, collection: str, name: str, arm: str) -> wire.ExperimentInfo:
         """End an experiment; an arm serves the collection from now on, with everything it has learned.
 
         Parameters
@@ -997,8 +955,8 @@ class Client:
         ExperimentInfo
             The experiment and its results.
         """
-        path = _experiment(wire.PROMOTE, collection, name)
-        return cast(ExperimentInfo, self._send("POST", path, json={"arm": arm}))
+        path = _path(wire.PROMOTE, collection, name)
+        return cast(wire.ExperimentInfo, self._send("POST", path, json={"arm": arm}))
 
     def remove_experiment(self, collection: str, name: str) -> None:
         """Remove an ended experiment, with the learners of the arms that no longer serve.
@@ -1008,7 +966,7 @@ class Client:
         collection, name
             Names of the collection and the experiment.
         """
-        self._send("DELETE", _experiment(wire.EXPERIMENT, collection, name), again=False)
+        self._send("DELETE", _path(wire.EXPERIMENT, collection, name), again=False)
 
     # Requests.
 
@@ -1037,25 +995,22 @@ class Client:
         raise AssertionError  # the last attempt returns or raises
 
 
-def _path(path: str, collection: str, document: Id | None = None, experiment: str = "") -> str:
-    return path.format(
-        name=quote(collection, safe=""), document=quote(str(document), safe=""), experiment=quote(experiment, safe="")
-    )
+def _path(path: str, collection: str, part: Id = "") -> str:
+    """Fill the placeholders of a path; `part` is a document or an experiment of the collection."""
+    inside = quote(str(part), safe="")
+    return path.format(name=quote(collection, safe=""), document=inside, experiment=inside)
 
 
-def _experiment(path: str, collection: str, name: str) -> str:
-    return _path(path, collection, experiment=name)
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is None: the service then applies its default."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _merged_changes(one: CollectionChange, other: CollectionChange) -> CollectionChange:
+def _merged_changes(one: wire.CollectionChange, other: wire.CollectionChange) -> wire.CollectionChange:
     """Add up two results; the later one has the current state of the collection."""
-    return {
-        **other,
-        "added": one["added"] + other["added"],
-        "changed": one["changed"] + other["changed"],
-        "removed": one["removed"] + other["removed"],
-        "categories": one["categories"] + other["categories"],
-    }
+    counts = ("added", "changed", "removed", "categories")
+    sums = {name: one[name] + other[name] for name in counts}  # type: ignore[literal-required]
+    return cast(wire.CollectionChange, {**other, **sums})
 
 
 def _content(collection: Collection) -> bytes:
@@ -1074,6 +1029,10 @@ def _document(document: Document | Mapping[str, Any]) -> dict[str, Any]:
 def _report(impression: ShownRanking | str, clicked: Id | Iterable[Id] | EllipsisType | None) -> dict[str, Any]:
     said = {} if clicked is ... else {"clicked": _one_or_more(clicked)}
     return {"impression": _name(impression), **said}
+
+
+def _listed(ids: Iterable[Id] | None) -> list[Id] | None:
+    return None if ids is None else list(ids)
 
 
 def _one_or_more(named: Id | Iterable[Id] | None) -> Id | list[Id] | None:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from typing_extensions import (
-    NotRequired,
-    TypedDict,
-)  # the service validates with these; those of Python before 3.12 lack what it needs
+from typing_extensions import NotRequired, TypedDict  # typing's, before Python 3.12, cannot be validated
 
 COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"

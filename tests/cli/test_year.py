@@ -1,14 +1,14 @@
-"""`zoomrank year`: a short one, with all that happens in a long one."""
+"""`python -m research year`: a short one, with all that happens in a long one."""
 
 import re
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from research.__main__ import main
 from research.year import service_handle
 
 from tests.support.services import Place
-from zoomrank.cli import main
 from zoomrank.service.storage.store_snapshot import open_snapshot
 from zoomrank.service.verification import verify
 

@@ -185,7 +185,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     refused(b"PK" + content[2:], "not a collection")
     refused(content[:30], "not a collection")
     refused(content[:8] + struct.pack("<I", 2) + content[12:], "version 2, this zoomrank reads up to 1")
-    refused(content[:8] + struct.pack("<I", 0) + content[12:], "make no sense")
+    refused(content[:8] + struct.pack("<I", 0) + content[12:], "are invalid")
     for place in range(12, 52 + length, 7):
         refused(flipped(place), "damaged")
     for size in (len(content) - 1, len(content) // 2, 52 + length):

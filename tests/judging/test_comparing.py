@@ -13,7 +13,7 @@ from zoomrank.users import two_peaks
 def _alarms(interval: Interval, share: float, rate: float, experiments: int = 300) -> float:
     """The share of experiments with two arms that are alike in which somebody would have seen a difference.
 
-    Few of them: `python -m bench experiments` has more.
+    Few of them: `python -m research bench experiments` has more.
     """
     rng = np.random.default_rng(1)
     return float(

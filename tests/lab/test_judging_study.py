@@ -1,4 +1,4 @@
-"""`zoomrank study judging`: logs against what is true, refusals, the report, and going on where it was."""
+"""`python -m research study judging`: logs against what is true, refusals, the report, and going on where it was."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.__main__ import main
 from research.studies.judging import (
     KINDS,
     RANKINGS,
@@ -18,7 +19,6 @@ from research.studies.judging import (
     worth_of,
 )
 
-from zoomrank.cli import main
 from zoomrank.judging.estimators import ESTIMATORS
 from zoomrank.judging.judgment import DEFAULT
 
@@ -84,7 +84,7 @@ def test_the_study_reports_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(asked) == 0
     assert "1 logs of each kind" in capsys.readouterr().out
     report = (tmp_path / "out" / "report.md").read_text()
-    assert "`zoomrank study judging --instances 1 --seed 8181 --visits 600`" in report
+    assert "`python -m research study judging --instances 1 --seed 8181 --visits 600`" in report
     assert report.count("deterministic") > 3
     parts = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "judged").iterdir()}
     assert len(parts) == len(KINDS)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.__main__ import main
 from research.studies import queries, query_zooming
 from research.studies.queries import EDGES, KINDS, LEARNERS, RELATIONS, Lent, TrafficKind, draw_world, simulate_traffic
 from research.studies.query_zooming import QueryZooming
@@ -11,7 +12,6 @@ from research.studies.questions import query_experiment
 
 from tests.reference.query_zooming import ActivePairs
 from zoomrank import DocumentTree
-from zoomrank.cli import main
 from zoomrank.errors import ParameterError
 from zoomrank.lab.registry import ranker, world
 

@@ -114,7 +114,7 @@ def test_the_figures_follow_one_constant(usual: Reading, monkeypatch: pytest.Mon
     """Under another default the same experiments exist, and its opposite is what is added."""
     monkeypatch.setattr(readings, "READING", usual)
     monkeypatch.setattr(readings, "OTHERS", readings._others())
-    published = runpy.run_path(str(published_module.__file__))["PAPER"]
+    published = runpy.run_path(str(published_module.__file__))["PUBLISHED"]
     assert published.keys() == PUBLISHED.keys()
     assert published["two-peaks"].users.given.get("reading", "network") == usual.belongs
     assert published["restaurant"].users.given.get("heights", "shares") == usual.heights

@@ -12,8 +12,8 @@ import pytest
 
 from tests.lab.tiny_world import SMALL
 from zoomrank.errors import ResultsError
-from zoomrank.lab.results_folder import ResultsFolder, from_parquet, sweep_request, this_version, to_parquet
-from zoomrank.lab.run import run
+from zoomrank.lab.results_folder import ResultsFolder, from_parquet, sweep_request, to_parquet
+from zoomrank.lab.run import run, this_version
 
 ABOUT = sweep_request("paper", 2, None, 2013, figures=["1"])
 
@@ -85,8 +85,8 @@ def test_rows_of_another_setting_are_not_taken_for_ours(tmp_path: Path) -> None:
 def killed_while_writing(file: Path) -> None:
     """Leave what a process leaves that is killed in the middle of a file."""
     script = (
-        "import os, sys; from zoomrank.files import whole_file\n"
-        "with whole_file(sys.argv[1]) as file:\n"
+        "import os, sys; from zoomrank.files import atomic_file\n"
+        "with atomic_file(sys.argv[1]) as file:\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), 9)"
     )
     before = set(file.parent.iterdir())

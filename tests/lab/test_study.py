@@ -5,26 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research.__main__ import main
 from research.studies import families, questions, report
 from research.studies.efficiency import Lead, blind_chances, summary
 from research.studies.families import FAMILIES, Family, judged_family, taxonomy_family, taxonomy_intents_family
+from research.studies.measures import bootstrap, lead_over_best, ratio_of_medians, settling_visit
 from research.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
 from research.studies.report import write_study_report
 
 import zoomrank as zr
-from zoomrank.cli import main
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
 from zoomrank.lab.competitors import COMPETITORS, OURS
-from zoomrank.lab.curves import (
-    MARKS,
-    Estimate,
-    Results,
-    bootstrap,
-    collected,
-    lead_over_best,
-    ratio_of_medians,
-    settling_visit,
-)
+from zoomrank.lab.curves import MARKS, Estimate, Results, collected
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY, load_world
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request
@@ -192,7 +184,7 @@ def test_a_study_of_judged_documents(small_tuning: list[str], tmp_path: Path) ->
     assert main([*small_tuning, "--instances", "2", "--out", "out"]) == 0
     text = Path("out/report.md").read_text()
     own = "--taxonomy tree.txt --judged pages.tsv --relevance labels.txt --kind subtopics"
-    assert f"`zoomrank study tuning --instances 2 --seed 1 --visits 100 {own}" in text
+    assert f"`python -m research study tuning --instances 2 --seed 1 --visits 100 {own}" in text
     assert "in tree.txt; pages.tsv, documents judged for a topic; pages.tsv, all documents." in text
     assert "there are 2 topics" in text
     settings = [rows.setting for rows in ResultsFolder("out").rows()]
@@ -246,7 +238,7 @@ def test_tuning_and_convergence_are_studies_too(tmp_path: Path) -> None:
             folder.add(RunRows(setting, at, clicks, np.full(len(at), rate)), 0.1)
         write_study_report(folder)
         text = (folder.path / "report.md").read_text()
-        assert f"zoomrank study {name} --instances 1 --seed 1" in text
+        assert f"python -m research study {name} --instances 1 --seed 1" in text
         assert main(["report", str(folder.path)]) == 0
         assert (folder.path / "report.md").read_text() == text
         assert ("| used |" in text) == (name == "tuning")
@@ -296,7 +288,7 @@ def test_a_taxonomy_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_studies_have_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["study", "--help"])
-    assert "examples:\n  zoomrank study efficiency" in capsys.readouterr().out
+    assert "examples:\n  python -m research study efficiency" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["study", "speed"])
 

@@ -330,7 +330,7 @@ def test_what_can_still_be_answered_has_to_be_kept(wrong: float) -> None:
 
 
 async def test_a_store_stays_as_large_as_what_it_keeps(sqlite: Place) -> None:
-    """A month; `python -m bench retention` has a year."""
+    """A month; `python -m research bench retention` has a year."""
 
     async def month(place: Place, **settings: Any) -> list[int]:
         clock, random_, sizes = Clock(), random.Random(1), []

@@ -57,11 +57,12 @@ def make_parser(
 
 def main(arguments: Sequence[str] | None = None, parser: argparse.ArgumentParser | None = None) -> int:
     """Run the command line; return the exit status."""
-    options, unknown = (parser or make_parser()).parse_known_args(arguments)
+    parser = parser or make_parser()
+    options, unknown = parser.parse_known_args(arguments)
     if unknown:  # the sub-command reports it, with its own usage
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     try:
-        require(options.command, options.extras)
+        require(f"{parser.prog} {options.command}", options.extras)
         status = options.run(options)
     except (ZoomrankError, OSError) as error:
         sys.stderr.write(f"zoomrank: {error}\n")

@@ -1,4 +1,7 @@
-"""Parts that commands share: their descriptions, and options that mean the same everywhere."""
+"""Parts that commands share: their descriptions, the extras they need, and options that mean the same everywhere.
+
+Commands name their extras when they are defined; a command that lacks any ends with an error before it begins.
+"""
 
 import argparse
 import textwrap
@@ -9,25 +12,12 @@ from typing import Any
 
 from zoomrank.errors import MissingExtraError, ParameterError
 
-# Optional dependencies: which modules come with which extra, and how to install them.
-#
-# Commands name their extras when they are defined; a command that lacks any ends with an error before it begins.
-
 # Modules that zoomrank imports, by the extra that brings them. Extras that an extra includes are listed in full.
 _CLIENT = ("httpx", "typing_extensions")
 _DOCUMENTS = ("pyarrow", "sklearn", "threadpoolctl")
 _LAB = ("PIL", "markdown_it", "matplotlib", "pyarrow", "rich")
-_SERVICE = (
-    *_CLIENT,
-    *_DOCUMENTS,
-    "fastapi",
-    "plotly",
-    "prometheus_client",
-    "pydantic",
-    "pydantic_core",
-    "starlette",
-    "uvicorn",
-)
+_WEB = ("fastapi", "plotly", "prometheus_client", "pydantic", "pydantic_core", "starlette", "uvicorn")
+_SERVICE = (*_CLIENT, *_DOCUMENTS, *_WEB)
 MODULES: Mapping[str, tuple[str, ...]] = {
     "client": _CLIENT,
     "cluster": (*_SERVICE, "aiohttp", "psycopg", "ray", "yarl"),
@@ -61,7 +51,7 @@ def require(command: str, extras: Iterable[str]) -> None:
     missing = [module for module in wanted if find_spec(module) is None]
     if missing:
         few = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-        raise MissingExtraError(f"`zoomrank {command}` needs {few}: {installing(extras)}")
+        raise MissingExtraError(f"`{command}` needs {few}: {installing(extras)}")
 
 
 Commands = Any  # argparse's _SubParsersAction, which is private
@@ -112,6 +102,13 @@ def add_seed(parser: argparse.ArgumentParser, default: int | None) -> None:
         metavar="N",
         help=f"seed of the random numbers: the same seed, the same run (default: {own})",
     )
+
+
+def _seed(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("a seed must be 0 or more")
+    return number
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
@@ -194,11 +191,10 @@ def parameter(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def _seed(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("a seed must be 0 or more")
-    return number
+def add_unknown(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--unknown refuse|skip`."""
+    how = f"what to do with {what} (default: refuse)"
+    parser.add_argument("--unknown", choices=["refuse", "skip"], default="refuse", help=how)
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

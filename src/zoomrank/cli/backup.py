@@ -1,4 +1,8 @@
-"""`zoomrank backup`: copy all data of a service into one file."""
+"""`zoomrank backup`, `zoomrank restore` and `zoomrank verify`: all data of a service, whether it runs or not.
+
+`backup` copies it into one file, `restore` puts that into an empty store, and `verify` checks a store or a backup
+against its own event log.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +53,11 @@ def run(options: argparse.Namespace) -> None:
 def copied_summary(copied: Mapping[str, int]) -> str:
     """Summarise what was copied.
 
-    >>> told({"about": 2, "collections": 1, "learners": 1200, "events": 1})
+    >>> copied_summary({"about": 2, "collections": 1, "learners": 1200, "events": 1})
     'collections: 1, queries: 1,200, events: 1'
     """
     return f"collections: {copied['collections']:,}, queries: {copied['learners']:,}, events: {copied['events']:,}"
 
-
-# `zoomrank restore`: restore a backup into an empty store.
 
 _ABOUT_RESTORE = """Restore a backup into an empty folder or database, all of it or
 nothing. A service that is started there continues where the backup was made:
@@ -87,8 +89,6 @@ def run_restore(options: argparse.Namespace) -> None:
         copied = restore(options.file, lambda: open_store(options.data, options.store), progress.tell)
     print(f"Restored {copied_summary(copied)}.")
 
-
-# `zoomrank verify`: check that all data of a service agrees with its event log.
 
 _ABOUT_VERIFY = """Check the data of a service, whether it runs or not: that files are sound, that
 the event log is complete, and that learners and counts are what the log

@@ -1,4 +1,8 @@
-"""`zoomrank evaluate`: rankers on the user's own documents, with visitors from relevance judgments."""
+"""`zoomrank evaluate` and `zoomrank inspect`: the user's own documents.
+
+`evaluate` lets rankers learn on them, with visitors from relevance judgments; `inspect` checks first whether their
+similarity agrees with labels or clicks. Both read the same files.
+"""
 
 import argparse
 import shlex
@@ -6,31 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zoomrank.cli.arguments import (
-    Commands,
-    add_command,
-    add_documents,
-    add_instances,
-    add_out,
-    add_seed,
-    add_slots,
-    add_sweep,
-    add_visits,
-    listed,
-)
-from zoomrank.cli.inputs import (
-    CLICKS,
-    DEFAULT,
-    SOURCES,
-    add_relevance,
-    known_rows,
-    read_collection,
-    read_judgments,
-    relevance_words,
-    rescale_collection,
-    scale,
-    topics_of,
-)
+from zoomrank.cli import arguments, inputs
 from zoomrank.errors import ParameterError
 from zoomrank.lab.competitors import COMPETITORS
 from zoomrank.lab.curves import VISITS
@@ -48,14 +28,14 @@ _ABOUT = f"""Let rankers learn on judged documents, topic by topic, and report h
 clicks they collect. Clicks are simulated from the judgments: each kind of
 visitor clicks on the first document that is relevant to it.
 
-{SOURCES}
-{listed("rankers:", _RANKERS)}
+{inputs.SOURCES}
+{arguments.listed("rankers:", _RANKERS)}
              Always included: the greedy optimum, popularity, MMR and random"""
 
 
-def add(commands: Commands) -> None:
+def add(commands: arguments.Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(
+    parser = arguments.add_command(
         commands,
         "evaluate",
         "compare rankers on judged documents of yours",
@@ -67,14 +47,14 @@ def add(commands: Commands) -> None:
         "zoomrank evaluate pages.tsv --relevance qrels.txt --visits 2000",
         extras=("documents", "lab"),
     )
-    add_documents(parser)
-    add_relevance(parser, required=True)
+    arguments.add_documents(parser)
+    inputs.add_relevance(parser, required=True)
     _add_task(parser)
-    add_visits(parser, VISITS)
-    add_instances(parser, INSTANCES, "each topic")
-    add_out(parser, "the report", Path("evaluation"))
-    add_sweep(parser)
-    add_seed(parser, SEED)
+    arguments.add_visits(parser, VISITS)
+    arguments.add_instances(parser, INSTANCES, "each topic")
+    arguments.add_out(parser, "the report", Path("evaluation"))
+    arguments.add_sweep(parser)
+    arguments.add_seed(parser, SEED)
     parser.set_defaults(run=run)
 
 
@@ -88,8 +68,8 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--scale",
-        type=scale,
-        default=DEFAULT,
+        type=inputs.scale,
+        default=inputs.DEFAULT,
         metavar="X",
         help="multiply widths by X; or calibrated: by what half of the topics suggest, to evaluate on the other half "
         "(default: widths as they are)",
@@ -101,7 +81,7 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
         metavar="RANKER",
         help=f"rankers that learn (default: {' '.join(DEFAULT_RANKERS)})",
     )
-    add_slots(parser)
+    arguments.add_slots(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -135,37 +115,35 @@ def run(options: argparse.Namespace) -> None:
 
 def _read(options: argparse.Namespace) -> tuple[list[JudgedTopic], list[str]]:
     """Return the worlds to evaluate on, and notes for the reader."""
-    judgments, wanted = read_judgments(options)  # before placing documents, which is slow
-    collection = read_collection(options.documents)
-    collection, wanted, widths = rescale_collection(collection, judgments, wanted, options)
-    topics, notes = topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    judgments, wanted = inputs.read_judgments(options)  # before placing documents, which is slow
+    collection = inputs.read_collection(options.documents)
+    collection, wanted, widths = inputs.rescale_collection(collection, judgments, wanted, options)
+    topics, notes = inputs.topics_of(collection, judgments, wanted, options.candidates, options.unknown)
     return topics, notes + widths
 
 
 def _command(options: argparse.Namespace) -> str:
     """Return the command that repeats the evaluation, without the user's folders."""
-    words = ["zoomrank", "evaluate", options.documents.name, *relevance_words(options)]
+    words = ["zoomrank", "evaluate", options.documents.name, *inputs.relevance_words(options)]
     words += ["--candidates", options.candidates]
-    words += [] if options.scale == DEFAULT else ["--scale", options.scale]
+    words += [] if options.scale == inputs.DEFAULT else ["--scale", options.scale]
     words += ["--rankers", *options.rankers, "--slots", options.slots, "--visits", options.visits]
     words += ["--instances", options.instances, "--seed", options.seed]
     return shlex.join(map(str, words))
 
-
-# `zoomrank inspect`: check whether the similarity of a collection agrees with labels or clicks.
 
 _ABOUT_INSPECT = f"""Summarise the tree of the documents: how deep, how wide, how uneven. With
 labels or clicks, also check whether close documents please the same
 visitors, suggest a factor for the widths, and say what that
 means for the choice of a ranker.
 
-{SOURCES}
-{CLICKS}"""
+{inputs.SOURCES}
+{inputs.CLICKS}"""
 
 
-def add_inspect(commands: Commands) -> None:
+def add_inspect(commands: arguments.Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(
+    parser = arguments.add_command(
         commands,
         "inspect",
         "check whether the similarity of your documents is useful",
@@ -177,12 +155,12 @@ def add_inspect(commands: Commands) -> None:
         "zoomrank inspect pages.tsv --save pages.zoom   # keep the collection",
         extras=("documents", "lab"),
     )
-    add_documents(parser)
-    add_relevance(parser, required=False)
+    arguments.add_documents(parser)
+    inputs.add_relevance(parser, required=False)
     parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of --relevance")
     parser.add_argument("--save", type=Path, metavar="FILE", help="save the collection, which loads much faster")
-    add_out(parser, "the report", Path("inspection"))
-    add_seed(parser, 0)
+    arguments.add_out(parser, "the report", Path("inspection"))
+    arguments.add_seed(parser, 0)
     parser.set_defaults(run=run_inspect)
 
 
@@ -192,16 +170,16 @@ def run_inspect(options: argparse.Namespace) -> None:
     from zoomrank.lab.inspection_report import write_inspection
 
     log = _click_log(options)
-    judgments = read_judgments(options) if options.relevance is not None else None
-    collection = read_collection(options.documents)
+    judgments = inputs.read_judgments(options) if options.relevance is not None else None
+    collection = inputs.read_collection(options.documents)
     if options.save is not None:
         collection.save(options.save)
     tree, notes = collection.tree, list(collection.notes)
     visitors: list[tuple[list[list[str]], list[float]]] = []
     if judgments is not None:
-        topics, notes = topics_of(collection, *judgments, "all", options.unknown)
+        topics, notes = inputs.topics_of(collection, *judgments, "all", options.unknown)
         tree = topics[0].tree
-        visitors = [known_rows(judgments[0], topic) for topic in topics]
+        visitors = [inputs.known_rows(judgments[0], topic) for topic in topics]
     if log is not None and options.unknown == SKIP:
         notes += _skipped(log, tree)
     look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown)
@@ -222,10 +200,10 @@ def _skipped(log: "ClickLog", tree: DocumentTree) -> list[str]:
 
 
 def _click_log(options: argparse.Namespace) -> "ClickLog | None":
-    from zoomrank.documents import read_clicks
-
     if options.clicks is None:
         return None
+    from zoomrank.documents import read_clicks
+
     if options.relevance is not None or options.topics is not None:
         raise ParameterError("Give labels (--relevance, with --topics) or clicks (--clicks), not both.")
     return read_clicks(options.clicks)

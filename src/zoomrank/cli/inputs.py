@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zoomrank.cli.arguments import add_unknown
 from zoomrank.documents.collection import checked_scale
 from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
 from zoomrank.lab.inspection import LEAST_SCALE, suggested_scale
 from zoomrank.lab.registry import JudgedTopic
 from zoomrank.spaces import DocumentIds, DocumentTree
-from zoomrank.users.judgments import READERS, REFUSE, SKIP, THRESHOLD, Judgments, read_ratings
+from zoomrank.users.judgments import READERS, THRESHOLD, Judgments, read_ratings
 
 if TYPE_CHECKING:
     from zoomrank.documents import Collection
@@ -54,12 +55,7 @@ def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
         help=f"with --kind ratings: lowest rating that means relevant (default: {THRESHOLD:g})",
     )
     parser.add_argument("--topics", nargs="+", metavar="TOPIC", help="only these topics (default: all)")
-    parser.add_argument(
-        "--unknown",
-        choices=[REFUSE, SKIP],
-        default=REFUSE,
-        help=f"what to do with documents that the collection lacks (default: {REFUSE})",
-    )
+    add_unknown(parser, "documents that the collection lacks")
 
 
 def relevance_words(options: argparse.Namespace) -> list[str]:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoomrank.cli.arguments import Commands, add_command, add_seed, listed, parameter
+from zoomrank.cli.arguments import Commands, add_command, add_seed, add_unknown, listed, parameter
 from zoomrank.errors import CannotTellError, ParameterError
 
 if TYPE_CHECKING:
@@ -66,12 +66,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--query", metavar="QUERY", help="judge by the impressions of this query only")
     parser.add_argument("--by-query", action="store_true", help="also judge each query separately")
-    parser.add_argument(
-        "--unknown",
-        choices=["refuse", "skip"],
-        default="refuse",
-        help="what to do with impressions whose propensities are unknown (default: refuse)",
-    )
+    add_unknown(parser, "impressions whose propensities are unknown")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_seed(parser, 1)
     parser.set_defaults(run=run)
@@ -86,7 +81,8 @@ def run(options: argparse.Namespace) -> None:
     log = read_log(options.log)
     log = log if options.query is None else log.of_query(options.query)
     if options.replay is not None:
-        _say(options, _replayed(options, log, tree))
+        found = _replayed(options, log, tree)
+        print(json.dumps(found.as_dict()) if options.json else found)
     else:
         _judge(options, log, tree)
 
@@ -128,7 +124,3 @@ def _replayed(options: argparse.Namespace, log: ImpressionLog, tree: DocumentTre
         raise ParameterError(f"Unknown ranker {options.replay!r}; choose one of {', '.join(RANKERS)}.")
     kind, given, slots = RANKERS[options.replay], dict(options.set), options.slots or log.slots
     return replay(log, lambda: kind(tree, slots, seed=options.seed, **given), seed=options.seed)
-
-
-def _say(options: argparse.Namespace, found: Any) -> None:
-    print(json.dumps(found.as_dict()) if options.json else found)

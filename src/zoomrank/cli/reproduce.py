@@ -1,20 +1,13 @@
-"""`zoomrank reproduce`: rerun the paper's evaluation, and more."""
+"""`zoomrank reproduce`: rerun the paper's evaluation, and more; `zoomrank report` writes its report, or that of an
+evaluation, again.
+"""
 
 import argparse
 import time
 from contextlib import closing
 from pathlib import Path
 
-from zoomrank.cli.arguments import (
-    Commands,
-    add_cluster,
-    add_command,
-    add_instances,
-    add_out,
-    add_seed,
-    add_sweep,
-    add_visits,
-)
+from zoomrank.cli import arguments
 from zoomrank.errors import ResultsError
 from zoomrank.lab import evaluation, paper
 from zoomrank.lab.paper import KIND
@@ -35,9 +28,9 @@ _ABOUT = "\n".join(
 )
 
 
-def add(commands: Commands) -> None:
+def add(commands: arguments.Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(
+    parser = arguments.add_command(
         commands,
         "reproduce",
         "rerun the paper's evaluation and report on it",
@@ -52,12 +45,12 @@ def add(commands: Commands) -> None:
         extras=("lab",),
     )
     parser.add_argument("figures", nargs="*", metavar="FIGURE", default=[], help="which figures (default: paper)")
-    add_visits(parser, None)
-    add_instances(parser, INSTANCES, "each experiment")
-    add_out(parser, "the report", Path("reproduction"))
-    add_sweep(parser)
-    add_cluster(parser)
-    add_seed(parser, SEED)
+    arguments.add_visits(parser, None)
+    arguments.add_instances(parser, INSTANCES, "each experiment")
+    arguments.add_out(parser, "the report", Path("reproduction"))
+    arguments.add_sweep(parser)
+    arguments.add_cluster(parser)
+    arguments.add_seed(parser, SEED)
     parser.set_defaults(run=run)
 
 
@@ -80,9 +73,7 @@ def run(options: argparse.Namespace) -> None:
     with closing(runner), SweepProgress() as progress:
         folder = run_sweep(settings, options.out, about, runner, resume=options.resume, watcher=progress)
     report = write_paper_report(folder)
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
-    print(f"{len(settings)} runs in {duration(time.monotonic() - start)}. Claims of the paper: {counts}.")
-    print(f"Report: {report.page}")
+    print(f"{len(settings)} runs in {duration(time.monotonic() - start)}. {report.summary}\nReport: {report.page}")
 
 
 def _undecided(options: argparse.Namespace) -> list[Setting]:
@@ -95,17 +86,14 @@ def _undecided(options: argparse.Namespace) -> list[Setting]:
     return settings_of(wanted, options.instances, options.visits, options.seed)
 
 
-# `zoomrank report`: rewrite the report of a folder of results.
-
-
-def add_report(commands: Commands) -> None:
+def add_report(commands: arguments.Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(
+    parser = arguments.add_command(
         commands,
         "report",
         "write the report of finished runs again",
-        "Draw the figures and write the report from the rows that a folder of results has so\n"
-        "far; the command that fills it may still be at work.",
+        "Draw the figures and write the report from the rows that a folder of results has\n"
+        "so far; the command that fills it may still be at work.",
         "zoomrank report reproduction",
         "zoomrank report evaluation",
         extras=("lab",),
@@ -127,8 +115,7 @@ def run_report(options: argparse.Namespace) -> None:
     elif kind == paper.KIND:
         report = write_paper_report(folder)
         page = report.page
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
-        print(f"Claims of the paper: {counts}.")
+        print(report.summary)
     else:
         raise ResultsError(f"{folder.path} has rows of the kind {kind}, for which this command has no report.")
     print(f"Report: {page}")

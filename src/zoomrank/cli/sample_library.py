@@ -6,95 +6,36 @@ has something for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from zoomrank.documents import Collection
 from zoomrank.users import Mixture, TreeNetwork, UserDistribution
 
 Shelf = tuple[str, ...]  # categories, from the widest to the narrowest
 
-# Each section has its kinds of books; each shelf alternates between two subjects.
-_BOOKS: Mapping[str, tuple[str, ...]] = {
-    "Nature": (
-        "A Field Guide to {}",
-        "The Quiet Life of {}",
-        "{} Through the Year",
-        "A Morning With {}",
-        "Drawing {}",
-        "What {} Know",
-    ),
-    "Science": (
-        "{} Explained",
-        "How We Found Out About {}",
-        "The Strange Case of {}",
-        "{}: Forty Experiments",
-        "A Short History of {}",
-        "Questions About {}",
-    ),
-    "Computing": (
-        "{} From Scratch",
-        "{} on One Page",
-        "Better {}",
-        "The Patient Guide to {}",
-        "{} for Curious People",
-        "Mistakes We Made With {}",
-    ),
-    "Travel": (
-        "{} on Foot",
-        "Slow Trains to {}",
-        "{}: Maps and Notes",
-        "Ten Days in {}",
-        "A Winter in {}",
-        "Letters From {}",
-    ),
-    "Food": (
-        "{} at Home",
-        "A Year of {}",
-        "Simple {}",
-        "{}: The Old Ways",
-        "My Grandmother's {}",
-        "{} for a Crowd",
-    ),
-    "Music": (
-        "{}: First Lessons",
-        "Playing {} Together",
-        "The Joy of {}",
-        "{} by Ear",
-        "Great Evenings of {}",
-        "{}: A Practice Book",
-    ),
-    "Making": (
-        "{} in an Afternoon",
-        "The Workshop Book of {}",
-        "{} With Children",
-        "Thirty Patterns for {}",
-        "{}: Tools and Tricks",
-        "The Art of {}",
-    ),
-    "Engineering": (
-        "How {} Work",
-        "{}: Plans and Pictures",
-        "The People Who Built {}",
-        "Restoring {}",
-        "{} Taken Apart",
-        "A Century of {}",
-    ),
-    "History": (
-        "{}: A New History",
-        "Tales of {}",
-        "The World of {}",
-        "In Search of {}",
-        "{} in a Hundred Objects",
-        "The Last Days of {}",
-    ),
-    "Stories": (
-        "The House of {}",
-        "{} After Dark",
-        "A Pocketful of {}",
-        "{} and Other Stories",
-        "The Girl Who Loved {}",
-        "No More {}",
-    ),
+# The titles of each section; the books of a shelf alternate between its two subjects.
+_BOOKS: Mapping[str, Sequence[str]] = {
+    section: titles.split("; ")
+    for section, titles in {
+        "Nature": "A Field Guide to {}; The Quiet Life of {}; {} Through the Year; "
+        "A Morning With {}; Drawing {}; What {} Know",
+        "Science": "{} Explained; How We Found Out About {}; The Strange Case of {}; "
+        "{}: Forty Experiments; A Short History of {}; Questions About {}",
+        "Computing": "{} From Scratch; {} on One Page; Better {}; "
+        "The Patient Guide to {}; {} for Curious People; Mistakes We Made With {}",
+        "Travel": "{} on Foot; Slow Trains to {}; {}: Maps and Notes; Ten Days in {}; A Winter in {}; Letters From {}",
+        "Food": "{} at Home; A Year of {}; Simple {}; {}: The Old Ways; My Grandmother's {}; {} for a Crowd",
+        "Music": "{}: First Lessons; Playing {} Together; The Joy of {}; "
+        "{} by Ear; Great Evenings of {}; {}: A Practice Book",
+        "Making": "{} in an Afternoon; The Workshop Book of {}; {} With Children; "
+        "Thirty Patterns for {}; {}: Tools and Tricks; The Art of {}",
+        "Engineering": "How {} Work; {}: Plans and Pictures; The People Who Built {}; "
+        "Restoring {}; {} Taken Apart; A Century of {}",
+        "History": "{}: A New History; Tales of {}; The World of {}; "
+        "In Search of {}; {} in a Hundred Objects; The Last Days of {}",
+        "Stories": "The House of {}; {} After Dark; A Pocketful of {}; "
+        "{} and Other Stories; The Girl Who Loved {}; No More {}",
+    }.items()
 }
 
 _SHELVES: Mapping[Shelf, tuple[str, str]] = {
@@ -157,39 +98,17 @@ _SHELVES: Mapping[Shelf, tuple[str, str]] = {
 }
 
 # Queries, and the shares of their visitors who want each shelf.
+_SHELF_NAMED = {shelf[-1]: shelf for shelf in _SHELVES}
 TASTES: Mapping[str, Mapping[Shelf, float]] = {
-    "crane": {
-        ("Nature", "Birds", "Cranes and storks"): 0.4,
-        ("Engineering", "Building", "Lifting machines"): 0.35,
-        ("Making", "Paper", "Origami"): 0.25,
-    },
-    "java": {
-        ("Computing", "Languages", "Java"): 0.5,
-        ("Travel", "Asia", "Java and Bali"): 0.3,
-        ("Food", "Drinks", "Coffee"): 0.2,
-    },
-    "mercury": {
-        ("Science", "Astronomy", "Planets"): 0.45,
-        ("Science", "Chemistry", "Metals"): 0.3,
-        ("History", "Ancient world", "Gods of Rome"): 0.25,
-    },
-    "bass": {
-        ("Music", "Strings", "Bass guitar"): 0.45,
-        ("Nature", "Fish", "River fish"): 0.3,
-        ("Food", "From the sea", "Sea bass and bream"): 0.25,
-    },
-    "jaguar": {
-        ("Engineering", "Vehicles", "Sports cars"): 0.45,
-        ("Nature", "Mammals", "Big cats"): 0.35,
-        ("History", "Americas", "Maya"): 0.2,
-    },
-    "a rainy weekend": {
-        ("Stories", "Crime", "Detectives"): 0.3,
-        ("Food", "Baking", "Pies"): 0.25,
-        ("Making", "Textiles", "Knitting"): 0.2,
-        ("Music", "Keys", "Piano"): 0.15,
-        ("Travel", "Europe", "Alps"): 0.1,
-    },
+    query: {_SHELF_NAMED[name]: share for name, share in shares.items()}
+    for query, shares in {
+        "crane": {"Cranes and storks": 0.4, "Lifting machines": 0.35, "Origami": 0.25},
+        "java": {"Java": 0.5, "Java and Bali": 0.3, "Coffee": 0.2},
+        "mercury": {"Planets": 0.45, "Metals": 0.3, "Gods of Rome": 0.25},
+        "bass": {"Bass guitar": 0.45, "River fish": 0.3, "Sea bass and bream": 0.25},
+        "jaguar": {"Sports cars": 0.45, "Big cats": 0.35, "Maya": 0.2},
+        "a rainy weekend": {"Detectives": 0.3, "Pies": 0.25, "Knitting": 0.2, "Piano": 0.15, "Alps": 0.1},
+    }.items()
 }
 
 _LIKED = (0.01, 0.04, 0.2, 0.85)  # probability that a book is liked, by the number of categories it shares with a taste

@@ -14,7 +14,8 @@ from zoomrank.cli.arguments import Commands, add_command, installing, require
 from zoomrank.errors import ParameterError
 
 _ABOUT = f"""Serve rankings that learn from clicks. Acknowledged requests are never lost.
-docs/how-to/run-the-service.md says how to send documents, ask for rankings and report clicks.
+docs/how-to/run-the-service.md says how to send documents, ask for rankings and
+report clicks.
 
 keys:        a file with a role and a key on each line: “feedback KEY”, “rank
              KEY”, “read KEY” or “admin KEY”; without keys only this machine is
@@ -23,8 +24,9 @@ store:       address of PostgreSQL, if data is to be kept there, which needs
              {installing(["postgres"])}; the environment variable
              ZOOMRANK_STORE can hold it, too: then its password is in no list of
              processes
-cluster:     several replicas on a Ray cluster, each with a share of the queries;
-             PostgreSQL records which replica owns what (docs/how-to/run-a-cluster.md). Needs
+cluster:     several replicas on a Ray cluster, each with a share of the
+             queries; PostgreSQL records which replica owns what
+             (docs/how-to/run-a-cluster.md). Needs
              {installing(["cluster"])}"""
 
 
@@ -143,7 +145,7 @@ def _run_cluster(options: argparse.Namespace) -> None:
     """Deploy on a Ray cluster: until this command ends if it started the cluster, otherwise until Ray Serve is shut
     down.
     """
-    require("serve --cluster", ["cluster"])
+    require("zoomrank serve --cluster", ["cluster"])
     from zoomrank.cluster.deployment import Deployment
     from zoomrank.cluster.replica import Options
     from zoomrank.service.server import check_reachable

@@ -2,20 +2,7 @@
 
 import argparse
 
-from zoomrank.cli.arguments import (
-    Commands,
-    add_command,
-    add_depth,
-    add_instances,
-    add_out,
-    add_seed,
-    add_slots,
-    add_visits,
-    installing,
-    listed,
-    parameter,
-    require,
-)
+from zoomrank.cli import arguments
 from zoomrank.lab.recipes import SEED, Curve, Experiment, recipe
 from zoomrank.lab.registry import GREEDY, RANKERS, USERS
 
@@ -23,13 +10,13 @@ _WRITING = ("lab",)  # the extra that only --out needs
 _OWN = "or module:Name of your own"
 _ABOUT = f"""Let simulated visitors teach one ranker, and draw how many of them it satisfies.
 
-{listed("rankers:", [*RANKERS, GREEDY, _OWN])}
-{listed("users:", [*USERS, _OWN])}"""
+{arguments.listed("rankers:", [*RANKERS, GREEDY, _OWN])}
+{arguments.listed("users:", [*USERS, _OWN])}"""
 
 
-def add(commands: Commands) -> None:
+def add(commands: arguments.Commands) -> None:
     """Add the command to the parser."""
-    parser = add_command(
+    parser = arguments.add_command(
         commands,
         "simulate",
         "let simulated visitors teach one ranker",
@@ -43,21 +30,23 @@ def add(commands: Commands) -> None:
     parser.add_argument("users", metavar="USERS", help="the model of visitors")
     _add_set(parser, "--set", "ranker")
     _add_set(parser, "--set-users", "users")
-    add_depth(parser)
-    add_slots(parser)
-    add_visits(parser, 300_000)
+    arguments.add_depth(parser)
+    arguments.add_slots(parser)
+    arguments.add_visits(parser, 300_000)
     parser.add_argument(
         "--delay", type=int, default=0, metavar="N", help="number of visits by which feedback is late (default: 0)"
     )
-    add_instances(parser, 1, "it")
-    add_out(parser, f"the rows, as Parquet files, which needs {installing(_WRITING)}", "nothing is written")
-    add_seed(parser, SEED)
+    arguments.add_instances(parser, 1, "it")
+    arguments.add_out(
+        parser, f"the rows, as Parquet files, which needs {arguments.installing(_WRITING)}", "nothing is written"
+    )
+    arguments.add_seed(parser, SEED)
     parser.set_defaults(run=run)
 
 
 def _add_set(parser: argparse.ArgumentParser, option: str, whose: str) -> None:
     about = f"set a parameter of the {whose}; may be given several times"
-    parser.add_argument(option, type=parameter, action="append", default=[], metavar="NAME=VALUE", help=about)
+    parser.add_argument(option, type=arguments.parameter, action="append", default=[], metavar="NAME=VALUE", help=about)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -69,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     wanted = experiment(options)
     folder = None
     if options.out is not None:  # first, since the folder may not be empty
-        require("simulate --out", _WRITING)
+        arguments.require("zoomrank simulate --out", _WRITING)
         from zoomrank.lab.results_folder import ResultsFolder, sweep_request
 
         about = sweep_request("simulation", options.instances, options.visits, options.seed)

@@ -1,15 +1,15 @@
-"""Progress on one line of a terminal; needs nothing but Python, and is silent elsewhere."""
+"""Output to a terminal: progress on one line, the progress bar of a sweep, and charts in plain characters.
+
+Progress is written to standard error, and only if that is a terminal.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from zoomrank.lab.sweep import FinishedRun
 from zoomrank.types import Array
@@ -29,7 +29,7 @@ class ProgressLine:
     def __enter__(self) -> ProgressLine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._width:
             self._write("")
 
@@ -45,7 +45,55 @@ class ProgressLine:
         self._width = len(text)
 
 
-# Charts for a terminal, in plain characters.
+class SweepProgress:
+    """A bar on a terminal's standard error: runs done, visits per second, time left, what ended last."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # here: most commands do without
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._progress = Progress(
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("runs · {task.fields[rate]} visits/s · {task.fields[left]} left · {task.fields[last]}"),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._start, self._visits = time.monotonic(), 0
+
+    def __enter__(self) -> SweepProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def begin(self, runs: int, done: int, workers: int) -> None:
+        """Show the number of runs."""
+        self._task = self._progress.add_task(
+            "", total=runs, completed=done, rate="…", left="…", last=f"{workers} workers, compiling on first use"
+        )
+
+    def ended(self, finished: FinishedRun, seconds_left: float) -> None:
+        """Show a finished run."""
+        setting = finished.rows.setting
+        self._visits += setting.visits
+        rate = self._visits / (time.monotonic() - self._start)
+        self._progress.update(
+            self._task, advance=1, rate=f"{rate:,.0f}", left=duration(seconds_left), last=f"{setting.id}"
+        )
+
+
+def duration(seconds: float) -> str:
+    """Format a duration for people.
+
+    >>> duration(75), duration(3700)
+    ('1:15', '1:01:40')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _MARKS = "●○▲△■□"
@@ -87,54 +135,3 @@ def chart(
 
 def _row(value: float, height: float, rows: int) -> int:
     return rows - 1 - round(min(max(value / height, 0.0), 1.0) * (rows - 1))
-
-
-# Progress of a sweep, as a bar on a terminal; silent otherwise.
-
-
-class SweepProgress:
-    """A bar on a terminal's standard error: runs done, visits per second, time left, what ended last."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._progress = Progress(
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("runs · {task.fields[rate]} visits/s · {task.fields[left]} left · {task.fields[last]}"),
-            console=console,
-            disable=not sys.stderr.isatty(),
-        )
-        self._start, self._visits = time.monotonic(), 0
-
-    def __enter__(self) -> SweepProgress:
-        self._progress.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._progress.stop()
-
-    def begin(self, runs: int, done: int, workers: int) -> None:
-        """Show the number of runs."""
-        self._task = self._progress.add_task(
-            "", total=runs, completed=done, rate="…", left="…", last=f"{workers} workers, compiling on first use"
-        )
-
-    def ended(self, finished: FinishedRun, seconds_left: float) -> None:
-        """Show a finished run."""
-        setting = finished.rows.setting
-        self._visits += setting.visits
-        rate = self._visits / (time.monotonic() - self._start)
-        self._progress.update(
-            self._task, advance=1, rate=f"{rate:,.0f}", left=duration(seconds_left), last=f"{setting.id}"
-        )
-
-
-def duration(seconds: float) -> str:
-    """Format a duration for people.
-
-    >>> duration(75), duration(3700)
-    ('1:15', '1:01:40')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

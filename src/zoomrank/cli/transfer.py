@@ -1,4 +1,7 @@
-"""`zoomrank export`: impressions with their feedback, as a file for other programs."""
+"""`zoomrank export` and `zoomrank import`: impressions out of a service, and the click log of another ranker into one.
+
+An import goes to a running service over HTTP, or to the data of a stopped one, in this process.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
-from zoomrank.cli.arguments import Commands, add_command, add_force, check_new
+from zoomrank.cli.arguments import Commands, add_command, add_force, add_unknown, check_new
 from zoomrank.cli.serve import add_place
 from zoomrank.cli.terminal import ProgressLine
 from zoomrank.errors import ParameterError, SourceError
@@ -62,13 +66,8 @@ def run(options: argparse.Namespace) -> None:
     with closing(open_snapshot(options.data, options.store)) as view, ProgressLine("events") as progress:
         rows = _pages(view.read, options, progress)
         first = next(rows, [])  # errors come before the file is created
-
-        def all_of_them() -> Iterator[list[dict[str, Any]]]:
-            yield first
-            yield from rows
-
         with atomic_file(options.output, private=True) as file:
-            count = WRITERS[kind](file, all_of_them())
+            count = WRITERS[kind](file, chain([first], rows))
         told = _retired(view.read, options)
     size = options.output.stat().st_size / 2**20
     print(f"{options.output} has impressions: {count:,}: {size:,.1f} MB.", *told, sep="\n")
@@ -118,8 +117,6 @@ def _time(text: str) -> float:
     return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
 
 
-# `zoomrank import`: let a service learn from the click log of another ranker.
-
 _ABOUT_IMPORT = """Let a service learn from the log of another ranker, and report what that is
 worth: the last tenth of the log is predicted before it is learned.
 
@@ -148,12 +145,7 @@ def add_import(commands: Commands) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="the click log")
     parser.add_argument("--collection", required=True, metavar="NAME", help="collection whose learners learn")
     parser.add_argument("--url", metavar="URL", help="address of the service, if it runs")
-    parser.add_argument(
-        "--unknown",
-        choices=["refuse", "skip"],
-        default="refuse",
-        help="what to do with documents that the collection lacks (default: refuse)",
-    )
+    add_unknown(parser, "documents that the collection lacks")
     parser.add_argument(
         "--key", metavar="KEY", help="Idempotency-Key of this log (default: a fingerprint of its content)"
     )

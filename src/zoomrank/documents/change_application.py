@@ -2,6 +2,9 @@
 
 Everything here is by number: the parent, width and name of a node, the title and vector of a document. The new tree has
 the children of a node in the order of their numbers, so the order in which changes are applied does not matter.
+
+`remade` builds another tree of the same documents under the same numbers, with categories that fit them now. Statistics
+of a subtree of the old tree go to the smallest subtree of the new one that holds all its documents.
 """
 
 from __future__ import annotations
@@ -208,11 +211,10 @@ def _names(edition: CollectionVersion, changes: _Changes, nodes: Array) -> Packe
 
 def _collection(edition: CollectionVersion, changes: _Changes, tree: DocumentTree, documents: Array) -> Collection:
     before = edition.collection
-    columns: dict[str, PackedStrings | None] = {}
-    for name, column in zip(COLUMNS, (before.titles, before.urls, before.texts), strict=True):
-        columns[f"{name}s"] = _column(edition, changes, column, changes.said[name], documents)
+    named = zip(COLUMNS, before.columns, strict=True)
+    columns = [_column(edition, changes, column, changes.said[name], documents) for name, column in named]
     vectors = None if before.vectors is None else _vectors(edition, changes, before.vectors, documents)
-    return Collection(tree, scale=before.scale, vectors=vectors, notes=before.notes, **columns)
+    return before.replaced(tree, columns, vectors)
 
 
 def _column(
@@ -270,11 +272,6 @@ def _marks(edition: CollectionVersion, changes: _Changes, documents: Array) -> A
     for number, borrowed in changes.borrowed.items():
         marks[number] = marks[number] | BORROWED if borrowed else marks[number] & ~BORROWED
     return np.asarray(marks[documents])
-
-
-# Rebuilt trees: the same documents under the same numbers, with categories that fit them now.
-#
-# Statistics of a subtree of the old tree go to the smallest subtree of the new one that holds all its documents.
 
 
 def remade(edition: CollectionVersion, seed: int = 0, progress: Progress | None = None) -> CollectionVersion:
@@ -346,23 +343,8 @@ def _with_tree(edition: CollectionVersion, made: DocumentTree, rows: Array, vect
 
 def _like(before: Collection, tree: DocumentTree, source: Array, vectors: Array | None) -> Collection:
     """Return the same collection in another tree."""
-    columns = [
-        None if column is None else _packed_column(column).rearranged(source)
-        for column in (before.titles, before.urls, before.texts)
-    ]
-    return Collection(
-        tree,
-        scale=before.scale,
-        titles=columns[0],
-        urls=columns[1],
-        texts=columns[2],
-        vectors=None if vectors is None else vectors[source],
-        notes=before.notes,
-    )
-
-
-def _packed_column(column: object) -> PackedStrings:
-    return column if isinstance(column, PackedStrings) else PackedStrings.packed(column)  # type: ignore[arg-type]
+    columns = [None if column is None else _packed(column).rearranged(source) for column in before.columns]
+    return before.replaced(tree, columns, None if vectors is None else vectors[source])
 
 
 @compiled

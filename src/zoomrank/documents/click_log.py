@@ -1,8 +1,19 @@
-"""`ClickLog`: looks and clicks of each document, query by query, counted from a log of impressions.
+"""`ClickLog`: looks and clicks of each document, query by query, counted from the impressions of a click log.
+
+An impression is the query, the documents shown, and the first click, if any. Tables (see `source_files`) may have
+impressions in either of two forms; `query` can be left out if there is only one.
+
+| a row is | columns |
+|---|---|
+| an impression, in JSONL or Parquet | `query`, `shown`: a list of ids from the top, `clicked`: an id, or null |
+| a document of an impression, in any table | `query`, `impression`, `position`, `document`, `clicked`: 1 or 0 |
+
+The first form is read row by row, whatever its size; the second is held in memory. Ids are compared as texts, since
+that is what they are in most files.
 
 Visitors read from the top. Those who clicked have looked at everything down to their first click, those who did not at
-all that was shown or, if known, all on the screen; documents further down are not counted. `logged_impressions` reads
-impressions from files.
+all that was shown or, if a column `looked_at` of the first form says how many documents were on the screen, at these;
+documents further down are not counted, since it is unknown whether they were seen.
 """
 
 from __future__ import annotations
@@ -20,21 +31,6 @@ from zoomrank.errors import EmptyCollectionError, FeedbackError, ParameterError,
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.types import Array
 
-# Impressions from click logs: the query, the documents shown, and the first click, if any.
-#
-# Tables (see `source_files`) may have them in either of two forms; `query` can be left out if there is only one.
-#
-# | a row is | columns |
-# |---|---|
-# | an impression, in JSONL or Parquet | `query`, `shown`: a list of ids from the top, `clicked`: an id, or null |
-# | a document of an impression, in any table | `query`, `impression`, `position`, `document`, `clicked`: 1 or 0 |
-#
-# The first may have `looked_at`, as exports of the service do: the number of documents from the top that were on the
-# screen. Of an impression without a click the others are left out, since it is unknown whether they were seen.
-#
-# The first form is read row by row, whatever its size; the second is held in memory. Ids are compared as texts, since
-# that is what they are in most files.
-
 USUAL_NAMES = {
     "query": ("query", "queryid", "topic", "topicid"),
     "shown": ("shown", "ranking", "documents"),
@@ -46,9 +42,7 @@ USUAL_NAMES = {
 }
 _ANSWERS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 
-Impression = tuple[
-    str, Sequence[DocumentId], DocumentId | None
-]  # query, documents shown from the top, document clicked
+Impression = tuple[str, Sequence[DocumentId], DocumentId | None]  # query, documents from the top, document clicked
 
 
 def read_impressions(path: PathLike, columns: Mapping[str, str] | None = None) -> Iterator[Impression]:
@@ -274,8 +268,7 @@ class ClickLog:
         """
         if unknown not in ("refuse", "skip"):
             raise ParameterError(f"unknown must be 'refuse' or 'skip', not {unknown!r}.")
-        positions = positions_of(documents)
-        missing = [name for name in self.documents if name not in positions]
+        positions, missing = positions_of(documents), self.unknown(documents)
         if missing and unknown == "refuse":
             few = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
             raise UnknownDocumentError(

@@ -1,6 +1,12 @@
 """Trees from vectors: close vectors share small subtrees, and the width of a subtree bounds its documents' distances.
 
-Up to two thousand documents are linked exactly (`linkage`). More are split from the top: k-means on a sample finds
+Up to two thousand documents are linked exactly, by average linkage; the width of a subtree is its largest distance.
+Linkage merges two clusters at a time, which makes n - 1 nested subtrees, many hardly smaller than the one above. A
+subtree is kept only if it is clearly narrower than the kept one that contains it; the others dissolve into that one.
+Distances that double from document to document defeat that rule, as every subtree is half the one above: then the rule
+is made stricter until the depth is logarithmic.
+
+More are split from the top: k-means on a sample finds
 about eight centres, every document goes to the nearest, and so on in each part, until parts are small enough to link.
 Where k-means leaves nearly all documents in one part, they are halved along their direction of largest variance
 instead, so that the depth is logarithmic for any data.
@@ -27,13 +33,6 @@ from zoomrank.spaces.document_tree import DocumentTree
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.tree_shape import breadth_first_shape
 from zoomrank.types import Array, whole_number
-
-# Exact trees of small collections: average linkage, where the width of a subtree is its largest distance.
-#
-# Linkage merges two clusters at a time, which makes n - 1 nested subtrees, many hardly smaller than the one above. A
-# subtree is kept only if it is clearly narrower than the kept one that contains it; the others dissolve into that one.
-# Distances that double from document to document defeat that rule, as every subtree is half the one above: then the
-# rule is made stricter until the depth is logarithmic.
 
 CLEARLY_NARROWER = 0.95  # of the width above
 DISSOLVED = -2

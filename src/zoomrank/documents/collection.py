@@ -3,7 +3,10 @@
 A tree from a taxonomy or from vectors has distances between documents (its *geometry*). A ranker needs to know how much
 their click probabilities may differ. One number relates the two, the scale: a subtree's width in click probability is
 its geometric width times the scale, and never more than 1, since probabilities differ by no more. By default the scale
-makes the whole collection exactly 1 wide; `label_calibration` and `click_calibration` estimate it.
+makes the whole collection exactly 1 wide; `calibration` estimates it from labels or clicks.
+
+Documents of a taxonomy are placed below the category that their path names, or at the end of the path. Titles, urls and
+texts come by id, or in the caller's order, and are kept in the order of the tree.
 """
 
 from __future__ import annotations
@@ -32,75 +35,7 @@ from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.tree_shape import TaxonomyPath
 from zoomrank.types import Array
 
-# Trees from taxonomies: documents are placed below the category that their path names, or at the end of the path.
-
-
-def taxonomy_tree(
-    table: Table, place: str, separator: str, categories: str, epsilon: float
-) -> tuple[DocumentTree, Table]:
-    """Build the tree of a taxonomy; return it with the table, which gets an id for each path, perhaps a title."""
-    if place not in ("below", "end"):
-        raise TaxonomyError(f'place is {place!r}; it must be "below" a category or at the "end" of a path.')
-    paths = [path if isinstance(path, str) else tuple(path) for path in table["path"]]
-    table = {"id": paths, **table}
-    if place == "below":
-        homes = dict(zip(table["id"], paths, strict=True))
-        if len(homes) < len(paths):
-            raise DuplicateDocumentError("A path is given twice; give documents below one category ids of their own.")
-        return DocumentTree.from_paths(homes, separator=separator, epsilon=epsilon), table
-    tree = DocumentTree.from_paths(paths, separator=separator, categories=categories, epsilon=epsilon)
-    called = dict(zip(paths, table["id"], strict=True))
-    last = [(path.split(separator) if isinstance(path, str) else path)[-1].strip() for path in paths]
-    return tree.with_documents([called[path] for path in tree.documents]), {"title": last, **table}
-
-
-# Columns that come with documents (titles, urls, texts): checked and sorted in the tree's order.
-
 Column = Sequence[str] | Mapping[DocumentId, str] | None  # in the order of the documents, or by id
-
-
-def check_lengths(columns: Mapping[str, Column], documents: int) -> None:
-    """Raise an error for a column that does not have one string for each document."""
-    for name, column in columns.items():
-        if isinstance(column, str):
-            raise UnknownDocumentError(f"The {name} must be a sequence, one for each document, not a single string.")
-        if column is not None and not isinstance(column, Mapping) and len(column) != documents:
-            raise UnknownDocumentError(f"{len(column)} {name} were given for {documents} documents.")
-
-
-def columns_in_order(columns: Mapping[str, Column], table: Table, rows: Array, ids: DocumentIds) -> dict[str, Any]:
-    """Sort columns in the order of the leaves; those that the caller does not give may be in the table."""
-    arranged: dict[str, list[str] | None] = {}
-    for name, given in columns.items():
-        column = table.get(name.removesuffix("s")) if given is None else given
-        if column is None or isinstance(column, Mapping):
-            arranged[name] = _by_id(name, column, ids)
-        else:
-            arranged[name] = [column[row] for row in rows]
-    return arranged
-
-
-def columns_by_id(
-    columns: Mapping[str, Mapping[DocumentId, str] | None], table: Table, ids: DocumentIds
-) -> dict[str, Any]:
-    """Sort columns that are keyed by id in the order of the leaves; those not given may be in the table."""
-    arranged = {}
-    for name, given in columns.items():
-        known = name.removesuffix("s")
-        if given is None and known in table:
-            given = dict(zip(table["id"], table[known], strict=True))
-            given = {document: given[document] for document in ids}  # without the categories that are left out
-        arranged[name] = _by_id(name, given, ids)
-    return arranged
-
-
-def _by_id(name: str, column: Mapping[DocumentId, str] | None, ids: DocumentIds) -> list[str] | None:
-    if column is None:
-        return None
-    strange = next((document for document in column if document not in ids), None)
-    if strange is not None:
-        raise UnknownDocumentError(f"The {name} mention {strange!r}, which is not a document of this collection.")
-    return [column.get(document, "") for document in ids]
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,16 +385,8 @@ class Collection:
         """
         geometry = self.geometry.restricted(ids)
         kept = self.geometry.documents.positions(geometry.documents)
-        columns = [None if column is None else [column[i] for i in kept] for column in self._columns]
-        return Collection(
-            geometry,
-            scale=self.scale,
-            titles=columns[0],
-            urls=columns[1],
-            texts=columns[2],
-            vectors=None if self.vectors is None else self.vectors[kept],
-            notes=self.notes,
-        )
+        columns = [None if column is None else [column[i] for i in kept] for column in self.columns]
+        return self.replaced(geometry, columns, None if self.vectors is None else self.vectors[kept])
 
     def scaled(self, factor: float) -> Collection:
         """Build the same collection with all widths times a factor; 1 remains the largest.
@@ -474,15 +401,8 @@ class Collection:
         Collection
             The same documents.
         """
-        return Collection(
-            self.geometry,
-            scale=self.scale * checked_scale(factor),
-            titles=self.titles,
-            urls=self.urls,
-            texts=self.texts,
-            vectors=self.vectors,
-            notes=self.notes,
-        )
+        scale = self.scale * checked_scale(factor)
+        return self.replaced(self.geometry, self.columns, self.vectors, scale)
 
     def grown(self, near: Mapping[DocumentId, DocumentId], documents: Iterable[Document] = ()) -> Collection:
         """Build the collection with more documents, each beside the one that it is near to.
@@ -514,14 +434,8 @@ class Collection:
         if unknown:
             raise UnknownDocumentError(f"{unknown[0]!r} is described, but `near` does not say where it belongs.")
         everything = [known.get(name, Document(name)) for name in geometry.documents]
-        grown = Collection(
-            geometry,
-            scale=self.scale,
-            titles=[document.title for document in everything],
-            urls=[document.url for document in everything],
-            texts=[document.text for document in everything],
-            notes=self.notes,
-        )
+        columns = [[getattr(document, name) for document in everything] for name in ("title", "url", "text")]
+        grown = self.replaced(geometry, columns, None)
         grown.tree = self.tree.grown(near)  # the same widths; and it knows which tree it has grown from
         return grown
 
@@ -563,11 +477,47 @@ class Collection:
         save(self, path)
 
     @property
-    def _columns(self) -> tuple[Sequence[str] | None, ...]:
+    def columns(self) -> tuple[Sequence[str] | None, ...]:
+        """Titles, urls and texts, where there are any.
+
+        Returns
+        -------
+        tuple of sequence of str or None
+            Three columns, each in the order of the tree.
+        """
         return self.titles, self.urls, self.texts
 
+    def replaced(
+        self,
+        geometry: DocumentTree,
+        columns: Sequence[Sequence[str] | None],
+        vectors: Array | None,
+        scale: float | None = None,
+    ) -> Collection:
+        """Build a collection with other documents, or another tree of the same, and the same scale and notes.
+
+        Parameters
+        ----------
+        geometry : DocumentTree
+            The tree.
+        columns : sequence of sequence of str or None
+            Titles, urls and texts, in the order of the tree.
+        vectors : ndarray or None
+            Vectors, in the order of the tree.
+        scale : float, optional
+            Another scale.
+
+        Returns
+        -------
+        Collection
+            The other collection.
+        """
+        named = dict(zip(("titles", "urls", "texts"), columns, strict=True))
+        scale = self.scale if scale is None else scale
+        return Collection(geometry, scale=scale, vectors=vectors, notes=self.notes, **named)
+
     def _document(self, position: int) -> Document:
-        known = ("" if column is None else column[position] for column in self._columns)
+        known = ("" if column is None else column[position] for column in self.columns)
         return Document(self.tree.documents[position], *known)
 
 
@@ -584,3 +534,66 @@ def _whole(widest: float) -> float:
         return 1.0
     scale = 1 / widest
     return scale if scale * widest >= 1 else float(np.nextafter(scale, np.inf))
+
+
+def taxonomy_tree(
+    table: Table, place: str, separator: str, categories: str, epsilon: float
+) -> tuple[DocumentTree, Table]:
+    """Build the tree of a taxonomy; return it with the table, which gets an id for each path, perhaps a title."""
+    if place not in ("below", "end"):
+        raise TaxonomyError(f'place is {place!r}; it must be "below" a category or at the "end" of a path.')
+    paths = [path if isinstance(path, str) else tuple(path) for path in table["path"]]
+    table = {"id": paths, **table}
+    if place == "below":
+        homes = dict(zip(table["id"], paths, strict=True))
+        if len(homes) < len(paths):
+            raise DuplicateDocumentError("A path is given twice; give documents below one category ids of their own.")
+        return DocumentTree.from_paths(homes, separator=separator, epsilon=epsilon), table
+    tree = DocumentTree.from_paths(paths, separator=separator, categories=categories, epsilon=epsilon)
+    called = dict(zip(paths, table["id"], strict=True))
+    last = [(path.split(separator) if isinstance(path, str) else path)[-1].strip() for path in paths]
+    return tree.with_documents([called[path] for path in tree.documents]), {"title": last, **table}
+
+
+def check_lengths(columns: Mapping[str, Column], documents: int) -> None:
+    """Raise an error for a column that does not have one string for each document."""
+    for name, column in columns.items():
+        if isinstance(column, str):
+            raise UnknownDocumentError(f"The {name} must be a sequence, one for each document, not a single string.")
+        if column is not None and not isinstance(column, Mapping) and len(column) != documents:
+            raise UnknownDocumentError(f"{len(column)} {name} were given for {documents} documents.")
+
+
+def columns_in_order(columns: Mapping[str, Column], table: Table, rows: Array, ids: DocumentIds) -> dict[str, Any]:
+    """Sort columns in the order of the leaves; those that the caller does not give may be in the table."""
+    arranged: dict[str, list[str] | None] = {}
+    for name, given in columns.items():
+        column = table.get(name.removesuffix("s")) if given is None else given
+        if column is None or isinstance(column, Mapping):
+            arranged[name] = _by_id(name, column, ids)
+        else:
+            arranged[name] = [column[row] for row in rows]
+    return arranged
+
+
+def columns_by_id(
+    columns: Mapping[str, Mapping[DocumentId, str] | None], table: Table, ids: DocumentIds
+) -> dict[str, Any]:
+    """Sort columns that are keyed by id in the order of the leaves; those not given may be in the table."""
+    arranged = {}
+    for name, given in columns.items():
+        known = name.removesuffix("s")
+        if given is None and known in table:
+            given = dict(zip(table["id"], table[known], strict=True))
+            given = {document: given[document] for document in ids}  # without the categories that are left out
+        arranged[name] = _by_id(name, given, ids)
+    return arranged
+
+
+def _by_id(name: str, column: Mapping[DocumentId, str] | None, ids: DocumentIds) -> list[str] | None:
+    if column is None:
+        return None
+    strange = next((document for document in column if document not in ids), None)
+    if strange is not None:
+        raise UnknownDocumentError(f"The {name} mention {strange!r}, which is not a document of this collection.")
+    return [column.get(document, "") for document in ids]

@@ -14,6 +14,9 @@ and two for each of `ids`, `names`, `titles`, `urls`, `texts`: letters in UTF-8,
 
 Loading maps the file: the header is always checked, and so are the sizes and the tree; `verify=True` also reads the
 whole body to compare its checksum. Temporary files without a name, and files in memory, can be written and loaded too.
+
+A version of a collection is the same file with more arrays: the numbers of its documents and nodes (`edition.…`).
+Such a file can be read as a collection as well, and the file of a collection as a first version.
 """
 
 from __future__ import annotations
@@ -264,10 +267,6 @@ def _tree(arrays: Mapping[str, Array]) -> DocumentTree:
     return DocumentTree(shape, width, ids, names)
 
 
-# Versions on disk: the file of a collection (`collection_file.py`), with the numbers of documents and nodes beside it.
-#
-# Such a file can be read as a collection as well; the file of a collection is read as a first version.
-
 NUMBERS = ("documents", "nodes", "heirs", "marks")
 
 
@@ -276,7 +275,7 @@ def write_version(edition: CollectionVersion, file: IO[bytes]) -> None:
 
     Parameters
     ----------
-    edition : Edition
+    edition : CollectionVersion
         The version to write.
     file : open file
         A binary file.
@@ -303,7 +302,7 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
 
     Returns
     -------
-    Edition
+    CollectionVersion
         The version.
 
     Examples
@@ -311,8 +310,8 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
     >>> import io
     >>> from zoomrank.documents import Collection
     >>> file = io.BytesIO()
-    >>> write_edition(Edition.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
-    >>> load_edition(file)
+    >>> write_version(CollectionVersion.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
+    >>> load_version(file)
     Edition(2 documents, 0 gone)
     """
     collection, header, arrays = loaded(path, verify)

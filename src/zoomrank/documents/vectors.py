@@ -3,6 +3,9 @@
 N-grams of three to five letters need no dictionary, no word boundaries and no stemming, so they serve any language.
 Texts about the same things then point in similar directions. Where synonyms matter more than spelling, use a static
 embedding model: `pieces="meanings"`, with the extra `zoomrank[embeddings]`.
+
+`VectorRows` reads the rows of any matrix of vectors: checked once, in blocks, and normalised to length 1 if wanted. A
+million vectors of 256 numbers are a gigabyte, often mapped from a file, so nothing copies the whole matrix.
 """
 
 from __future__ import annotations
@@ -163,10 +166,6 @@ def _reduced(weights: Any, dimensions: int, seed: int) -> Array:
         svd = TruncatedSVD(min(dimensions, texts), n_iter=4, random_state=seed)
         return np.asarray(svd.fit_transform(weights))
 
-
-# Rows of a matrix of vectors: checked once, read in blocks, and normalised to length 1 if wanted.
-#
-# A million vectors of 256 numbers are a gigabyte, often mapped from a file: nothing here copies the whole matrix.
 
 PIECE = 1 << 24  # numbers in memory at a time: 64 megabytes of float32
 

@@ -7,6 +7,8 @@ A change is made in two steps. `placed` validates it, searches for neighbours, a
 `changed` applies those decisions and makes none itself, so a stored change leads to the same version whenever it is
 replayed. Children stand in the order of their numbers, so it does not matter either whether changes are applied one by
 one or all at once. Changes of metadata (titles, urls, texts) leave the tree as it is: the same object.
+
+`crowded` finds places where the tree no longer fits, since too many documents were added there without any order.
 """
 
 from __future__ import annotations
@@ -33,10 +35,7 @@ COLUMNS = ("title", "url", "text")  # the metadata of a document
 _METADATA = {"change", "document", *COLUMNS}  # keys of a placed change that leaves the tree as it is
 _PACKED_AT_ONCE = 256  # changes
 USUAL_RATIO = 0.837  # of the width of a category to that of its parent, where a collection has no example of it
-LATE, BORROWED = (
-    np.uint8(1),
-    np.uint8(2),
-)  # marks of a document: placed since the tree was built; its vector is another document's
+LATE, BORROWED = np.uint8(1), np.uint8(2)  # placed since the tree was built; the vector is another document's
 
 
 class RemovedDocuments(NamedTuple):
@@ -93,7 +92,7 @@ class CollectionVersion:
     heirs : ndarray of int
         For each number that a node ever had: itself while the node is there, else the number of its successor, which
         inherits what was learned of it.
-    gone : Gone
+    gone : RemovedDocuments
         Removed documents.
     marks : ndarray of int
         Flags of the document at each position: `LATE`, `BORROWED`.
@@ -104,7 +103,8 @@ class CollectionVersion:
 
     Examples
     --------
-    >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
+    >>> birds = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
+    >>> edition = CollectionVersion.first(birds)
     >>> later = edition.changed(edition.placed([{"add": "hen", "path": "Animals > Birds"}, {"remove": "pike"}]))
     >>> list(later.collection.tree.documents), later.documents.tolist(), later.id_of(1)
     (['owl', 'hen'], [0, 2], 'pike')
@@ -130,7 +130,7 @@ class CollectionVersion:
 
         Returns
         -------
-        Edition
+        CollectionVersion
             The first version.
         """
         tree = collection.geometry
@@ -226,7 +226,8 @@ class CollectionVersion:
 
         Examples
         --------
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
+        >>> birds = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
+        >>> edition = CollectionVersion.first(birds)
         >>> edition.placed([{"add": "hen", "near": "owl", "title": "Hens"}])
         [{'add': 'hen', 'title': 'Hens', 'document': 2, 'node': 6, 'parent': 2}]
         """
@@ -259,7 +260,7 @@ class CollectionVersion:
 
         Returns
         -------
-        Edition
+        CollectionVersion
             The next version. It is the same whether changes are applied one by one or at once.
         """
         from zoomrank.documents.change_application import apply_changes
@@ -296,7 +297,7 @@ class CollectionVersion:
 
         Returns
         -------
-        Edition
+        CollectionVersion
             The same documents under the same numbers, in another tree.
         """
         from zoomrank.documents.change_application import remade
@@ -308,7 +309,7 @@ class CollectionVersion:
 
         Returns
         -------
-        list of Crowd
+        list of CrowdedPlace
             The places, the one with the most additions first.
         """
         return crowded(self)
@@ -318,18 +319,19 @@ class CollectionVersion:
 
         Parameters
         ----------
-        later : Edition
+        later : CollectionVersion
             A version that this has become, after any number of changes.
 
         Returns
         -------
-        Movement
+        Remap
             For `Ranked.move`.
 
         Examples
         --------
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
-        >>> edition.movement_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
+        >>> birds = Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"})
+        >>> edition = CollectionVersion.first(birds)
+        >>> edition.remap_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
         [-1, 0, 1]
         """
         heirs = later.heirs[self.nodes]
@@ -421,8 +423,6 @@ def unpack_changes(content: bytes) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = json.loads(zlib.decompress(content))
     return changes
 
-
-# Crowded places of a tree: too many documents were added in one place, without any order among them.
 
 CROWD = 32  # additions that are too many, if they are most of the documents there
 GROWN = 4  # a category that has grown by this factor no longer fits

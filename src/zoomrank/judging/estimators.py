@@ -12,6 +12,18 @@ influences gives the standard error. `docs/explanation/judging.md` derives all o
 
 The first and the third are unbiased. Self-normalising adds a bias that vanishes faster than the error as the sample
 grows.
+
+Weights are how much likelier the target shows the beginning of a ranking than the log did. A click in a slot depends
+only on the visitor and on the documents down to that slot. So an impression of which three documents were looked at is
+weighted by these three, whatever is below: weights stay small, and few are 0.
+
+The model counts looks and clicks on the tree, for a document and for all subtrees that contain it. From the root down,
+the click rate of a node is estimated from its own counts and four pseudo-visits with its parent's rate, as in ZoomRank.
+Queries are counted separately; the prior of a query is the click rate of the others.
+
+A model must not be fitted to the impressions that it predicts, or the estimate would be biased. So each stretch of a
+query's impressions is predicted from those before it, and is as long as all of them together. This is unbiased also for
+a log whose ranker learned meanwhile, since no impression depends on a later one.
 """
 
 from __future__ import annotations
@@ -29,12 +41,10 @@ from zoomrank.judging.targets import Target
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array
 
-# Importance weights: how much likelier the target shows the beginning of a ranking than the log did.
-#
-# A click in a slot depends only on the visitor and on the documents down to that slot. So an impression of which three
-# documents were looked at is weighted by these three, whatever is below: weights stay small, and few are 0.
-
 _REACHED = 0.02  # of the target's visitors: slots reached by fewer are ignored in the effective sample
+_AROUND = 4.0  # pseudo-visits, as in ZoomRank's prior
+_NO_NODE, _ROOT = 0, 1
+_HALVINGS = 8  # the first stretch, which has no data before it, is at most a 256th of the log
 
 
 class WeightedLog(NamedTuple):
@@ -104,21 +114,6 @@ def missing_support(seen: WeightedLog) -> tuple[int, float, float]:
     certain = np.divide(shares, errors, out=np.zeros(len(shares)), where=errors > 0)
     slot = int(np.argmax(certain))
     return slot, float(shares[slot]), float(errors[slot])
-
-
-# Click model from counts on the tree, for doubly robust estimates.
-#
-# Looks and clicks of a document count for it and for all subtrees that contain it. From the root down, the click rate
-# of a node is estimated from its own counts and four pseudo-visits with its parent's rate, as in ZoomRank. Queries are
-# counted separately; the prior of a query is the click rate of the others.
-#
-# A model must not be fitted to the impressions that it predicts, or the estimate would be biased. So each stretch of a
-# query's impressions is predicted from those before it, and is as long as all of them together. This is unbiased also
-# for a log whose ranker learned meanwhile, since no impression depends on a later one.
-
-_AROUND = 4.0  # pseudo-visits, as in ZoomRank's prior
-_NO_NODE, _ROOT = 0, 1
-_HALVINGS = 8  # the first stretch, which has no data before it, is at most a 256th of the log
 
 
 class Predictions(NamedTuple):

@@ -2,7 +2,14 @@
 
 A target computes two things, with documents numbered as in the log: the probability of showing what the log shows, slot
 by slot; and the expected worth of the next slot, given the worth of each document. Doubly robust estimates need the
-second.
+second. `target_of` converts rankings and rankers into targets; `read_rankings` reads rankings from a table:
+
+| a row is | columns |
+|---|---|
+| a ranking, in JSONL or Parquet | `query`, `shown`: a list of ids from the top |
+| a document, in any table | `query`, `document`, and `position` if rows are not in order |
+
+Without a column `query` there is one ranking, for all queries.
 """
 
 from __future__ import annotations
@@ -19,6 +26,15 @@ from zoomrank.errors import ParameterError, SearchTooLargeError, SourceError
 from zoomrank.judging.impression_log import NOTHING, ImpressionLog
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.types import Array
+
+_NOWHERE = -2  # a document that the log never shows
+_LARGEST = 4_000_000  # propensities computed by a ranker in one call
+_USUAL_NAMES = {
+    "query": ("query", "queryid", "topic"),
+    "shown": ("shown", "ranking", "documents"),
+    "document": ("document", "documentid", "docid", "doc", "id"),
+    "position": ("position", "rank", "slot"),
+}
 
 
 class Target(ABC):
@@ -73,11 +89,6 @@ class Target(ABC):
         ndarray
             A number for each row; arbitrary where the target never shows these documents above.
         """
-
-
-# Targets that are fixed rankings, one for each query or one for all; and mixtures of targets.
-
-_NOWHERE = -2  # a document that the log never shows
 
 
 class TargetRankings(Target):
@@ -177,13 +188,6 @@ def _divided(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
 
 
-# Targets that are rankers in their current state: those of the library, or any ranker with propensities.
-#
-# A ranker is always asked about whole rankings, since its choice for a lower slot may swap places with one above.
-
-_LARGEST = 4_000_000  # propensities computed by a ranker in one call
-
-
 @runtime_checkable
 class KnowsPropensities(Protocol):
     """A ranker that can compute the propensities of its rankings: those of the library, and your own."""
@@ -210,6 +214,8 @@ class KnowsPropensities(Protocol):
 
 class TargetRanker(Target):
     """A ranker in its current state, for all queries, or a ranker for each query; it does not learn meanwhile.
+
+    It is always asked about whole rankings, since its choice for a lower slot may swap places with one above.
 
     Parameters
     ----------
@@ -268,7 +274,7 @@ class TargetRanker(Target):
 def complete_rankings(places: Array, lengths: Array, slots: int) -> Array:
     """Complete rankings of which only the first documents are known with arbitrary others below.
 
-    >>> filled_up(np.array([[1, -1], [4, 0]]), np.array([1, 2]), 3).tolist()
+    >>> complete_rankings(np.array([[1, -1], [4, 0]]), np.array([1, 2]), 3).tolist()
     [[1, 0, 2], [4, 0, 1]]
     """
     asked = np.full((len(places), slots), -1)
@@ -281,21 +287,33 @@ def complete_rankings(places: Array, lengths: Array, slots: int) -> Array:
     return asked
 
 
-# Rankings of a target from files: one per query, or one for all queries.
-#
-# | a row is | columns |
-# |---|---|
-# | a ranking, in JSONL or Parquet | `query`, `shown`: a list of ids from the top |
-# | a document, in any table | `query`, `document`, and `position` if rows are not in order |
-#
-# Without a column `query` there is one ranking, for all queries.
+def target_of(log: ImpressionLog, given: Any) -> Target:
+    """Convert a ranking or a ranker into a target for a log.
 
-_USUAL_NAMES = {
-    "query": ("query", "queryid", "topic"),
-    "shown": ("shown", "ranking", "documents"),
-    "document": ("document", "documentid", "docid", "doc", "id"),
-    "position": ("position", "rank", "slot"),
-}
+    Parameters
+    ----------
+    log : ImpressionLog
+        The log to judge by.
+    given : Target, ranker, sequence or mapping
+        A target; a ranker that has `propensities`; a ranking, which is for all queries; or rankings or rankers by their
+        queries.
+
+    Returns
+    -------
+    Target
+        The target, with documents numbered as in the log.
+    """
+    if isinstance(given, Target):
+        return given
+    if isinstance(given, Mapping) and given and all(isinstance(one, KnowsPropensities) for one in given.values()):
+        return TargetRanker(log, given)
+    if isinstance(given, Mapping):
+        return TargetRankings(log, given)
+    if isinstance(given, KnowsPropensities):
+        return TargetRanker(log, given)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return TargetRankings(log, {}, given)
+    raise ParameterError(f"{given!r} is no target: give a ranking, rankings by query, or a ranker with propensities.")
 
 
 def read_rankings(path: PathLike) -> list[str] | dict[str, list[str]]:
@@ -350,35 +368,3 @@ def _by_document(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     for row in rows:
         rankings.setdefault(str(row.get("query", "")), []).append(str(row["document"]))
     return rankings
-
-
-# Conversion of a ranking, a ranker, or a mapping of either by query into a `Target`.
-
-
-def target_of(log: ImpressionLog, given: Any) -> Target:
-    """Convert a ranking or a ranker into a target for a log.
-
-    Parameters
-    ----------
-    log : ImpressionLog
-        The log to judge by.
-    given : Target, ranker, sequence or mapping
-        A target; a ranker that has `propensities`; a ranking, which is for all queries; or rankings or rankers by their
-        queries.
-
-    Returns
-    -------
-    Target
-        The target, with documents numbered as in the log.
-    """
-    if isinstance(given, Target):
-        return given
-    if isinstance(given, Mapping) and given and all(isinstance(one, KnowsPropensities) for one in given.values()):
-        return TargetRanker(log, given)
-    if isinstance(given, Mapping):
-        return TargetRankings(log, given)
-    if isinstance(given, KnowsPropensities):
-        return TargetRanker(log, given)
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return TargetRankings(log, {}, given)
-    raise ParameterError(f"{given!r} is no target: give a ranking, rankings by query, or a ranker with propensities.")

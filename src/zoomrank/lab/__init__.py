@@ -1,8 +1,9 @@
 """Experiments with simulated visitors: the only package where rankers and simulated users come together.
 
 This folder has the core: settings, runs, the runners that carry them out, folders of results, measures, and the parts
-that reports share. Four applications use it and not each other: `paper`, `studies`, `evaluation` and `inspection`.
-Running needs nothing but the library; folders of results and reports need the extra `zoomrank[lab]`.
+that reports share. Three applications use it and not each other: `paper`, `evaluation` and `inspection`; the studies
+in `research` are a fourth. Running needs nothing but the library; folders of results and reports need the extra
+`zoomrank[lab]`.
 """
 
 from zoomrank.lab.curves import Estimate, Results, estimate

@@ -1,4 +1,16 @@
-"""Rankers on judged documents, with simulated clicks from real labels."""
+"""Evaluation of rankers on judged documents: visitors follow real labels, their clicks are simulated.
+
+Every topic is a separate world, in which rankers start without data. Clicks are counted as shares of what the greedy
+optimum collects there. Rankers are compared with rankings that do not learn, because they are given what learning
+rankers must find out: the greedy optimum, the documents in the order of their popularity, and the same re-ranked for
+diversity by maximal marginal relevance; and with random ones, which are given nothing. Ties are broken at random, by
+instance: in tree order, similar documents are neighbours.
+
+References
+----------
+Carbonell and Goldstein, The use of MMR, diversity-based reranking for reordering documents and producing summaries,
+SIGIR 1998.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +37,7 @@ from zoomrank.lab.registry import (
     store_topic,
     topic_file,
 )
-from zoomrank.lab.results_folder import ResultsFolder
-from zoomrank.lab.sweep import Local
+from zoomrank.lab.sweep import Local, SweepObserver, sweep
 from zoomrank.rankers import FixedRanking
 from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.ids import Positions
@@ -34,129 +45,14 @@ from zoomrank.types import Array, rounded_for_ties
 
 if TYPE_CHECKING:
     from zoomrank.lab.results_folder import ResultsFolder
-    from zoomrank.lab.sweep import SweepObserver
 
 KIND = "evaluation"  # in the manifest of its results
-
-
-# Rankings that do not learn, because they are given what learning rankers must find out.
-#
-# The greedy optimum, the documents in the order of their popularity, and the same re-ranked for diversity by maximal
-# marginal relevance; and random ones, which are given nothing. Ties are broken at random, by instance: in tree order,
-# similar documents are neighbours.
-#
-# References
-# ----------
-# Carbonell and Goldstein, The use of MMR, diversity-based reranking for reordering documents and producing summaries,
-# SIGIR 1998.
-
+INSTANCES = 3
+DEFAULT_RANKERS = (OURS, PUBLISHED, RIVAL)
+_PREFIX = "topic-"  # of the names of experiments
 TRADEOFF = 0.5  # λ of maximal marginal relevance
 POPULARITY, DIVERSIFIED, CHANCE = "Popularity", "MMR", "RankRandom"
 GIVEN = (GREEDY, POPULARITY, DIVERSIFIED, CHANCE)  # part of every evaluation
-
-
-def given_rankings(file: str) -> dict[str, Recipe]:
-    """Return the recipes of these rankings on the topic that is stored in this file."""
-    return {
-        GREEDY: recipe(GREEDY),
-        POPULARITY: recipe(most_popular, file=file),
-        DIVERSIFIED: recipe(diversified, file=file, tradeoff=TRADEOFF),
-        CHANCE: recipe(CHANCE),
-    }
-
-
-def most_popular(tree: DocumentTree, slots: int, *, seed: np.random.Generator, file: str) -> FixedRanking:
-    """Rank by popularity."""
-    chosen = by_popularity(kept_users(tree, file=file).mean(), slots, seed)
-    return FixedRanking(tree, tree.documents.at(chosen))
-
-
-def diversified(
-    tree: DocumentTree, slots: int, *, seed: np.random.Generator, file: str, tradeoff: float
-) -> FixedRanking:
-    """Rank by popularity and distance from the documents above."""
-    chosen = marginally_relevant(tree, kept_users(tree, file=file).mean(), slots, tradeoff, seed)
-    return FixedRanking(tree, tree.documents.at(chosen))
-
-
-def by_popularity(mean: Array, slots: int, rng: np.random.Generator) -> Positions:
-    """Return the positions of the documents that are relevant to most visitors, the most popular first."""
-    luck = rng.permutation(len(mean))
-    return np.lexsort((luck, -rounded_for_ties(mean)))[:slots]
-
-
-def marginally_relevant(
-    tree: DocumentTree, mean: Array, slots: int, tradeoff: float, rng: np.random.Generator
-) -> Positions:
-    """Choose slot by slot what maximises λ · popularity - (1 - λ) · the largest similarity to the documents above.
-
-    Both are within [0, 1]: popularity is divided by the largest, and similarity is 1 - distance / the largest distance.
-    """
-    popularity = mean / max(float(mean.max()), np.finfo(float).tiny)
-    # In a tree metric, the largest distance from any one document is the largest distance of all.
-    diameter = max(float(tree.distances(tree.documents[0]).max()), np.finfo(float).tiny)
-    luck = rng.permutation(len(mean))
-    alike = np.zeros(len(mean))
-    left = np.ones(len(mean), bool)
-    chosen: list[int] = []
-    for _ in range(slots):
-        score = np.where(left, rounded_for_ties(tradeoff * popularity - (1 - tradeoff) * alike), -np.inf)
-        best = int(np.lexsort((luck, -score))[0])
-        chosen.append(best)
-        left[best] = False
-        alike = np.maximum(alike, 1 - tree.distances(tree.documents[best]) / diameter)
-    return np.array(chosen, np.int64)
-
-
-# Clicks collected on each topic, as shares of what the greedy optimum collects there.
-
-_PREFIX = "topic-"
-
-
-def marks(visits: int) -> list[int]:
-    """Return the visits by which clicks are counted, including the last."""
-    return [mark for mark in MARKS if mark < visits] + [visits]
-
-
-def topics_in(results: Results, *curves: str) -> list[str]:
-    """Return the topics on which all of these curves and greedy have run, in natural order (2 before 10)."""
-    there = [name for name in results.experiments() if results.comparable(name, GREEDY, *curves)]
-    names = [unquote(name.removeprefix(_PREFIX)) for name in there if name.startswith(_PREFIX)]
-    return sorted(names, key=_words_and_numbers)
-
-
-def _words_and_numbers(name: str) -> list[str | int]:
-    """Split a name into words and numbers, which alternate, so that like is compared with like."""
-    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name))]
-
-
-def experiment_of(topic: str) -> str:
-    """Return the name of a topic's experiment."""
-    return _PREFIX + quote(topic, safe="")
-
-
-def shares(results: Results, topics: Sequence[str], curve: str, visits: int) -> Array:
-    """Return clicks by some visit as shares of greedy's, a number per topic: the mean of its instances."""
-    pairs = (results.together(experiment_of(topic), curve, GREEDY) for topic in topics)
-    return np.array([float(collected(mine, greedy, visits).mean()) for mine, greedy in pairs])
-
-
-def learning_curves(results: Results, topics: Sequence[str], curve: str) -> tuple[Array, Array]:
-    """Return the checkpoints, and clicks so far as shares of greedy's: a row per topic, a column per checkpoint."""
-    rows = []
-    for topic in topics:
-        mine, greedy = results.together(experiment_of(topic), curve, GREEDY)
-        rows.append(collected_so_far(mine, greedy))
-    return mine.visits, np.array(rows)
-
-
-# Evaluation of rankers on judged collections: visitors follow real labels, their clicks are simulated.
-#
-# Every topic is a separate world, in which rankers start without data. They are compared with rankings that are given
-# what rankers must find out.
-
-INSTANCES = 3
-DEFAULT_RANKERS = (OURS, PUBLISHED, RIVAL)
 
 
 def evaluate(
@@ -200,7 +96,6 @@ def evaluate(
         The folder, for `write_evaluation_report`.
     """
     from zoomrank.lab.results_folder import ResultsFolder, sweep_request
-    from zoomrank.lab.sweep import sweep
 
     runner = Local(workers)  # before anything is written
     runs = settings(topics, path, rankers, slots=slots, visits=visits, instances=instances, seed=seed)
@@ -256,3 +151,93 @@ def _ranker(name: str) -> Recipe:
     if name == "RankEXP3":
         return recipe(name, horizon=ALL_VISITS)
     return COMPETITORS.get(name, recipe(name))
+
+
+def given_rankings(file: str) -> dict[str, Recipe]:
+    """Return the recipes of the rankings that do not learn, on the topic that is stored in this file."""
+    return {
+        GREEDY: recipe(GREEDY),
+        POPULARITY: recipe(most_popular, file=file),
+        DIVERSIFIED: recipe(diversified, file=file, tradeoff=TRADEOFF),
+        CHANCE: recipe(CHANCE),
+    }
+
+
+def most_popular(tree: DocumentTree, slots: int, *, seed: np.random.Generator, file: str) -> FixedRanking:
+    """Rank by popularity."""
+    chosen = by_popularity(kept_users(tree, file=file).mean(), slots, seed)
+    return FixedRanking(tree, tree.documents.at(chosen))
+
+
+def diversified(
+    tree: DocumentTree, slots: int, *, seed: np.random.Generator, file: str, tradeoff: float
+) -> FixedRanking:
+    """Rank by popularity and distance from the documents above."""
+    chosen = marginally_relevant(tree, kept_users(tree, file=file).mean(), slots, tradeoff, seed)
+    return FixedRanking(tree, tree.documents.at(chosen))
+
+
+def by_popularity(mean: Array, slots: int, rng: np.random.Generator) -> Positions:
+    """Return the positions of the documents that are relevant to most visitors, the most popular first."""
+    luck = rng.permutation(len(mean))
+    return np.lexsort((luck, -rounded_for_ties(mean)))[:slots]
+
+
+def marginally_relevant(
+    tree: DocumentTree, mean: Array, slots: int, tradeoff: float, rng: np.random.Generator
+) -> Positions:
+    """Choose slot by slot what maximises λ · popularity - (1 - λ) · the largest similarity to the documents above.
+
+    Both are within [0, 1]: popularity is divided by the largest, and similarity is 1 - distance / the largest distance.
+    """
+    popularity = mean / max(float(mean.max()), np.finfo(float).tiny)
+    # In a tree metric, the largest distance from any one document is the largest distance of all.
+    diameter = max(float(tree.distances(tree.documents[0]).max()), np.finfo(float).tiny)
+    luck = rng.permutation(len(mean))
+    alike = np.zeros(len(mean))
+    left = np.ones(len(mean), bool)
+    chosen: list[int] = []
+    for _ in range(slots):
+        score = np.where(left, rounded_for_ties(tradeoff * popularity - (1 - tradeoff) * alike), -np.inf)
+        best = int(np.lexsort((luck, -score))[0])
+        chosen.append(best)
+        left[best] = False
+        alike = np.maximum(alike, 1 - tree.distances(tree.documents[best]) / diameter)
+    return np.array(chosen, np.int64)
+
+
+def marks(visits: int) -> list[int]:
+    """Return the visits by which clicks are counted, including the last."""
+    return [mark for mark in MARKS if mark < visits] + [visits]
+
+
+def topics_in(results: Results, *curves: str) -> list[str]:
+    """Return the topics on which all of these curves and greedy have run, in natural order (2 before 10)."""
+    there = [name for name in results.experiments() if results.comparable(name, GREEDY, *curves)]
+    names = [unquote(name.removeprefix(_PREFIX)) for name in there if name.startswith(_PREFIX)]
+    return sorted(names, key=_words_and_numbers)
+
+
+def _words_and_numbers(name: str) -> list[str | int]:
+    """Split a name into words and numbers, which alternate, so that like is compared with like."""
+    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name))]
+
+
+def experiment_of(topic: str) -> str:
+    """Return the name of a topic's experiment."""
+    return _PREFIX + quote(topic, safe="")
+
+
+def shares(results: Results, topics: Sequence[str], curve: str, visits: int) -> Array:
+    """Return clicks by some visit as shares of greedy's, a number per topic: the mean of its instances."""
+    pairs = (results.together(experiment_of(topic), curve, GREEDY) for topic in topics)
+    return np.array([float(collected(mine, greedy, visits).mean()) for mine, greedy in pairs])
+
+
+def learning_curves(results: Results, topics: Sequence[str], curve: str) -> tuple[Array, Array]:
+    """Return the checkpoints, and clicks so far as shares of greedy's: a row per topic, a column per checkpoint."""
+    rows = []
+    for topic in topics:
+        mine, greedy = results.together(experiment_of(topic), curve, GREEDY)
+        rows.append(collected_so_far(mine, greedy))
+    return mine.visits, np.array(rows)

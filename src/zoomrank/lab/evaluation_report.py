@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -13,57 +13,26 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import PercentFormatter
 
 from zoomrank.errors import ResultsError
+from zoomrank.lab import evaluation
+from zoomrank.lab import figure_style as style
 from zoomrank.lab.competitors import OURS, PUBLISHED, RIVAL
 from zoomrank.lab.curves import Results, estimate
-from zoomrank.lab.figure_style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    INDIGO,
-    OLIVE,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    STYLE,
-    WIDTH,
-    WINE,
-    save,
-)
-from zoomrank.lab.registry import (
-    GREEDY,
-    world_of_setting,
-)
+from zoomrank.lab.evaluation import CHANCE, DIVERSIFIED, GIVEN, POPULARITY
+from zoomrank.lab.registry import GREEDY, world_of_setting
 from zoomrank.lab.report_pages import label, made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
-
-if TYPE_CHECKING:
-    from zoomrank.lab.results_folder import ResultsFolder
-from zoomrank.lab.evaluation import (
-    CHANCE,
-    DIVERSIFIED,
-    GIVEN,
-    POPULARITY,
-    TRADEOFF,
-    experiment_of,
-    learning_curves,
-    marks,
-    shares,
-    topics_in,
-)
 
 _LEVEL = 0.005  # shares closer than this are called level
 _SAME = 1e-9  # means closer than this are equal
 _COLOUR: Mapping[str, str] = {
-    OURS: RED,
-    RIVAL: PINK,
-    PUBLISHED: BLUE,
-    POPULARITY: ORANGE,
-    DIVERSIFIED: GREEN,
-    CHANCE: GREY,
+    OURS: style.RED,
+    RIVAL: style.PINK,
+    PUBLISHED: style.BLUE,
+    POPULARITY: style.ORANGE,
+    DIVERSIFIED: style.GREEN,
+    CHANCE: style.GREY,
 }
-_OTHERS = (SKY, WINE, INDIGO, OLIVE, BLACK)
+_OTHERS = (style.SKY, style.WINE, style.INDIGO, style.OLIVE, style.BLACK)
 
 
 def write_evaluation_report(folder: ResultsFolder) -> Path:
@@ -80,13 +49,13 @@ def _common(results: Results) -> tuple[list[str], list[str]]:
     """Return the learning rankers, ours first, and the topics that all of them have run on."""
     curves = dict.fromkeys(curve for name in results.experiments() for curve in results.curves(name))
     rankers = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != OURS, curve))
-    return rankers, topics_in(results, *rankers, *GIVEN)
+    return rankers, evaluation.topics_in(results, *rankers, *GIVEN)
 
 
 def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
-    first = results.curve(experiment_of(topics[0]), GREEDY)
+    first = results.curve(evaluation.experiment_of(topics[0]), GREEDY)
     curves = [*rankers, POPULARITY, DIVERSIFIED, CHANCE]
-    at = marks(first.length)
+    at = evaluation.marks(first.length)
     _draw(results, rankers, topics, folder.path / "figures")
     yield "# Rankers on judged documents"
     yield _opening(folder, len(topics), len(first.instances), first.length, first.settings[0].slots)
@@ -101,7 +70,7 @@ def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], t
             (
                 label(curve),
                 _given_information(curve),
-                *(str(estimate(shares(results, topics, curve, mark))) for mark in at),
+                *(str(estimate(evaluation.shares(results, topics, curve, mark))) for mark in at),
             )
             for curve in curves
         ),
@@ -151,7 +120,7 @@ def _legend(rankers: Sequence[str]) -> str:
 def _given_information(curve: str) -> str:
     known = {
         POPULARITY: "to how many each document is relevant",
-        DIVERSIFIED: f"the same, and distances (λ = {TRADEOFF})",
+        DIVERSIFIED: f"the same, and distances (λ = {evaluation.TRADEOFF})",
         CHANCE: "nothing, and learns nothing",
     }
     return known.get(curve, "clicks alone")
@@ -159,7 +128,7 @@ def _given_information(curve: str) -> str:
 
 def _caution(path: Path, results: Results, topics: Sequence[str]) -> str:
     """Say how much popularity tells about relevance, and how far chance alone gets."""
-    runs = [results.curve(experiment_of(topic), GREEDY).settings[0] for topic in topics]
+    runs = [results.curve(evaluation.experiment_of(topic), GREEDY).settings[0] for topic in topics]
     worlds = [world_of_setting(run, path)[1] for run in runs]
     relevant = [mean[mean > 0] for mean in (users.mean() for users in worlds)]
     level = sum(float(np.ptp(mean)) < _SAME for mean in relevant)
@@ -189,14 +158,16 @@ def _wins_and_losses(results: Results, topics: Sequence[str], at: Sequence[int])
 
 
 def _lead(results: Results, topics: Sequence[str], mark: int) -> Any:
-    return shares(results, topics, OURS, mark) - shares(results, topics, RIVAL, mark)
+    return evaluation.shares(results, topics, OURS, mark) - evaluation.shares(results, topics, RIVAL, mark)
 
 
 def _by_topic(path: Path, results: Results, topics: Sequence[str], curves: Sequence[str], at: Sequence[int]) -> str:
-    cells = {curve: np.stack([shares(results, topics, curve, mark) for mark in at], axis=1) for curve in curves}
+    cells = {
+        curve: np.stack([evaluation.shares(results, topics, curve, mark) for mark in at], axis=1) for curve in curves
+    }
     rows = []
     for number, topic in enumerate(topics):
-        greedy = results.curve(experiment_of(topic), GREEDY)
+        greedy = results.curve(evaluation.experiment_of(topic), GREEDY)
         tree, users = world_of_setting(greedy.settings[0], path)
         rows.append(
             (
@@ -216,22 +187,22 @@ def _listed(at: Sequence[int]) -> str:
 
 def _draw(results: Results, rankers: Sequence[str], topics: Sequence[str], folder: Path) -> None:
     duel = {OURS, RIVAL} <= set(rankers)
-    with mpl.rc_context(STYLE):
-        drawing = Drawing(figsize=(WIDTH, 2.9), layout="constrained")
+    with mpl.rc_context(style.STYLE):
+        drawing = Drawing(figsize=(style.WIDTH, 2.9), layout="constrained")
         grid = drawing.subplots(1, 1 + duel, squeeze=False, width_ratios=(2, 1)[: 1 + duel])[0]
         _draw_curves(grid[0], results, rankers, topics)
         if duel:
             _draw_leads(grid[1], results, topics)
         handles, names = grid[0].get_legend_handles_labels()
         drawing.legend(handles, names, loc="outside lower center", ncols=min(len(names), 4))
-        save(drawing, folder, "evaluation")
+        style.save(drawing, folder, "evaluation")
 
 
 def _draw_curves(axes: Axes, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> None:
     spare = iter(_OTHERS * len(rankers))
     for curve in (CHANCE, POPULARITY, DIVERSIFIED, *reversed(rankers)):  # ours is drawn over the others
         colour = _COLOUR.get(curve) or next(spare)
-        at, values = learning_curves(results, topics, curve)
+        at, values = evaluation.learning_curves(results, topics, curve)
         bands = [estimate(column) for column in values.T]
         line = "-" if curve in rankers else "--"
         axes.plot(at, [band.mean for band in bands], color=colour, linestyle=line, label=label(curve))
@@ -248,7 +219,7 @@ def _draw_curves(axes: Axes, results: Results, rankers: Sequence[str], topics: S
 
 
 def _draw_leads(axes: Axes, results: Results, topics: Sequence[str]) -> None:
-    at = marks(results.curve(experiment_of(topics[0]), GREEDY).length)
+    at = evaluation.marks(results.curve(evaluation.experiment_of(topics[0]), GREEDY).length)
     for place, mark in enumerate(at):
         lead = np.sort(_lead(results, topics, mark))
         beside = place + np.linspace(-0.28, 0.28, len(lead)) if len(lead) > 1 else np.array([float(place)])

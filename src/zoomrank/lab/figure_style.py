@@ -7,14 +7,10 @@ figures that need more.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.figure import Figure as Drawing
 from PIL import Image
-
-if TYPE_CHECKING:
-    pass
-
 
 WIDTH = 7.2  # inches: both columns of a journal
 

@@ -1,4 +1,8 @@
-"""Inspection of a collection: whether its distances agree with labels or clicks."""
+"""Inspection of a collection: its tree, level by level, and whether its distances agree with labels or clicks.
+
+Rankers assume that documents at distance D differ by at most D in the share of visitors who like them. With labels or
+clicks this can be checked: pair by pair, level by level; and whether close documents please the same visitors at all.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +27,6 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree, covering_dimension
 from zoomrank.spaces.tree_shape import node_depths
 from zoomrank.types import Array
-
-# Agreement of relevance with the distances of a tree.
-#
-# Rankers assume that documents at distance D differ by at most D in the share of visitors who like them. With labels
-# or clicks this can be checked: pair by pair, level by level; and whether close documents please the same visitors at
-# all.
 
 LABELS, CLICKS = "labels", "clicks"
 GOOD, POOR = 0.75, 0.55  # probability that a pair that shares visitors is closer than one that does not
@@ -93,6 +91,89 @@ class MetricVerdict:
         if self.scale < 0.5:
             return f"Widths are larger than they need be: a factor of {max(self.scale, LEAST_SCALE):.2g} would do."
         return "The widths are about right as they are."
+
+
+@dataclass(frozen=True)
+class Level:
+    """All nodes of one depth."""
+
+    depth: int
+    nodes: int
+    documents: int  # that end here
+    branching: float  # mean number of children of inner nodes
+    widest_branching: int
+    width: float  # of those, on average
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Summary of a tree."""
+
+    documents: int
+    nodes: int
+    depth: int
+    mean_depth: float
+    dimension: float  # covering dimension
+    levels: tuple[Level, ...]
+    verdict: MetricVerdict | None = None
+
+
+def inspect_tree(
+    tree: DocumentTree,
+    topics: Sequence[tuple[RelevanceRows, Sequence[float]]] = (),
+    seed: int = 0,
+    *,
+    clicks: ClickLog | None = None,
+    unknown: str = "refuse",
+) -> Inspection:
+    """Summarise a tree and, if labels or clicks are given, whether relevance follows its distances.
+
+    Parameters
+    ----------
+    tree
+        The tree of the collection.
+    topics
+        For each topic the documents that each kind of visitor likes, and the weights of these kinds.
+    seed
+        The seed of the sample of pairs.
+    clicks
+        A log, instead of topics.
+    unknown
+        Whether to "refuse" or "skip" documents of the log that the tree does not have.
+
+    Returns
+    -------
+    Inspection
+        Levels of the tree, and a verdict if labels or clicks were given.
+    """
+    depths = node_depths(tree.shape.parent)
+    leaves = depths[tree.shape.leaf]
+    verdict = verdict_of_labels(tree, depths, topics, seed) if topics else None
+    if clicks is not None:
+        verdict = verdict_of_clicks(tree, depths, clicks, seed, unknown)
+    return Inspection(
+        documents=len(tree),
+        nodes=tree.nodes,
+        depth=int(leaves.max()),
+        mean_depth=float(leaves.mean()),
+        dimension=covering_dimension(tree).value,
+        levels=tuple(_level(tree, depths, depth) for depth in range(int(depths.max()) + 1)),
+        verdict=verdict,
+    )
+
+
+def _level(tree: DocumentTree, depths: Array, depth: int) -> Level:
+    here = np.flatnonzero(depths == depth)
+    fan = np.diff(tree.shape.child_start.astype(np.int64))[here]
+    inner = fan > 0
+    return Level(
+        depth=depth,
+        nodes=len(here),
+        documents=int((~inner).sum()),
+        branching=float(fan[inner].mean()) if inner.any() else 0.0,
+        widest_branching=int(fan.max()),
+        width=float(tree.width[here][inner].mean()) if inner.any() else 0.0,
+    )
 
 
 def verdict_of_labels(
@@ -207,90 +288,4 @@ def _agreement(found: Array) -> Agreement:
         violations=float(broken.mean()),
         worst=float(excess.max()),
         shared=float(both.mean()),
-    )
-
-
-# Summary of a collection's tree, level by level, and of how labels or clicks agree with its distances.
-
-
-@dataclass(frozen=True)
-class Level:
-    """All nodes of one depth."""
-
-    depth: int
-    nodes: int
-    documents: int  # that end here
-    branching: float  # mean number of children of inner nodes
-    widest_branching: int
-    width: float  # of those, on average
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """Summary of a tree."""
-
-    documents: int
-    nodes: int
-    depth: int
-    mean_depth: float
-    dimension: float  # covering dimension
-    levels: tuple[Level, ...]
-    verdict: MetricVerdict | None = None
-
-
-def inspect_tree(
-    tree: DocumentTree,
-    topics: Sequence[tuple[RelevanceRows, Sequence[float]]] = (),
-    seed: int = 0,
-    *,
-    clicks: ClickLog | None = None,
-    unknown: str = "refuse",
-) -> Inspection:
-    """Summarise a tree and, if labels or clicks are given, whether relevance follows its distances.
-
-    Parameters
-    ----------
-    tree
-        The tree of the collection.
-    topics
-        For each topic the documents that each kind of visitor likes, and the weights of these kinds.
-    seed
-        The seed of the sample of pairs.
-    clicks
-        A log, instead of topics.
-    unknown
-        Whether to "refuse" or "skip" documents of the log that the tree does not have.
-
-    Returns
-    -------
-    Inspection
-        Levels of the tree, and a verdict if labels or clicks were given.
-    """
-    depths = node_depths(tree.shape.parent)
-    leaves = depths[tree.shape.leaf]
-    verdict = verdict_of_labels(tree, depths, topics, seed) if topics else None
-    if clicks is not None:
-        verdict = verdict_of_clicks(tree, depths, clicks, seed, unknown)
-    return Inspection(
-        documents=len(tree),
-        nodes=tree.nodes,
-        depth=int(leaves.max()),
-        mean_depth=float(leaves.mean()),
-        dimension=covering_dimension(tree).value,
-        levels=tuple(_level(tree, depths, depth) for depth in range(int(depths.max()) + 1)),
-        verdict=verdict,
-    )
-
-
-def _level(tree: DocumentTree, depths: Array, depth: int) -> Level:
-    here = np.flatnonzero(depths == depth)
-    fan = np.diff(tree.shape.child_start.astype(np.int64))[here]
-    inner = fan > 0
-    return Level(
-        depth=depth,
-        nodes=len(here),
-        documents=int((~inner).sum()),
-        branching=float(fan[inner].mean()) if inner.any() else 0.0,
-        widest_branching=int(fan.max()),
-        width=float(tree.width[here][inner].mean()) if inner.any() else 0.0,
     )

@@ -2,6 +2,11 @@
 
 Names that are not in the catalogue are imported: `my_module:MyRanker` is called as `MyRanker(tree, slots, seed=...)`,
 and `my_module:MyUsers` as `MyUsers(tree, seed=...)`, followed by the recipe's parameters.
+
+Worlds made from the user's own judgments are stored beside the rows. A topic is a tree of candidate documents and a
+table of the kinds of visitors who find each of them relevant. The name of a stored file contains a fingerprint of its
+content, so rows of other data are never mistaken for these. A setting may name the file relative to the folder of
+results, `worlds/…`; `with_absolute_paths` resolves that, so that any process can carry out the run.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -122,6 +127,7 @@ USERS: Mapping[str, Make] = {
 }
 BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}
 RANKERS: Mapping[str, Make] = ranker_file.RANKERS
+WORLDS = "worlds"  # folder of stored worlds in a folder of results
 GREEDY = "Greedy"  # knows the visitors, so it is not made like the other rankers
 
 
@@ -211,16 +217,6 @@ def _with_good_errors(make: Make, wanted: Recipe) -> Make:
     return careful
 
 
-# Worlds made from the user's own files, stored beside the rows.
-#
-# A topic is a tree of candidate documents and a table of the kinds of visitors who find each of them relevant; a
-# taxonomy is stored as it came. The name of a stored file contains a fingerprint of its content, so rows of other data
-# are never mistaken for these. A setting may name the file relative to the folder of results, `worlds/…`;
-# `with_absolute_paths` resolves that, so that any process can carry out the run.
-
-_WORLDS = "worlds"
-
-
 @dataclass(frozen=True)
 class JudgedTopic:
     """Candidate documents, and the kinds of visitors who find each of them relevant."""
@@ -228,22 +224,6 @@ class JudgedTopic:
     name: str
     tree: DocumentTree
     users: RelevanceTable
-
-
-@dataclass(frozen=True)
-class Taxonomy:
-    """A file with a path such as "Animals > Birds" in each line, as it was read."""
-
-    name: str
-    content: bytes
-
-
-def read_taxonomy(path: Path) -> Taxonomy:
-    """Read a taxonomy file."""
-    try:
-        return Taxonomy(path.name, path.read_bytes())
-    except OSError as error:
-        raise TaxonomyError(f"The taxonomy {path} cannot be read: {error}.") from error
 
 
 def require_slots(topic: JudgedTopic, slots: int) -> None:
@@ -274,30 +254,13 @@ def store_topic(topic: JudgedTopic, path: Path) -> None:
         )
 
 
-def store_taxonomy(taxonomy: Taxonomy, path: Path) -> None:
-    """Write the file of a taxonomy, unless it exists."""
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as file:
-        file.write(taxonomy.content)
-
-
-def taxonomy_file(taxonomy: Taxonomy) -> str:
-    """Return the path of a stored taxonomy, relative to the folder of results; it keeps its name in a folder of its
-    own.
-    """
-    digest = hashlib.sha256(taxonomy.content).hexdigest()[:12]
-    return str(PurePosixPath(_WORLDS, digest, taxonomy.name))
-
-
 def topic_file(topic: JudgedTopic, folder: str | Path) -> Path:
     """Return the path of a stored topic in a folder of results; its name contains the fingerprint."""
     digest = hashlib.sha256(topic.tree.fingerprint.encode())
     digest.update(json.dumps(_plain_ids(topic.tree.documents)).encode())
     for array in (topic.users.state.row_start, topic.users.state.relevant, topic.users.weights):
         digest.update(array.tobytes())
-    return Path(folder) / _WORLDS / f"{quote(topic.name, safe='')}-{digest.hexdigest()[:12]}.npz"
+    return Path(folder) / WORLDS / f"{quote(topic.name, safe='')}-{digest.hexdigest()[:12]}.npz"
 
 
 def _plain_ids(documents: DocumentIds) -> list[DocumentId]:
@@ -335,7 +298,7 @@ def kept_users(tree: DocumentTree, seed: Any = None, *, file: str) -> RelevanceT
 
 def world_of_setting(setting: Setting, folder: Path) -> tuple[DocumentTree, RelevanceTable]:
     """Return the world of a run, from the folder that the rows are in now."""
-    return load_world(str(folder / _WORLDS / Path(setting.tree.given["file"]).name))
+    return load_world(str(folder / WORLDS / Path(setting.tree.given["file"]).name))
 
 
 def with_absolute_paths(setting: Setting, folder: Path) -> Setting:
@@ -345,7 +308,7 @@ def with_absolute_paths(setting: Setting, folder: Path) -> Setting:
 
 def _located(what: Recipe, folder: Path) -> Recipe:
     file = what.given.get("file")
-    if not isinstance(file, str) or not file.startswith(f"{_WORLDS}/"):
+    if not isinstance(file, str) or not file.startswith(f"{WORLDS}/"):
         return what
     there = str(folder.resolve() / file)
     return replace(what, parameters=tuple((name, there if name == "file" else v) for name, v in what.parameters))

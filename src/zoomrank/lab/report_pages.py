@@ -1,7 +1,7 @@
 """Text of reports: tables in Markdown, one page with its pictures inside, and a line on what made them.
 
 A report is written once, as Markdown, to `report.md`; `report.html` is made from it, with its pictures inside, so that
-it can be sent as one file.
+it can be sent as one file. Of the machine it says enough to compare times, and nothing that identifies it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from zoomrank.lab.registry import GREEDY
 if TYPE_CHECKING:
     from zoomrank.lab.results_folder import ResultsFolder
 
+_PACKAGES = ("numba", "numpy", "pyarrow", "scipy")
 _LOOK = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
 h1, h2, h3 { line-height: 1.2 } img { max-width: 100%; background: #fff } code { font-size: .9em }
@@ -94,11 +95,6 @@ def made_with(folder: ResultsFolder) -> str:
         f"zoomrank {folder.manifest['version']}; {machine}. {len(seconds)} runs took {sum(seconds.values()):,.0f} "
         "seconds in all, compiling included."
     )
-
-
-# Description of the machine that carries out runs: enough to compare times, nothing that identifies it.
-
-_PACKAGES = ("numba", "numpy", "pyarrow", "scipy")
 
 
 def machine() -> dict[str, Any]:

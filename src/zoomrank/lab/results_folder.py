@@ -6,18 +6,15 @@
     times.jsonl                            duration of each run: the only file here that differs from time to time
 
 A file appears under its name only when it is complete, and its bytes depend on its setting alone. So a sweep that was
-killed can be resumed, and ends with the same bytes as one that was not.
+killed can be resumed, and ends with the same bytes as one that was not, if the same version of zoomrank resumes it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,43 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zoomrank import __version__
-from zoomrank.compiled import without_docstrings
 from zoomrank.errors import ResultsError
 from zoomrank.files import atomic_file, is_partial_file
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.report_pages import machine
-from zoomrank.lab.run import RunRows
-
-# The version of the code that made a row: the release, and a hash of every source that rows depend on.
-
-_PACKAGE = Path(__file__).parents[1]
-_ROOT = "lab/run.py"
-_IMPORTS = re.compile(r"^ *from zoomrank\.([a-z0-9_.]+) import", re.MULTILINE)
-
-
-@cache
-def this_version() -> str:
-    """Return the version: rows of one version can stand beside each other, whatever comments and docstrings say."""
-    digest = hashlib.sha256()
-    for name, text in sources().items():
-        digest.update(f"{name}\n{without_docstrings(text)}\n".encode())
-    return f"{__version__}+{digest.hexdigest()[:12]}"
-
-
-def sources() -> dict[str, str]:
-    """Return the sources that rows come from, by file: those of runs and of all kernels, and all that these import."""
-    texts = {file.relative_to(_PACKAGE).as_posix(): file.read_text("utf-8") for file in _PACKAGE.rglob("*.py")}
-    wanted = {name for name, text in texts.items() if "from zoomrank.compiled import" in text} | {_ROOT}
-    todo = list(wanted)
-    while todo:
-        for module in _IMPORTS.findall(texts[todo.pop()]):
-            path = module.replace(".", "/")
-            found = {f"{path}.py", f"{path}/__init__.py"} & texts.keys() - wanted
-            wanted |= found
-            todo += found
-    return {name: texts[name] for name in sorted(wanted)}
-
+from zoomrank.lab.run import RunRows, this_version
 
 FORMAT = 3
 _MANIFEST = "manifest.json"

@@ -1,50 +1,36 @@
-"""One run: a setting in, rows out. Rows do not depend on when, where or after what the run was carried out."""
+"""One run: a setting in, rows out. Rows do not depend on when, where or after what the run was carried out.
+
+Rows can stand beside each other if they come from the same version: the release, and a hash of every source that rows
+depend on. Rows of zooming rankers also say how many strategies each slot has in the end: active subtrees, or
+pairs with contexts.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from zoomrank import __version__
 from zoomrank.bandits.contextual_zooming.learner import ContextualState
 from zoomrank.bandits.contextual_zooming.pairs import ACTIVE
 from zoomrank.bandits.zooming import ZoomState
+from zoomrank.compiled import without_docstrings
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.registry import believed, ranker, visitors  # imported by name, so that `code_version` follows it
+from zoomrank.lab.registry import believed, ranker, visitors  # by name: `this_version` follows such imports
 from zoomrank.lab.simulator import simulate, window_ends
 from zoomrank.types import Array
 
-# Final number of strategies of a ranker: the active subtrees, or pairs with contexts, of each slot.
+Counts = tuple[int, ...]  # by slot
 
-Counts = tuple[int, ...]
-
-
-def active_strategies(ranker: Any) -> Counts | None:
-    """Count the active strategies of each slot; None for rankers that do not zoom.
-
-    For contextual zooming, only pairs of contexts that have occurred are counted; others are not stored.
-
-    >>> from zoomrank import DocumentTree, RankZoom
-    >>> active_strategies(RankZoom(DocumentTree.exponential(depth=3), slots=2))
-    (1, 1)
-    """
-    state = getattr(ranker, "state", None)
-    if isinstance(state, ZoomState):
-        return tuple(_subtrees(state, slot) for slot in range(len(state.used)))
-    if isinstance(state, ContextualState):  # nothing is above the first slot: it has a plain zoom tree
-        return (_subtrees(state, 0), *(_pairs(state, slot) for slot in range(1, len(state.pair_used))))
-    return None
-
-
-def _subtrees(state: Any, slot: int) -> int:
-    return int(np.count_nonzero(state.child[slot, : state.used[slot]] == 0))
-
-
-def _pairs(state: Any, slot: int) -> int:
-    return int(np.count_nonzero(state.pair["known_for"][slot, : state.pair_used[slot]] == ACTIVE))
-
-
+_PACKAGE = Path(__file__).parents[1]
+_ROOT = "lab/run.py"
+_IMPORTS = re.compile(r"^ *from zoomrank\.([a-z0-9_.]+) import", re.MULTILINE)
 FIRST_LOOK = 10
 LOOKS_PER_DECADE = 20
 
@@ -130,3 +116,52 @@ def run(setting: Setting) -> RunRows:
     expected = [users.satisfaction(dict.fromkeys(shown)) for shown in trace.shown]  # repeats add nothing
     clicks = np.cumsum(trace.clicks, axis=0)
     return RunRows(setting, trace.visits, clicks, np.array(expected), active_strategies(learner))
+
+
+def active_strategies(ranker: Any) -> Counts | None:
+    """Count the active strategies of each slot; None for rankers that do not zoom.
+
+    For contextual zooming, only pairs of contexts that have occurred are counted; others are not stored.
+
+    >>> from zoomrank import DocumentTree, RankZoom
+    >>> active_strategies(RankZoom(DocumentTree.exponential(depth=3), slots=2))
+    (1, 1)
+    """
+    state = getattr(ranker, "state", None)
+    if isinstance(state, ZoomState):
+        return tuple(_subtrees(state, slot) for slot in range(len(state.used)))
+    if isinstance(state, ContextualState):  # nothing is above the first slot: it has a plain zoom tree
+        return (_subtrees(state, 0), *(_pairs(state, slot) for slot in range(1, len(state.pair_used))))
+    return None
+
+
+def _subtrees(state: Any, slot: int) -> int:
+    return int(np.count_nonzero(state.child[slot, : state.used[slot]] == 0))
+
+
+def _pairs(state: Any, slot: int) -> int:
+    return int(np.count_nonzero(state.pair["known_for"][slot, : state.pair_used[slot]] == ACTIVE))
+
+
+@cache
+def this_version() -> str:
+    """Return the version: rows of one version can stand beside each other, whatever comments and docstrings say."""
+    digest = hashlib.sha256()
+    for name, text in sources().items():
+        digest.update(f"{name}\n{without_docstrings(text)}\n".encode())
+    return f"{__version__}+{digest.hexdigest()[:12]}"
+
+
+def sources() -> dict[str, str]:
+    """Return the sources that rows come from, by file: those of runs and of their kernels, and all that these import."""
+    texts = {file.relative_to(_PACKAGE).as_posix(): file.read_text("utf-8") for file in _PACKAGE.rglob("*.py")}
+    kernels = {name for name, text in texts.items() if "from zoomrank.compiled import" in text}
+    wanted = {name for name in kernels if not name.startswith("service/")} | {_ROOT}  # the service makes no rows
+    todo = list(wanted)
+    while todo:
+        for module in _IMPORTS.findall(texts[todo.pop()]):
+            path = module.replace(".", "/")
+            found = {f"{path}.py", f"{path}/__init__.py"} & texts.keys() - wanted
+            wanted |= found
+            todo += found
+    return {name: texts[name] for name in sorted(wanted)}

@@ -1,4 +1,10 @@
-"""Sweep: carry out all runs that have no rows yet, and store each as it ends."""
+"""Sweep: carry out all runs that have no rows yet, and store each as it ends.
+
+A runner carries runs out: in this process, in worker processes, or with Ray, on a cluster or locally. It takes settings
+and yields `FinishedRun`s in the order in which they end. Rows depend on the setting alone, not on the runner or its
+number of workers. If a worker dies, only its own run is lost and tried again; after `TRIES` deaths of the same run the
+runner gives up.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +23,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zoomrank.errors import ParameterError, RunnerError
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import with_absolute_paths
 from zoomrank.lab.report_pages import cores
-from zoomrank.lab.results_folder import ResultsFolder, this_version
-from zoomrank.lab.run import RunRows, run
+from zoomrank.lab.run import RunRows, run, this_version
 from zoomrank.types import whole_number
 
-# Runners, which carry out runs: in this process, in worker processes, or with Ray, on a cluster or locally.
-#
-# A runner takes settings and yields `FinishedRun` runs in the order in which they end. Rows depend on the setting
-# alone, not on the runner or its number of workers. If a worker dies, only its own run is lost and tried again; after
-# `TRIES` deaths of the same run the runner gives up.
+if TYPE_CHECKING:
+    from zoomrank.lab.results_folder import ResultsFolder  # needs pyarrow, which runs do without
 
 TRIES = 3  # for one run whose worker dies
 _CONNECT_SECONDS = 15
@@ -79,7 +81,7 @@ class Runner(ABC):
 
         Yields
         ------
-        Finished
+        FinishedRun
             Each run with its rows, in the order in which they end.
         """
 
@@ -338,7 +340,7 @@ def run_sweep(
     path
         The folder of their rows.
     about
-        The request, as `about_sweep` returns it.
+        The request, as `sweep_request` returns it.
     runner
         The runner that carries them out.
     resume
@@ -351,6 +353,8 @@ def run_sweep(
     ResultsFolder
         The folder, with rows of all settings.
     """
+    from zoomrank.lab.results_folder import ResultsFolder
+
     folder = ResultsFolder.begin(path, about, resume=resume)
     sweep(settings, folder, runner, watcher)
     return folder

@@ -6,6 +6,8 @@ close together, and for each the pairs of some documents with all others. The wo
 
 Only conditional means are needed, because given Z_S
 `P[π(x) ≠ π(y)] = μ(x) - μ(y) + 2 · μ(y | x skipped too) · (1 - μ(x))`.
+
+`ExpressivenessBound` has the distances of Theorem 3.1, for which a tree network is conditionally L-correlated.
 """
 
 from __future__ import annotations
@@ -257,9 +259,6 @@ def _documents(
         return np.arange(len(means))
     random = rng.choice(len(means), size=sampling.documents, replace=False)
     return np.unique(np.concatenate([skipped[:2], [int(means.argmax())], random])).astype(np.int64)
-
-
-# Distances of Theorem 3.1, for which a tree network is conditionally L-correlated.
 
 
 class ExpressivenessBound:

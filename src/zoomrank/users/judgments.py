@@ -1,8 +1,10 @@
-"""Visitors from relevance judgments of an evaluation collection (`judgment_files` reads them).
+"""Visitors from relevance judgments of an evaluation collection, and the files that judgments come in.
 
 A topic is an information need, and its visitors come in kinds that mean different things by it: the subtopics of
 a diversity track, or the users who rated. Each kind is a row of a `RelevanceTable`, and clicks drawn from it are
 simulated, from real labels. Kinds without a relevant document are left out, since no ranking can serve them.
+
+Files are qrels of diversity tracks, tables of subtopics, or ratings; a malformed line raises an error.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from zoomrank.spaces import DocumentId, DocumentIds, RootedTree, Space
 from zoomrank.users.relevance_table import RelevanceTable
 
 REFUSE, SKIP = "refuse", "skip"
+ONE_TOPIC = "all"  # name of the only topic of ratings
+THRESHOLD = 4.0  # lowest rating that means relevant
 
+File = str | os.PathLike[str]
 Opinions = Mapping[str, Mapping[str, Mapping[DocumentId, bool]]]  # topic, kind of visitor, document: relevant or not
 
 
@@ -115,14 +120,6 @@ def _allow(topic: str, missing: Sequence[DocumentId], of: int, kind: str, unknow
             f"The collection lacks {len(missing)} of the {of} documents {kind} for the topic {topic!r}: {few}. "
             'Add them, or say unknown="skip" (--unknown skip) to continue without them.'
         )
-
-
-# Judgments in files: qrels of diversity tracks, tables of subtopics, ratings. Malformed lines raise an error.
-
-ONE_TOPIC = "all"  # name of the only topic of ratings
-THRESHOLD = 4.0  # lowest rating that means relevant
-
-File = str | os.PathLike[str]
 
 
 def read_qrels(path: File) -> Judgments:

@@ -1,4 +1,9 @@
-"""`RelevanceTable`: visitors as a list of kinds, each with a weight and its relevant documents, as in real data."""
+"""Models of visitors without a tree of their own.
+
+`RelevanceTable` is a list of kinds of visitors, each with a weight and its relevant documents, as in real data.
+`CopiedRelevance` makes documents relevant to the same visitors as another document, however far apart. `Independent`
+has no correlations at all, as in the example of Section 5.1.
+"""
 
 from __future__ import annotations
 
@@ -97,9 +102,6 @@ class RelevanceTable(UserDistribution):
         return np.asarray(left)
 
 
-# `CopiedRelevance`: documents that are relevant to the same visitors as another document, however far apart.
-
-
 class CopiedRelevance(UserDistribution):
     """Visitors of another distribution, where the relevance of a document is that of its origin.
 
@@ -139,9 +141,6 @@ class CopiedRelevance(UserDistribution):
         """State that clicks are drawn from, if it is a forest: a copy has the same deciding node as its origin."""
         state = self.users.state
         return state._replace(decider=state.decider[:, self.origin]) if isinstance(state, ForestState) else None
-
-
-# `Independent`: every document is relevant independently of the others, as in the example of Section 5.1.
 
 
 class Independent(TreeNetwork):

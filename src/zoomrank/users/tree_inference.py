@@ -1,10 +1,23 @@
-"""Exact probabilities in a tree network, by passing messages: up only along the root paths of S, down to all nodes.
+"""Computations on tree networks: exact probabilities, parameters, symmetries, and the state that clicks are drawn from.
 
-The message of a node u is `(log P(Z_S below u | π(u) = 0), log P(Z_S below u | π(u) = 1))`, where Z_S is the event that
-no document of S is relevant. Subtrees without a document of S send (0, 0), so they cost nothing on the way up. Being
-logarithms, messages do not underflow however many documents are conditioned on.
+Probabilities are computed by passing messages: up only along the root paths of S, down to all nodes. The message of a
+node u is `(log P(Z_S below u | π(u) = 0), log P(Z_S below u | π(u) = 1))`, where Z_S is the event that no document of S
+is relevant. Subtrees without a document of S send (0, 0), so they cost nothing on the way up. Being logarithms,
+messages do not underflow however many documents are conditioned on.
 
 `chance[u, b]` is the probability that π(u) = 1 if the parent's bit is b; the root's two entries are both μ(root).
+
+Parameters are the mean of every node and the mutation probabilities q0, q1 of Algorithm 1. A child's bit is its
+parent's, flipped with probability q_b(u) if the parent's bit is b. With v the parent of u, Section 3.1 requires:
+
+- Eq. 7, the mean is right:      μ(u) = (1 - μ(v)) q0(u) + μ(v) (1 - q1(u))
+- Eq. 8, mutations are rare:     q0(u) + q1(u) ≤ D(u, v) / μ(v)
+
+The mean is given for documents, and extended to the nodes above them in one of two ways, both in the paper:
+
+- `average`: a node's mean is the average of its children's (Section 6.1, used in every experiment of the paper).
+- `lipschitz`: values that keep |μ(u) - μ(v)| ≤ D(u, v) along every edge (proved possible in Section 7). The lemma
+  leaves room; of all values it allows we take the one nearest to the average of the children.
 """
 
 from __future__ import annotations
@@ -26,6 +39,10 @@ from zoomrank.users.first_click import ForestState
 
 if TYPE_CHECKING:
     from zoomrank.users.tree_network import TreeNetwork
+
+
+ROUNDING = 1e-14  # of mutation probabilities
+EXTENSION_ROUNDING = 1e-12
 
 
 @allocating
@@ -118,82 +135,73 @@ def _weigh(p: float, message: Array) -> float:
     return float(p / (p + (1 - p) * np.exp(message[0] - message[1])))
 
 
-# Tree networks laid side by side in one `ForestState`, from which clicks are drawn.
+def average_of_children(tree: RootedTree, mean: Array) -> Array:
+    """Return μ of every node, bottom up."""
+    return _averages(tree.shape, mean)
 
 
-def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: DocumentIds) -> ForestState:
-    """Combine networks for drawing, with their nodes numbered consecutively."""
-    starts = np.concatenate([[0], np.cumsum([network.tree.nodes for network in networks])]).astype(np.int64)
-    leaves = []
-    for start, network in zip(starts[:-1], networks, strict=True):
-        leaf = _deciding_nodes(network.tree.shape.parent, network.chance, network.tree.shape.leaf)
-        same = network.documents is documents
-        leaves.append(start + (leaf if same else leaf[network.documents.positions(documents)]))
-    return ForestState(
-        cumulative_share=np.cumsum(shares),
-        root=starts[:-1].copy(),
-        decider=np.stack(leaves).astype(np.uint32),
-        parent=np.concatenate([s + n.tree.shape.parent for s, n in zip(starts[:-1], networks, strict=True)]).astype(
-            np.uint32
-        ),
-        chance=np.concatenate([network.chance for network in networks]),
-        mark=np.zeros(starts[-1], np.int64),
-        path=np.zeros(max(network.tree.depth for network in networks) + 1, np.uint32),
-        visitor=np.zeros(2, np.uint64),
-    )
+def lipschitz_extension(tree: RootedTree, mean: Array) -> Array:
+    """Return μ of every node, L-continuous on all of them; raise an error if it is not so on the documents."""
+    if isinstance(tree, DocumentTree):
+        tree = EdgeWeightedTree.from_document_tree(tree)
+    if not isinstance(tree, EdgeWeightedTree):
+        raise ContinuityError("The Lipschitz extension needs distances between nodes: a tree with widths or lengths.")
+    low, high = _intervals(tree.shape, tree.length, mean)
+    empty = np.flatnonzero(low > high + EXTENSION_ROUNDING)
+    if len(empty):
+        node = int(empty[-1])  # breadth first: the last is a smallest subtree that shows the conflict
+        raise ContinuityError(
+            f"The mean relevance is not L-continuous: below {tree.name(node)} two documents differ by more than their "
+            f"distance (by {low[node] - high[node]:.3g})."
+        )
+    return _nearest_to_average(tree.shape, tree.length, mean, low, high)
 
 
 @compiled
-def _deciding_nodes(parent: Array, chance: Array, leaf: Array) -> Array:
-    """Return, for each leaf, the highest node that it cannot differ from: drawing can stop there."""
-    top = np.arange(len(parent))
-    for node in range(1, len(parent)):
-        if chance[node, 0] == 0.0 and chance[node, 1] == 1.0:
-            top[node] = top[parent[node]]
-    return top[leaf]
-
-
-# Symmetries of a tree network: documents that its tree, its parameters and a set S of documents do not distinguish.
-
-
-def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:
-    """Number the documents so that two share a number if the tree, its parameters and S do not distinguish them."""
-    leaves = tree.shape.leaf[shown].astype(np.int64)
-    with np.errstate(over="ignore"):  # scrambled bits may overflow when run as plain Python
-        return np.asarray(_orbits(tree.shape.parent, parameters, leaves))[tree.shape.leaf]
+def _averages(shape: Shape, mean: Array) -> Array:
+    values = np.zeros(len(shape.parent))
+    for node in range(len(shape.parent) - 1, -1, -1):
+        first, end = shape.child_start[node], shape.child_start[node + 1]
+        if first == end:
+            values[node] = mean[shape.first_document[node]]
+        else:
+            for child in range(first, end):
+                values[node] += values[child]
+            values[node] /= end - first
+    return values
 
 
 @compiled
-def _orbits(parent: Array, parameters: Array, leaves: Array) -> Array:
-    """Number the nodes; equal numbers mean that a parameter-preserving automorphism exchanges the nodes.
-
-    Upwards, a subtree is named by its parameters and the multiset of its children's names; downwards, a node by its own
-    name and its parent's position. Parameters are compared to 12 digits, as ties are.
-    """
-    nodes = len(parent)
-    name = np.zeros(nodes, np.uint64)
-    for leaf in leaves:
-        name[leaf] = np.uint64(1)
+def _intervals(shape: Shape, length: Array, mean: Array) -> tuple[Array, Array]:
+    """Return I(x) = [μ-(x), μ+(x)] of Section 7: the values that the documents below allow."""
+    nodes = len(shape.parent)
+    low, high = np.full(nodes, -np.inf), np.full(nodes, np.inf)
     for node in range(nodes - 1, -1, -1):
-        own = np.uint64(0x9E3779B97F4A7C15)
-        for parameter in parameters[node]:
-            own = hash64(own ^ np.uint64(np.int64(parameter * 1e12 + 0.5)))
-        name[node] = hash64(name[node] + own)
+        if shape.child_start[node] == shape.child_start[node + 1]:
+            low[node] = high[node] = mean[shape.first_document[node]]
         if node > 0:
-            name[parent[node]] += name[node]
-    for node in range(1, nodes):
-        name[node] = hash64(name[node] ^ hash64(name[parent[node]]))
-    return name
+            up = shape.parent[node]
+            low[up] = max(low[up], low[node] - length[node])
+            high[up] = min(high[up], high[node] + length[node])
+    return low, high
 
 
-# Mutation probabilities q0, q1 of Algorithm 1, and the two conditions of Section 3.1 that they have to meet.
-#
-# A child's bit is its parent's, flipped with probability q_b(u) if the parent's bit is b. With v the parent of u:
-#
-# - Eq. 7, the mean is right:      μ(u) = (1 - μ(v)) q0(u) + μ(v) (1 - q1(u))
-# - Eq. 8, mutations are rare:     q0(u) + q1(u) ≤ D(u, v) / μ(v)
-
-ROUNDING = 1e-14
+@compiled
+def _nearest_to_average(shape: Shape, length: Array, mean: Array, low: Array, high: Array) -> Array:
+    """Choose values top down: within the interval, within reach of the parent, within the range of μ, nearest to the
+    average.
+    """
+    values = _averages(shape, mean)  # averages lie in the range of μ; so do the interval's ends once cut to it
+    smallest, largest = mean.min(), mean.max()
+    for node in range(len(shape.parent)):
+        if shape.child_start[node] == shape.child_start[node + 1]:
+            continue  # a document keeps its mean: the interval is that point
+        floor, ceiling = max(low[node], smallest), min(high[node], largest)
+        if node > 0:
+            up = values[shape.parent[node]]
+            floor, ceiling = max(floor, up - length[node]), min(ceiling, up + length[node])
+        values[node] = min(max(values[node], floor), ceiling)
+    return values
 
 
 @dataclass(frozen=True)
@@ -263,79 +271,63 @@ def check_conditions(tree: EdgeWeightedTree, mean: Array, q0: Array, q1: Array) 
     return ConditionReport(*found)  # type: ignore[arg-type]
 
 
-# Extension of the mean relevance from documents to all nodes above them: two ways, both in the paper.
-#
-# - `average`: a node's mean is the average of its children's (Section 6.1, used in every experiment of the paper).
-# - `lipschitz`: values that keep |μ(u) - μ(v)| ≤ D(u, v) along every edge (proved possible in Section 7). The lemma
-#   leaves room; of all values it allows we take the one nearest to the average of the children.
-
-EXTENSION_ROUNDING = 1e-12
-
-
-def average_of_children(tree: RootedTree, mean: Array) -> Array:
-    """Return μ of every node, bottom up."""
-    return _averages(tree.shape, mean)
-
-
-def lipschitz_extension(tree: RootedTree, mean: Array) -> Array:
-    """Return μ of every node, L-continuous on all of them; raise an error if it is not so on the documents."""
-    if isinstance(tree, DocumentTree):
-        tree = EdgeWeightedTree.from_document_tree(tree)
-    if not isinstance(tree, EdgeWeightedTree):
-        raise ContinuityError("The Lipschitz extension needs distances between nodes: a tree with widths or lengths.")
-    low, high = _intervals(tree.shape, tree.length, mean)
-    empty = np.flatnonzero(low > high + EXTENSION_ROUNDING)
-    if len(empty):
-        node = int(empty[-1])  # breadth first: the last is a smallest subtree that shows the conflict
-        raise ContinuityError(
-            f"The mean relevance is not L-continuous: below {tree.name(node)} two documents differ by more than their "
-            f"distance (by {low[node] - high[node]:.3g})."
-        )
-    return _nearest_to_average(tree.shape, tree.length, mean, low, high)
+def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:
+    """Number the documents so that two share a number if the tree, its parameters and S do not distinguish them."""
+    leaves = tree.shape.leaf[shown].astype(np.int64)
+    with np.errstate(over="ignore"):  # scrambled bits may overflow when run as plain Python
+        return np.asarray(_orbits(tree.shape.parent, parameters, leaves))[tree.shape.leaf]
 
 
 @compiled
-def _averages(shape: Shape, mean: Array) -> Array:
-    values = np.zeros(len(shape.parent))
-    for node in range(len(shape.parent) - 1, -1, -1):
-        first, end = shape.child_start[node], shape.child_start[node + 1]
-        if first == end:
-            values[node] = mean[shape.first_document[node]]
-        else:
-            for child in range(first, end):
-                values[node] += values[child]
-            values[node] /= end - first
-    return values
+def _orbits(parent: Array, parameters: Array, leaves: Array) -> Array:
+    """Number the nodes; equal numbers mean that a parameter-preserving automorphism exchanges the nodes.
 
-
-@compiled
-def _intervals(shape: Shape, length: Array, mean: Array) -> tuple[Array, Array]:
-    """Return I(x) = [μ-(x), μ+(x)] of Section 7: the values that the documents below allow."""
-    nodes = len(shape.parent)
-    low, high = np.full(nodes, -np.inf), np.full(nodes, np.inf)
-    for node in range(nodes - 1, -1, -1):
-        if shape.child_start[node] == shape.child_start[node + 1]:
-            low[node] = high[node] = mean[shape.first_document[node]]
-        if node > 0:
-            up = shape.parent[node]
-            low[up] = max(low[up], low[node] - length[node])
-            high[up] = min(high[up], high[node] + length[node])
-    return low, high
-
-
-@compiled
-def _nearest_to_average(shape: Shape, length: Array, mean: Array, low: Array, high: Array) -> Array:
-    """Choose values top down: within the interval, within reach of the parent, within the range of μ, nearest to the
-    average.
+    Upwards, a subtree is named by its parameters and the multiset of its children's names; downwards, a node by its own
+    name and its parent's position. Parameters are compared to 12 digits, as ties are.
     """
-    values = _averages(shape, mean)  # averages lie in the range of μ; so do the interval's ends once cut to it
-    smallest, largest = mean.min(), mean.max()
-    for node in range(len(shape.parent)):
-        if shape.child_start[node] == shape.child_start[node + 1]:
-            continue  # a document keeps its mean: the interval is that point
-        floor, ceiling = max(low[node], smallest), min(high[node], largest)
+    nodes = len(parent)
+    name = np.zeros(nodes, np.uint64)
+    for leaf in leaves:
+        name[leaf] = np.uint64(1)
+    for node in range(nodes - 1, -1, -1):
+        own = np.uint64(0x9E3779B97F4A7C15)
+        for parameter in parameters[node]:
+            own = hash64(own ^ np.uint64(np.int64(parameter * 1e12 + 0.5)))
+        name[node] = hash64(name[node] + own)
         if node > 0:
-            up = values[shape.parent[node]]
-            floor, ceiling = max(floor, up - length[node]), min(ceiling, up + length[node])
-        values[node] = min(max(values[node], floor), ceiling)
-    return values
+            name[parent[node]] += name[node]
+    for node in range(1, nodes):
+        name[node] = hash64(name[node] ^ hash64(name[parent[node]]))
+    return name
+
+
+def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: DocumentIds) -> ForestState:
+    """Combine networks for drawing, with their nodes numbered consecutively."""
+    starts = np.concatenate([[0], np.cumsum([network.tree.nodes for network in networks])]).astype(np.int64)
+    leaves = []
+    for start, network in zip(starts[:-1], networks, strict=True):
+        leaf = _deciding_nodes(network.tree.shape.parent, network.chance, network.tree.shape.leaf)
+        same = network.documents is documents
+        leaves.append(start + (leaf if same else leaf[network.documents.positions(documents)]))
+    return ForestState(
+        cumulative_share=np.cumsum(shares),
+        root=starts[:-1].copy(),
+        decider=np.stack(leaves).astype(np.uint32),
+        parent=np.concatenate([s + n.tree.shape.parent for s, n in zip(starts[:-1], networks, strict=True)]).astype(
+            np.uint32
+        ),
+        chance=np.concatenate([network.chance for network in networks]),
+        mark=np.zeros(starts[-1], np.int64),
+        path=np.zeros(max(network.tree.depth for network in networks) + 1, np.uint32),
+        visitor=np.zeros(2, np.uint64),
+    )
+
+
+@compiled
+def _deciding_nodes(parent: Array, chance: Array, leaf: Array) -> Array:
+    """Return, for each leaf, the highest node that it cannot differ from: drawing can stop there."""
+    top = np.arange(len(parent))
+    for node in range(1, len(parent)):
+        if chance[node, 0] == 0.0 and chance[node, 1] == 1.0:
+            top[node] = top[parent[node]]
+    return top[leaf]

@@ -9,6 +9,8 @@ The paper draws visitors "per Algorithm 1" but also speaks of visitors that belo
 - `mutations`  one network with the most independent mutations that the two conditions of Section 3.1 allow, and the
                L-continuous extension of Section 7.
 - `metric`     Algorithm 2: a fresh random tree for each visitor. For small collections.
+
+The mean relevance is as low as L-continuity and a background allow between given peaks (Eq. 29).
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from zoomrank.users.mixture import Mixture, checked_shares
 from zoomrank.users.relevance_table import CopiedRelevance, Independent
 from zoomrank.users.tree_network import TreeNetwork
 
-# Mean relevance with peaks, as low as L-continuity and a background allow (Eq. 29); and draws of the peaks.
+READINGS = ("network", "mixture", "mutations", "metric")
+HEIGHTS = ("shares", "tallest", "halves")  # height of the peak that a table of a Chinese restaurant becomes
+HIGHEST = 0.5  # largest mean that Algorithm 1 allows
 
 
 def peaks_mean(space: Space, peaks: Mapping[DocumentId, float], background: float) -> Array:
@@ -134,11 +138,6 @@ def seat_customers(customers: int, theta: float, rng: np.random.Generator) -> li
         else:
             tables.append(1)
     return tables
-
-
-READINGS = ("network", "mixture", "mutations", "metric")
-HEIGHTS = ("shares", "tallest", "halves")  # height of the peak that a table of a Chinese restaurant becomes
-HIGHEST = 0.5  # largest mean that Algorithm 1 allows
 
 
 def peaks(

@@ -1,7 +1,7 @@
 """Claims of the paper's evaluation, each with a test on the rows.
 
 A claim is data: its section, what it says in our words, and for each experiment the comparisons that must hold. The
-meaning of the paper's adjectives is fixed here, once for all experiments.
+meaning of the paper's adjectives is fixed here, once for all experiments. `judge_all` gives the verdicts.
 """
 
 from __future__ import annotations
@@ -270,9 +270,6 @@ CLAIMS: tuple[Claim, ...] = (
         _on(("three-documents",), Settles("RankContextZoom", 3 / 4)),
     ),
 )
-
-
-# Verdicts on the claims: each is tested on the rows of every experiment that it is about.
 
 
 @dataclass(frozen=True)

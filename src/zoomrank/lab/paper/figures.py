@@ -1,4 +1,11 @@
-"""The figures, as data: which curves of which experiments are drawn together, and which runs that takes."""
+"""The experiments and figures of the paper's evaluation (Section 6) and beyond it, as data.
+
+Experiments of the paper follow one reading of what it leaves open (`readings.py`); most are shown both with and without
+visitors who belong to a peak. Those beyond it are three documents, more documents, wrong metrics, late feedback and no
+duplicates; in all but the first no document is shown twice, which is zoomrank's default. Another reading is run only
+where it changes something: its curves are added by rule to the experiments that they belong to, or to new ones. A
+figure says which curves of which experiments are drawn together, and so which runs that takes.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +17,7 @@ from zoomrank.lab.paper.readings import CHOICES, OTHERS, READING, PaperWorld, Pu
 from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Setting, recipe
 from zoomrank.lab.registry import GREEDY
 
-# The experiments of the paper's evaluation as data (Section 6), as its figures show them.
-#
-# They follow one reading of what the paper leaves open (`readings.py`). Most are shown both with and without visitors
-# who belong to a peak.
+# The paper's experiments, as its figures show them.
 
 MAIN = ("two-peaks", "restaurant", "restaurant-mixture")
 SMALL = ("small", "small-mixture")
@@ -70,41 +74,22 @@ def _as_published(world: PaperWorld) -> Experiment:
     name = world.experiment
     curves = tuple(each.under(READING) for each in published(name))
     title = title_of(name, READING)
-    one = large(name, title, curves) if name in MAIN else _secondary(name, title, curves)
-    return replace(one, users=world.recipe(READING))
+    size = {} if name in MAIN else {"depth": 7, "slots": 2, "visits": 1_000_000}
+    return replace(_two_peaks(name, title, curves, **size), users=world.recipe(READING))
 
 
-def _secondary(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
-    return Experiment(
-        name=name,
-        title=title,
-        tree=recipe("exponential", depth=7),
-        users=recipe("two-peaks"),
-        slots=2,
-        visits=1_000_000,
-        curves=curves,
-    )
-
-
-def large(name: str, title: str, curves: tuple[Curve, ...]) -> Experiment:
-    """Return an experiment with the size of the paper's main experiments and its two peaks."""
-    return Experiment(
-        name=name,
-        title=title,
-        tree=recipe("exponential", depth=15),
-        users=recipe("two-peaks"),
-        slots=5,
-        visits=300_000,
-        curves=curves,
-    )
+def _two_peaks(
+    name: str, title: str, curves: tuple[Curve, ...], *, depth: int = 15, slots: int = 5, visits: int = 300_000
+) -> Experiment:
+    """Return an experiment with the paper's two peaks; by default of the size of its main experiments."""
+    tree, users = recipe("exponential", depth=depth), recipe("two-peaks")
+    return Experiment(name, title, tree, users, slots, visits, curves)
 
 
 PUBLISHED = {world.experiment: _as_published(world) for world in WORLDS}
 
 
-# Experiments beyond the paper's: three documents, more documents, wrong metrics, late feedback, no duplicates.
-#
-# Except for the three documents of its Section 5.1, no document is shown twice, which is zoomrank's default.
+# Experiments beyond the paper's.
 
 _GREEDY = Curve(GREEDY, recipe(GREEDY))
 _ZOOM, _CORR = "RankZoom", "RankCorrZoom"
@@ -113,15 +98,8 @@ _ZOOMING = tuple(curve for curve in CURVES if "Zoom" in curve.name)
 
 def _size(depth: int) -> Experiment:
     names = ("RankUCB1", "RankGridUCB1", _ZOOM, _CORR, "RankRandom")
-    return Experiment(
-        name=f"size-{2**depth}",
-        title=f"two peaks, {2**depth:,} documents",
-        tree=recipe("exponential", depth=depth),
-        users=recipe("two-peaks"),
-        slots=5,
-        visits=100_000,
-        curves=(*(Curve(name, recipe(name)) for name in names), _GREEDY),
-    )
+    curves = (*(Curve(name, recipe(name)) for name in names), _GREEDY)
+    return _two_peaks(f"size-{2**depth}", f"two peaks, {2**depth:,} documents", curves, depth=depth, visits=100_000)
 
 
 _BELIEFS = (
@@ -146,7 +124,7 @@ BEYOND_FIGURES = {
             curves=(*CURVES[:2], *_ZOOMING[:3], *BASELINES),
         ),
         *(_size(depth) for depth in (10, 12, 15, 18, 20)),
-        large(
+        _two_peaks(
             "belief",
             "two peaks, with a metric that is wrong",
             (
@@ -155,7 +133,7 @@ BEYOND_FIGURES = {
                 _GREEDY,
             ),
         ),
-        large(
+        _two_peaks(
             "delay",
             "two peaks, feedback that comes late",
             (
@@ -164,7 +142,7 @@ BEYOND_FIGURES = {
                 _GREEDY,
             ),
         ),
-        large(
+        _two_peaks(
             "distinct",
             "two peaks, no document shown twice",
             (
@@ -177,10 +155,7 @@ BEYOND_FIGURES = {
 }  # fmt: skip
 
 
-# All experiments by name: the paper's, those beyond it, and those that other readings of the paper need.
-#
-# Another reading is run only where it changes something: its curves are added by rule to the experiments that they
-# belong to, or to new experiments.
+# All experiments, with those that other readings of the paper need.
 
 _FIGURES = {**PUBLISHED, **BEYOND_FIGURES}
 

@@ -135,8 +135,6 @@ def over_instances(instances: Sequence[Facts]) -> Facts:
     )
 
 
-# Table of the theoretical guarantees for each experiment.
-
 _INTRODUCTION = (
     "The bounds of Sections 4 and 5 and of Appendix A with every hidden constant and logarithm taken as 1 (but the "
     "log T that Appendix A prints), which is kinder than the truth: where even this promises nothing, it says "
