@@ -276,7 +276,7 @@ def write_version(edition: CollectionVersion, file: IO[bytes]) -> None:
 
     Parameters
     ----------
-    edition : Edition
+    edition : CollectionVersion
         The version to write.
     file : open file
         A binary file.
@@ -303,7 +303,7 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
 
     Returns
     -------
-    Edition
+    CollectionVersion
         The version.
 
     Examples
@@ -311,9 +311,9 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
     >>> import io
     >>> from zoomrank.documents import Collection
     >>> file = io.BytesIO()
-    >>> write_edition(Edition.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
-    >>> load_edition(file)
-    Edition(2 documents, 0 gone)
+    >>> write_version(CollectionVersion.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
+    >>> load_version(file)
+    CollectionVersion(2 documents, 0 gone)
     """
     collection, header, arrays = loaded(path, verify)
     if "edition" not in header:
