@@ -1,1 +1,1 @@
-"""`zoomrank year`: a simulated year of a shop, which compares its learners with undisturbed ones."""
+"""`python -m research year`: a simulated year of a shop, which compares its learners with undisturbed ones."""
