@@ -127,19 +127,40 @@ def _pictures() -> list[str]:
 
 
 def test_the_tree_of_folders_is_the_one_that_exists() -> None:
-    package = ROOT / "src" / "zoomrank"
-    drawn, parents = set(), [package]
-    for line in _pictures()[0].splitlines()[1:]:
-        indent, name, says = re.fullmatch(r"( +)([a-z_]+)/ +(\S.*)", line).groups()  # type: ignore[union-attr]
+    drawn: set[Path] = set()
+    parents: list[Path] = []
+    for line in _pictures()[0].splitlines():
+        indent, name, says = re.fullmatch(r"( *)([a-z_/]+)/ +(\S.*)", line).groups()  # type: ignore[union-attr]
         assert says
-        parents[len(indent) // 4 :] = [parents[len(indent) // 4 - 1] / name]
+        depth = len(indent) // 4
+        parents[depth:] = [(parents[depth - 1] if depth else ROOT) / name]
         drawn.add(parents[-1])
-    assert drawn == {path for path in package.rglob("*") if path.is_dir() and path.name != "__pycache__"}
+    assert all(folder.is_dir() for folder in drawn)
+    for root in (ROOT / "src" / "zoomrank", ROOT / "research"):  # of others, those that are worth a line
+        assert {path for path in drawn if path.is_relative_to(root)} == _folders(root)
 
 
-def test_the_picture_of_imports_is_the_one_that_the_linter_holds() -> None:
-    contract = _project()["tool"]["importlinter"]["contracts"][0]
-    assert _pictures()[1].splitlines() == [layer.replace("zoomrank.", "") for layer in contract["layers"]]
+def _folders(root: Path) -> set[Path]:
+    return {root} | {path for path in root.rglob("*") if path.is_dir() and path.name != "__pycache__"}
+
+
+def test_the_pictures_of_imports_are_those_that_the_linter_holds() -> None:
+    by_name = {contract["name"]: contract for contract in _project()["tool"]["importlinter"]["contracts"]}
+    packages = next(contract for name, contract in by_name.items() if name.startswith("One direction"))
+    service = next(contract for name, contract in by_name.items() if name.startswith("The service"))
+    for picture, contract in zip(_pictures()[1:3], (packages, service), strict=True):
+        assert picture.splitlines() == [layer.replace("zoomrank.", "") for layer in contract["layers"]]
+
+
+def test_pointers_for_newcomers_lead_to_code() -> None:
+    """Every file that CONTRIBUTING.md names is there, and has the name that follows it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for file in re.findall(r"`((?:src|tests|docs|deploy|tools)/[\w./-]+\.\w+)`", text):
+        assert (ROOT / file).exists(), file
+    stops = _stops(text)
+    assert len(stops) >= 8
+    for file, name in stops:
+        assert name in _names(_parsed(file)), (file, name)
 
 
 def _names(tree: ast.AST, prefix: str = "") -> Iterator[str]:
@@ -154,17 +175,26 @@ def _names(tree: ast.AST, prefix: str = "") -> Iterator[str]:
             )
 
 
+def _stops(text: str) -> list[tuple[str, str]]:
+    """Files below src/zoomrank, each with the name that follows it."""
+    return re.findall(r"`((?!src/|tests/)[\w/]+\.py)`\s+`([\w.]+)`", text)
+
+
+def _parsed(file: str) -> ast.AST:
+    return ast.parse((ROOT / "src" / "zoomrank" / file).read_text())
+
+
 def test_walks_go_where_the_code_goes() -> None:
     walks = (ROOT / "docs" / "walks.md").read_text().split("\n## ")[1:]
-    assert len(walks) == 3
+    assert len(walks) == 6
     for walk in walks:
         steps = re.split(r"\n\d+\. ", walk)[1:]
         assert 1 < len(steps) <= 10
         for step in steps:
-            stops = re.findall(r"`([\w/]+\.py)`\s+`([\w.]+)`", step)
+            stops = _stops(step)
             assert stops, step
             for file, name in stops:
-                assert name in _names(ast.parse((ROOT / "src" / "zoomrank" / file).read_text())), (file, name)
+                assert name in _names(_parsed(file)), (file, name)
 
 
 def test_every_extra_is_on_the_page() -> None:

@@ -1,5 +1,6 @@
 """MkDocs hook: CONTRIBUTING.md, which is outside docs/, as a page of the site."""
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -17,4 +18,4 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Rewrite links to CONTRIBUTING.md, which are written for readers of the sources."""
-    return markdown.replace("](../CONTRIBUTING.md)", f"]({PAGE})")
+    return re.sub(r"\]\(((?:\.\./)*)\.\./CONTRIBUTING\.md", rf"](\1{PAGE}", markdown)
