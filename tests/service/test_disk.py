@@ -18,8 +18,7 @@ from zoomrank.service.errors import StorageError
 from zoomrank.service.http import page_data
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage import postgres_store
-from zoomrank.service.storage.events import WAITING, Event
-from zoomrank.service.storage.rows import Batch, StoredLearner
+from zoomrank.service.storage.events import WAITING, Batch, Event, StoredLearner
 from zoomrank.service.storage.store import Store
 
 pytestmark = pytest.mark.store_contract

@@ -18,7 +18,7 @@ from zoomrank.service.errors import ExistsError, NotFoundError, StorageError, Un
 from zoomrank.service.experiments import ArmSpec, CollectionExperiment, ExperimentArm, result, visitor_digest
 from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller, RankOptions
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import Batch
 from zoomrank.service.storage.store import Store
 
 FIXED = ("d000", "d100", "d200")

@@ -25,7 +25,7 @@ from zoomrank.service.errors import KeyReusedError, StorageError, UnprocessableE
 from zoomrank.service.http.access import caller_digest
 from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import Batch
 from zoomrank.service.storage.store_snapshot import open_snapshot
 from zoomrank.service.verification import verify
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.services import Clock, Place, audit, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.learners import learner_cache
+from zoomrank.service.learners import learner_events
 
 
 async def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
@@ -81,7 +81,7 @@ async def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqli
 
 
 async def test_leaving_under_load_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(learner_events, "SNAPSHOT_EVERY", 20)
     async with started(place, budget=1) as engine:
         shop = await served(engine)
 

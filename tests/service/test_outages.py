@@ -13,8 +13,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ExpiredError, StorageError
 from zoomrank.service.learners import housekeeping
 from zoomrank.service.learners.limits import FeedbackDeadline
-from zoomrank.service.storage.events import TIMED_OUT
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import TIMED_OUT, Batch
 
 
 async def _five(engine: Engine) -> list[tuple[str, str]]:

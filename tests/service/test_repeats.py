@@ -12,8 +12,8 @@ from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import KeyReusedError, StorageError
 from zoomrank.service.rank_options import Caller, RankOptions
+from zoomrank.service.storage.events import Batch
 from zoomrank.service.storage.ownership import count_in
-from zoomrank.service.storage.rows import Batch
 
 ONE = Caller(idempotency_key="one")
 

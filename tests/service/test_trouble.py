@@ -22,8 +22,7 @@ from zoomrank.service.errors import ExistsError, NotFoundError, ServiceError, St
 from zoomrank.service.http import page_data
 from zoomrank.service.learners import housekeeping
 from zoomrank.service.storage import postgres_store, sqlite_store
-from zoomrank.service.storage.events import WAITING, Event
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import WAITING, Batch, Event
 from zoomrank.service.storage.store_reader import StoredCollection
 
 

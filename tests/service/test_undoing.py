@@ -15,13 +15,12 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import NotFoundError, QuotaExceededError, StorageError, VoidedError
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys, caller_digest
-from zoomrank.service.learners import learner_cache
+from zoomrank.service.learners import learner_events
 from zoomrank.service.learners.housekeeping import REMOVE_EVERY
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.storage.events import TIMED_OUT, UNSEEN, VOIDED, WAITING, Event
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import TIMED_OUT, UNSEEN, VOIDED, WAITING, Batch, Event
 
 NOBODY = Caller()
 BOT = Caller(digest=caller_digest("the key of a bot"))
@@ -64,7 +63,7 @@ def _without(engine: Engine, served: ServedCollection, number: int, void: set[in
 async def test_what_a_bot_taught_is_untaught(
     place: Place, similar: str, crash: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 10)
+    monkeypatch.setattr(learner_events, "SNAPSHOT_EVERY", 10)
     clock = Clock()
     async with started(place, clock, crash=crash) as engine:
         shop = await served(engine, similar=similar)

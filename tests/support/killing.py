@@ -24,8 +24,7 @@ from tests.support.services import Audit, Place, audit, key_of, only_edition, ru
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiments import ArmSpec, visitor_digest
 from zoomrank.service.learners.log_audit import begun, read_log_from
-from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, unpack_parts
-from zoomrank.service.storage.rows import ArmVisit
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, ArmVisit, unpack_parts
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
 VISITORS = 400
@@ -37,10 +36,10 @@ _TIMEOUT = 30
 
 def main() -> None:
     """Fork servers."""
-    from zoomrank.service.learners import housekeeping, learner_cache
+    from zoomrank.service.learners import housekeeping, learner_events
     from zoomrank.service.server import make_server
 
-    learner_cache.SNAPSHOT_EVERY, housekeeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
+    learner_events.SNAPSHOT_EVERY, housekeeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
     _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children = []

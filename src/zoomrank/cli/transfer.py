@@ -89,7 +89,7 @@ def _retired(reader: Any, options: argparse.Namespace) -> list[str]:
 
 def _pages(reader: Any, options: argparse.Namespace, progress: ProgressLine) -> Iterator[list[dict[str, Any]]]:
     from zoomrank.service.export import ExportFilter, exported, pages
-    from zoomrank.service.feedback import ImpressionSigner
+    from zoomrank.service.storage.events import ImpressionSigner
 
     wish, signer = ExportFilter(options.since, options.until, options.learned), ImpressionSigner(reader.about("secret"))
     wanted = [one for one in reader.collections() if options.collection in (None, one.name)]

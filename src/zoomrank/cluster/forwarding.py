@@ -30,8 +30,9 @@ from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.service.copies import partition_of_copy
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import NotFoundError, NotOwnerError, ServiceError, StorageError, UnprocessableError
-from zoomrank.service.feedback import partition_of_impression
 from zoomrank.service.http.fast_path import (
+    BODY,
+    CALLER,
     COPIES,
     COPY_FEEDBACK,
     COPY_RANK,
@@ -40,9 +41,15 @@ from zoomrank.service.http.fast_path import (
     RANK,
     SEEN,
     VOID,
+    App,
+    Receive,
     RouteRule,
+    Send,
+    refusal,
+    send_json,
+    whole_body,
 )
-from zoomrank.service.http.responses import BODY, CALLER, App, Receive, Send, refusal, send_json, whole_body
+from zoomrank.service.storage.events import partition_of_impression
 from zoomrank.service.storage.ownership import COORDINATOR, partition_of
 
 _GIVE_UP_AFTER = 8.0  # seconds
@@ -140,7 +147,7 @@ class Forwarding:
             served = self._engine.collections.find(collection)
         except NotFoundError:  # it may be new: the coordinator knows
             return COORDINATOR
-        return partition_of(served.home.id, served.settings.folded(query))
+        return partition_of(served.home.id, served.folded(query))
 
     # Responding.
 

@@ -21,7 +21,8 @@ from zoomrank.cluster.leases import EndedError, SharedDatabase
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.service.errors import StorageError
-from zoomrank.service.http.metrics import LoadMeter, ReplicaStatus
+from zoomrank.service.http.access import LoadMeter
+from zoomrank.service.http.metrics import ReplicaStatus
 from zoomrank.service.storage.ownership import COORDINATOR, PARTITIONS
 
 RENEW_EVERY = 1.0  # seconds

@@ -17,9 +17,8 @@ from zoomrank.service.catalogue.registry import homes_first
 from zoomrank.service.catalogue_updates import serve_revision
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import StorageError
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import Event, StoredExperiment
 from zoomrank.service.storage.ownership import COORDINATOR, partition_in
-from zoomrank.service.storage.rows import StoredExperiment
 from zoomrank.service.storage.store_reader import StoredCollection
 
 _REPORTS_EVERY = 15.0  # seconds between two looks at reports of similar queries of other replicas

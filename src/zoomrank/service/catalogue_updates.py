@@ -4,7 +4,7 @@ The changes of a collection are applied one after the other, and those that wait
 Each is a row in the store, a *revision*: what was asked for, and where everything goes. That row decides whether the
 change has happened. A revision that changes the tree begins another version, to which learners move when they are asked
 next; one that changes titles, urls and texts alone is served at once, in the version that there is
-(`edition_history`). Now and then the whole file of a revision is stored, so that a start need not begin with the first.
+(`version_history`). Now and then the whole file of a revision is stored, so that a start need not begin with the first.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def resolve_changes(documents: DocumentIds, changes: Iterable[tuple[Change, str]
     skipped; each change is understood as if those before it had been applied.
 
     >>> there = DocumentIds(1, ["a"])
-    >>> settled(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
+    >>> resolve_changes(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
     [{'change': 'a'}, {'add': 'b'}]
     """
     changes = list(changes)

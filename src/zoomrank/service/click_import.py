@@ -28,8 +28,7 @@ from zoomrank.errors import ZoomrankError
 from zoomrank.rankers.feedback import LoggedVisit, VisitReader, visit_arrays
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.errors import KeyReusedError, StoppingError, UnprocessableError
-from zoomrank.service.learners.learner_cache import NewLearner
-from zoomrank.service.learners.learner_events import LearnerEvents
+from zoomrank.service.learners.learner_events import LearnerEvents, NewLearner
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.events import ABANDONED, LONG_AGO, EventTags
 from zoomrank.service.storage.store import Store
@@ -106,11 +105,10 @@ class ImportedLog:
         return digest.hexdigest()
 
 
-# Log loss of a learner on visits that it has not learned from.
-#
-# The predicted click rate of a document in a slot comes from its visits there and from those of the subtrees that hold
-# it, from the root down: each counts beside four pseudo-visits at the rate of the one around it. Without visits the
-# prediction is the slot's overall click rate, so an untrained learner predicts as well as that rate alone.
+# Log loss of a learner on visits that it has not learned from. The predicted click rate of a document in a slot comes
+# from its visits there and from those of the subtrees that hold it, from the root down: each counts beside four
+# pseudo-visits at the rate of the one around it. Without visits the prediction is the slot's overall click rate, so an
+# untrained learner predicts as well as that rate alone.
 
 _AROUND = 4.0  # pseudo-visits
 

@@ -27,15 +27,13 @@ from zoomrank.service.errors import ExpiredError, NotFoundError, StorageError, U
 from zoomrank.service.experiments import Assignment, ExperimentRegistry
 from zoomrank.service.feedback import (
     ImpressionFeedback,
-    ImpressionSigner,
     acts_of_notes,
     acts_of_outcome,
     notes_after_end,
 )
 from zoomrank.service.idempotency import IdempotencyKeys, request_digest
 from zoomrank.service.learners.housekeeping import Housekeeper
-from zoomrank.service.learners.learner_cache import NewLearner
-from zoomrank.service.learners.learner_events import LearnerEvents
+from zoomrank.service.learners.learner_events import LearnerEvents, NewLearner
 from zoomrank.service.learners.limits import FeedbackDeadline, QueryQuota
 from zoomrank.service.learners.query_learner import QueryLearner, warm_up
 from zoomrank.service.learners.void import ImpressionFilter, VoidService
@@ -47,6 +45,7 @@ from zoomrank.service.storage.events import (
     WAITING,
     Event,
     EventTags,
+    ImpressionSigner,
     Outcome,
     is_note,
     known_propensities,

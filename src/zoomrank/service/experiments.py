@@ -27,9 +27,8 @@ from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.errors import ExistsError, NotFoundError, UnprocessableError
 from zoomrank.service.learners.learner_events import LearnerEvents
-from zoomrank.service.storage.events import ArmRef
+from zoomrank.service.storage.events import MINUTE, ArmOutcome, ArmRef, StoredExperiment
 from zoomrank.service.storage.ownership import Ownership
-from zoomrank.service.storage.rows import MINUTE, ArmOutcome, StoredExperiment
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.types import Array
@@ -402,11 +401,9 @@ def _check(arms: Sequence[ArmSpec]) -> None:
         )
 
 
-# Results of an experiment: visitors and satisfied visitors per arm, and differences between arms.
-#
-# Visitors count in order of arrival, up to the first minute with a visitor whose outcome is still open. A click is
-# reported at once and leaving often is not, so counting answers as they arrive would favour the arm whose visitors are
-# quicker.
+# Results of an experiment: visitors and satisfied visitors per arm, and differences between arms. Visitors count in
+# order of arrival, up to the first minute with a visitor whose outcome is still open. A click is reported at once and
+# leaving often is not, so counting answers as they arrive would favour the arm whose visitors are quicker.
 
 _MOST_POINTS = 150
 Rows = Sequence[tuple[int, int, int, int]]  # minute, arm, outcome, count

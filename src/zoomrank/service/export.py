@@ -20,7 +20,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.rankers.feedback import VisitorActions
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.catalogue.version_history import VersionHistory
-from zoomrank.service.feedback import ImpressionSigner, acts_of_notes, acts_of_outcome
+from zoomrank.service.feedback import acts_of_notes, acts_of_outcome
 from zoomrank.service.storage.events import (
     ABANDONED,
     SEEN,
@@ -29,6 +29,7 @@ from zoomrank.service.storage.events import (
     VOIDED,
     WAITING,
     Event,
+    ImpressionSigner,
     bounds,
     is_note,
     is_satisfied,

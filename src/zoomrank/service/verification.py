@@ -28,9 +28,8 @@ from zoomrank.service.catalogue.version_history import VersionHistory, filled, t
 from zoomrank.service.errors import DamagedError, StorageError
 from zoomrank.service.learners.log_audit import LogAudit, begun, few, read_log_from
 from zoomrank.service.learners.query_learner import QueryCounts, QueryLearner
-from zoomrank.service.storage.events import DAY, VOIDED, Outcome, word_of
+from zoomrank.service.storage.events import DAY, VOIDED, ArmOutcome, ArmVisit, Outcome, Snapshot, StoredReport, word_of
 from zoomrank.service.storage.ownership import count_in
-from zoomrank.service.storage.rows import ArmOutcome, ArmVisit, Snapshot, StoredReport
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.service.storage.store_snapshot import StoreSnapshot
 

@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterable
 
 from zoomrank.service.errors import FencedError, StoppingError, StorageError
 from zoomrank.service.logs import RateLimitedLogger
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import ArmVisit, Batch, Event, QueryListing, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.ownership import count_in, partition_in, with_partition
-from zoomrank.service.storage.rows import ArmVisit, Batch, QueryListing, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.store import Store
 
 _QUICK = 0.003  # seconds

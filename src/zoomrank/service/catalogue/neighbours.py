@@ -31,7 +31,7 @@ from zoomrank.queries.loans import (
 from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.catalogue.settings import LONGEST_STEP, MOST_DIMENSIONS, MOST_STEPS
 from zoomrank.service.errors import UnprocessableError
-from zoomrank.service.storage.rows import StoredReport
+from zoomrank.service.storage.events import StoredReport
 
 SEPARATOR = " > "  # between the steps of a path
 _MOVE_AT_ONCE = 64  # reports

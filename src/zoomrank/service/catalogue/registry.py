@@ -1,7 +1,7 @@
 """`CollectionRegistry`: all collections that are served, by name and by id; new ones are stored before they are.
 
 Everything about a collection is in the store. Its file is mapped into memory from a temporary copy, which is written at
-every start and compared with the digest in the store (`edition_history`): damage to the folder cannot change what is
+every start and compared with the digest in the store (`version_history`): damage to the folder cannot change what is
 served.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from zoomrank.bandits import Bandit
 from zoomrank.errors import UnknownDocumentError
@@ -63,7 +64,7 @@ class ServedCollection:
 
     def query(self, asked: str) -> str:
         """Return a query in its normalised spelling; UnusableError if it is empty or too long."""
-        query = self.settings.folded(asked)
+        query = self.folded(asked)
         if not 1 <= len(query) <= LONGEST_QUERY:
             raise UnprocessableError(
                 f"A query has 1 to {LONGEST_QUERY} letters when case, spaces and Unicode forms are folded; "
@@ -95,3 +96,20 @@ class ServedCollection:
     def label(self, node: int) -> str:
         """Return a short name of a subtree."""
         return self.edition.label(node, self.name)
+
+    def folded(self, query: str) -> str:
+        """Return a query in normalized spelling if spellings are folded."""
+        return folded(query) if self.settings.fold else query
+
+
+def folded(text: str) -> str:
+    """Return a text in normalized spelling.
+
+    >>> folded("  Stra\u00dfe  nach\u3000\uff32om ")
+    'strasse nach rom'
+    """
+    if text.isascii():
+        return " ".join(text.lower().split())
+    while (once := " ".join(unicodedata.normalize("NFKC", text).casefold().split())) != text:
+        text = once  # until it is stable: a normalized query in a link must normalize to itself
+    return text

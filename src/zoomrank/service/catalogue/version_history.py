@@ -31,10 +31,9 @@ from zoomrank.service.errors import NotFoundError, StorageError
 from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
 from zoomrank.spaces.document_tree import Remap
 
-# Anonymous temporary files in the folder of the service: uploads, results being built, and mapped collections.
-#
-# Without a name no other process can delete, truncate or alter such a file; truncating a mapped file would crash this
-# process. The system removes it when the process ends, however it ends.
+# Temporary files for uploads, results being built, and mapped collections. Without a name no other process can delete,
+# truncate or alter such a file; truncating a mapped file would crash this process. The system removes it when the
+# process ends, however it ends.
 
 _PIECE = 2**20
 _HAS_THEM = os.name == "posix"  # elsewhere an open file cannot be unlinked

@@ -1,5 +1,6 @@
 """`CollectionBuilder`: builds collection files from uploads without blocking requests: small ones in a thread, large
-ones in a separate process, one at a time.
+ones in a separate process, one at a time. Changes of a collection are read here, too: one JSON document, or a line of
+JSON for each change.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from zoomrank.service.catalogue_updates import MOST_AT_ONCE
 from zoomrank.service.errors import MalformedError, RemoteError, StoppingError, StorageError
 from zoomrank.service.http import schema
 from zoomrank.service.http.builder_process import INVALID_UPLOAD, UploadedCollection, make
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import in_words
 
 LARGE = 2**18  # bytes of JSON: parsing blocks all threads, about 0.1 s per megabyte
 _AT_ONCE = 2**20  # bytes per write
@@ -133,10 +134,8 @@ def _not_kept(error: OSError) -> StorageError:
     return StorageError(f"The collection was not stored: {error}.")
 
 
-# Changes in the body of a request: one JSON document, or a line of JSON for each change.
-#
-# Lines are read some thousand at a time; each such part is a revision of its own, so other changes need not wait for
-# all of them.
+# Changes in the body of a request. Lines are read some thousand at a time; each such part is a revision of its own, so
+# other changes need not wait for all of them.
 
 LINES = "application/x-ndjson"
 _MOST_BYTES = 2**23  # of the lines of one part

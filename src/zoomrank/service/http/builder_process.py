@@ -1,7 +1,7 @@
 """Process that builds one collection: JSON in, collection file out, remaining data on its last line.
 
-`Maker` starts it for large uploads. Parsing much JSON blocks every thread of a Python process, so the processes that
-serve rankings leave it to another.
+`CollectionBuilder` starts it for large uploads. Parsing much JSON blocks every thread of a Python process, so the
+processes that serve rankings leave it to another.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from zoomrank.errors import ZoomrankError
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
 from zoomrank.service.http import schema
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import in_words
 from zoomrank.spaces import DocumentId
-
-# Uploads of new collections: documents as JSON, validated and built into a collection file.
 
 
 class UploadedCollection(NamedTuple):

@@ -74,7 +74,7 @@ async def queries(
     engine: Engine, served: ServedCollection, offset: int, limit: int, search: str = "", sort: str = "asked"
 ) -> dict[str, Any]:
     """Return queries of a collection with their outcome counts."""
-    text = served.settings.folded(search)
+    text = served.folded(search)
     rows, total = await asyncio.to_thread(engine.store.read.queries, served.id, offset, limit, text, sort)
     here = {
         row.id: engine.learners.get((served.id, row.query)) for row in rows
@@ -101,7 +101,7 @@ async def query(
     engine: Engine, served: ServedCollection, asked: str, copies: Copies | None = None, copy: str | None = None
 ) -> dict[str, Any]:
     """Return one query, or a copy of it: its outcome counts, and what the next visitor will see."""
-    query = served.settings.folded(asked)
+    query = served.folded(asked)
     learner = await _learner(engine, served, query, copies, copy)
     granted = engine.next_loan(served, learner)
     chooser = learner.chooser(None if granted is None else loan_to_bytes(granted))
@@ -206,7 +206,7 @@ async def tree(
     copy: str | None = None,
 ) -> dict[str, Any]:
     """Return the zoom tree of a query, or of a copy of it."""
-    learner = await _learner(engine, served, served.settings.folded(asked), copies, copy)
+    learner = await _learner(engine, served, served.folded(asked), copies, copy)
     return {"nodes": zoom_tree(served, learner.ranker.state, limit)}
 
 

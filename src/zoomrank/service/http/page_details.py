@@ -1,8 +1,9 @@
-"""Explanations: why this document, given those above it, in one or two sentences with consistent numbers.
+"""Details for the page: explanations of a ranking, learning curves, searches for documents, queries of a document.
 
-What was seen of a document in its slot was seen by visitors who had skipped whatever was above it then. The estimate
-uses more than that: other slots, similar documents, similar queries; and it is capped by what the documents above leave
-possible. A bound is an optimistic estimate, so it is never below the estimate.
+An explanation says in one or two sentences why this document is shown, given those above it. What was seen of a
+document in its slot was seen by visitors who had skipped whatever was above it then. The estimate uses more than that:
+other slots, similar documents, similar queries; and it is capped by what the documents above leave possible. A bound is
+an optimistic estimate, so it is never below the estimate.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, VOIDED, Outcome, is_satisfied
 from zoomrank.service.storage.store import Store
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import PackedStrings
 from zoomrank.types import Array
 
 _NOTICEABLE = 0.05  # difference between observed and estimated satisfaction
@@ -125,13 +126,11 @@ def _hope(reason: SlotExplanation) -> str:
     return f"it replaces a similar one that earns {percent(reason.record)}, to see which is better"
 
 
-# Learning curve of a query: the share of satisfied visitors in successive windows of its impressions.
-#
-# Windows grow as learning slows down: the first have 50 impressions each, later ones an eighth of all before them. At
-# most 2,000 impressions of a window are read, so a query with a million impressions is read quickly, too.
-#
-# The first 20 impressions estimate what a random ranking earns, unless they were imported. If the query began with a
-# caller's order they estimate that order instead; the log does not say which.
+# Learning curve of a query: the share of satisfied visitors in successive windows of its impressions. Windows grow as
+# learning slows down: the first have 50 impressions each, later ones an eighth of all before them. At most 2,000
+# impressions of a window are read, so a query with a million impressions is read quickly, too. The first 20 impressions
+# estimate what a random ranking earns, unless they were imported. If the query began with a caller's order they
+# estimate that order instead; the log does not say which.
 
 FEWEST = 50  # impressions per window
 _GROWTH = 8  # later windows have 1/8 of the impressions before them
@@ -213,11 +212,9 @@ def _if_any(counts: dict[str, int]) -> dict[str, int] | None:
     return counts if counts["answered"] else None
 
 
-# Search for text in titles, ids and addresses of documents, ignoring case.
-#
-# Titles and addresses of a large collection are stored as consecutive bytes and searched as such, in chunks, so that a
-# million take a moment and other threads get their turn. Case folding beyond ASCII needs characters: such searches
-# read every string.
+# Search for text in titles, ids and addresses of documents, ignoring case. Those of a large collection are stored as
+# consecutive bytes and searched as such, in chunks, so that a million take a moment and other threads get their turn.
+# Case folding beyond ASCII needs characters: such searches read every string.
 
 _PIECE = 1 << 14  # strings
 
@@ -345,10 +342,9 @@ def _others(served: ServedCollection, parent: int, state: Any, entries: Any) -> 
     }
 
 
-# Queries of a document: those whose next ranking contains it, and those whose visitors have looked at it.
-#
-# Only learners in memory are inspected, most asked first, a few at a time, so that rankings continue meanwhile.
-# Nothing is read from the store, and nothing changes.
+# Queries of a document: those whose next ranking contains it, and those whose visitors have looked at it. Only learners
+# in memory are inspected, most asked first, a few at a time, so that rankings continue meanwhile. Nothing is read from
+# the store, and nothing changes.
 
 MOST = 256  # learners that are inspected
 _AT_ONCE = 8

@@ -1,7 +1,7 @@
 """`Housekeeper`: background work of every second: overdue impressions end, unused data is dropped.
 
 It first checks that the store is reachable, since no click can be reported without it: no impression times out before
-that is known (see `patience`).
+that is known (see `limits`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.errors import StorageError
-from zoomrank.service.learners.learner_cache import Key
-from zoomrank.service.learners.learner_events import LearnerEvents
+from zoomrank.service.learners.learner_events import Key, LearnerEvents
 from zoomrank.service.learners.limits import FeedbackDeadline
 from zoomrank.service.learners.retention import Retention
 from zoomrank.service.learners.void import VoidService

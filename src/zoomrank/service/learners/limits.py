@@ -1,8 +1,12 @@
-"""`FeedbackDeadline`: deadline for feedback. Downtime does not count.
+"""`FeedbackDeadline`, in which downtime does not count, and `QueryQuota`, the limits on new queries.
 
 While the service is down, the store is unreachable or the machine sleeps, no click can be reported, and a visitor taken
 for having left may have clicked. So after each of these every open impression gets the full time again, and also after
 a clock jump, since its size is unknown.
+
+Each query has a learner and a log, so random queries would use up resources. A collection has a maximum number of
+queries, and each API key may create a limited number per hour: a token bucket, where unused tokens accumulate up to one
+hour's worth.
 """
 
 from __future__ import annotations
@@ -38,11 +42,6 @@ class FeedbackDeadline:
         self._ahead = ahead
         return now - within if self.since < now - within else -math.inf
 
-
-# `QueryQuota`: quota for new queries. Each query has a learner and a log, so random queries would use up resources.
-#
-# A collection has a maximum number of queries, and each API key may create a limited number per hour. The hourly quota
-# is a token bucket: unused tokens accumulate up to one hour's worth.
 
 _HOUR = 3600.0
 _MOST_KNOWN = 10_000  # callers

@@ -41,10 +41,13 @@ from zoomrank.service.storage.events import (
     VOIDED,
     WAITING,
     ArmRef,
+    ArmVisit,
     Event,
     EventTags,
     Outcome,
+    QueryListing,
     arm_of,
+    arm_visit,
     is_note,
     is_satisfied,
     pack,
@@ -53,7 +56,6 @@ from zoomrank.service.storage.events import (
     unpack_parts,
     unpack_version,
 )
-from zoomrank.service.storage.rows import ArmVisit, QueryListing, arm_visit
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64

@@ -24,9 +24,8 @@ from typing import NamedTuple
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.errors import StorageError
 from zoomrank.service.learners.log_audit import begun
-from zoomrank.service.storage.events import STEP, VOIDED, WAITING, Event, counted, is_end
+from zoomrank.service.storage.events import STEP, VOIDED, WAITING, Event, RetiredEvents, Snapshot, counted, is_end
 from zoomrank.service.storage.ownership import Ownership, partition_in
-from zoomrank.service.storage.rows import RetiredEvents, Snapshot
 from zoomrank.service.storage.store import Store
 
 PASS_EVERY = 3600.0  # seconds between two passes over the old end of the log

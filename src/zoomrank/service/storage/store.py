@@ -1,6 +1,7 @@
-"""`Store`: a database that keeps everything, and all writes to its tables (`tables`).
+"""`Store`: a database that keeps everything, and all writes to its tables (`database`).
 
-One thread writes (`journal`), others read (`store_reader`). A batch is one transaction: all of it is durable, or none.
+One thread writes (`write_queue`), others read (`store_reader`). A batch is one transaction: all of it is durable, or
+none.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ from typing import Any
 
 from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import DAY, VOIDED, Outcome, counted
+from zoomrank.service.storage.events import (
+    DAY,
+    VOIDED,
+    Batch,
+    Outcome,
+    RetiredEvents,
+    Snapshot,
+    StoredExperiment,
+    counted,
+)
 from zoomrank.service.storage.ownership import partition_in
-from zoomrank.service.storage.rows import Batch, RetiredEvents, Snapshot, StoredExperiment
 from zoomrank.service.storage.store_reader import StoredCollection, StoredVersion, StoreReader
 
 PIECE = 2**20  # bytes of a collection file that are written at once

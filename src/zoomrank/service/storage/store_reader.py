@@ -10,9 +10,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from zoomrank.service.errors import DamagedError
-from zoomrank.service.storage.events import ABANDONED, LONG_AGO, MOVED, STEP, TIMED_OUT, VOIDED, WAITING, Event, Outcome
+from zoomrank.service.storage.events import (
+    ABANDONED,
+    LONG_AGO,
+    MOVED,
+    STEP,
+    TIMED_OUT,
+    VOIDED,
+    WAITING,
+    Event,
+    Outcome,
+    Snapshot,
+    StoredExperiment,
+    StoredReport,
+)
 from zoomrank.service.storage.ownership import PARTITIONS
-from zoomrank.service.storage.rows import Snapshot, StoredExperiment, StoredReport
 
 _AT_ONCE = 4096  # lines of the log
 _SHOWN_IN = (  # the plus keeps SQLite from going through all that the collection's learners have, for each page

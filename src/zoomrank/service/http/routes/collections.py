@@ -20,8 +20,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.builder import LINES, ChangePart, CollectionBuilder, changes_in, documents_in, is_lines
-from zoomrank.service.http.fast_path import CHANGES, COLLECTIONS, NEW_DOCUMENTS
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import CHANGES, COLLECTIONS, NEW_DOCUMENTS, in_words
 from zoomrank.service.http.routes.parameters import (
     ANY_DOCUMENT,
     CollectionName,

@@ -14,8 +14,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import MalformedError
 from zoomrank.service.experiments import ArmSpec, result, summary
 from zoomrank.service.http import schema
-from zoomrank.service.http.fast_path import COPIES, COPY_FEEDBACK, COPY_RANK, EXPERIMENTS, PROMOTE, STOP
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import COPIES, COPY_FEEDBACK, COPY_RANK, EXPERIMENTS, PROMOTE, STOP, in_words
 from zoomrank.service.http.routes.parameters import CollectionName, CopyName, refusals
 
 ExperimentName = Annotated[schema.ExperimentName, Path()]
